@@ -1,0 +1,5 @@
+"""Collections of pictures and captions: readers, the generated scenes, batches."""
+
+from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
+
+__all__ = ["NO_SPLIT", "ImageCaptions", "Issue"]

@@ -1,0 +1,182 @@
+"""Pictures with captions: the collection that readers make and everything else consumes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+
+NO_SPLIT = "none"
+"""The split of a picture that the data put into no split."""
+
+
+@dataclass(frozen=True)
+class Issue:
+    """Something odd that a reader met and did not hide: an item it skipped or kept with a doubt.
+
+    Attributes:
+        kind: A short name, equal for issues that belong together, such as ``"missing picture"``.
+        where: File and place, such as ``"captions.csv, line 3"``, or the picture's id.
+        detail: What is wrong, in a few words.
+    """
+
+    kind: str
+    where: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class ImageCaptions:
+    """Images, captions, and which caption was written for which image.
+
+    Images and captions are addressed by position; the user's own ids ride along and survive to every result.
+    Any number of captions per image, none included.
+
+    Attributes:
+        image_ids: (images,) the user's ids, unique.
+        captions: (captions,) texts.
+        image_of_caption: (captions,) int64, the position of each caption's image.
+        caption_ids: (captions,) the user's ids, unique; ``"<image id>#<n>"`` where the data give none.
+        paths: (images,) files of the pictures; empty when the images are features only.
+        splits: (images,) such as ``"train"``, ``"val"``, ``"test"`` or :data:`NO_SPLIT`; empty means no splits at all.
+        labels: (images,) class labels of each image, several allowed; empty when there are none.
+        name: What the collection is called in tables and results.
+        layout: The layout a reader recognised, such as ``"flickr8k"``.
+        issues: What the reader skipped or doubted.
+
+    >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat", "a sleeping cat"), np.array([0, 1, 1]))
+    >>> data.caption_ids
+    ('a#0', 'b#0', 'b#1')
+    >>> [positions.tolist() for positions in data.captions_of_image]
+    [[0], [1, 2]]
+    """
+
+    image_ids: tuple[str, ...]
+    captions: tuple[str, ...]
+    image_of_caption: NDArray[np.int64]
+    caption_ids: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
+    splits: tuple[str, ...] = ()
+    labels: tuple[tuple[str, ...], ...] = ()
+    name: str = "collection"
+    layout: str = ""
+    issues: tuple[Issue, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        owners = np.asarray(self.image_of_caption, dtype=np.int64)
+        object.__setattr__(self, "image_of_caption", owners)
+        if owners.shape != (len(self.captions),):
+            raise UserError(
+                f"{self.name}: {len(self.captions)} captions but image_of_caption has shape {owners.shape};"
+                " give one image position per caption"
+            )
+        if owners.size and not (owners.min() >= 0 and owners.max() < len(self.image_ids)):
+            raise UserError(
+                f"{self.name}: image_of_caption runs {owners.min()}..{owners.max()} but there are"
+                f" {len(self.image_ids)} images, so positions must lie in 0..{len(self.image_ids) - 1}"
+            )
+        if not self.caption_ids:
+            object.__setattr__(self, "caption_ids", _numbered(self.image_ids, owners))
+        for what, values, count in (
+            ("caption ids", self.caption_ids, len(self.captions)),
+            ("paths", self.paths, len(self.image_ids)),
+            ("splits", self.splits, len(self.image_ids)),
+            ("labels", self.labels, len(self.image_ids)),
+        ):
+            if values and len(values) != count:
+                raise UserError(f"{self.name}: {len(values)} {what} for {count} items; give one each, or none at all")
+        for what, ids in (("image id", self.image_ids), ("caption id", self.caption_ids)):
+            if (twice := _first_duplicate(ids)) is not None:
+                raise UserError(f"{self.name}: {what} {twice!r} stands twice; ids must be unique")
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.image_ids)
+
+    @property
+    def captions_of_image(self) -> list[NDArray[np.int64]]:
+        """(images,) the caption positions of each image, ascending."""
+        order = np.argsort(self.image_of_caption, kind="stable")
+        counts = np.bincount(self.image_of_caption, minlength=len(self.image_ids))
+        return np.split(order, np.cumsum(counts)[:-1]) if len(self.image_ids) else []
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """The splits that occur, in order of first appearance."""
+        return tuple(dict.fromkeys(self.splits))
+
+    def positives(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(len(images), len(captions)) bool: caption was written for image."""
+        return np.asarray(images)[:, None] == self.image_of_caption[np.asarray(captions)][None, :]
+
+    def split(self, *names: str) -> ImageCaptions:
+        """The images of the named splits with their captions, in their present order.
+
+        Raises:
+            UserError: If a split does not occur; the message names those that do.
+        """
+        for name in names:
+            if name not in self.splits:
+                known = ", ".join(self.split_names) or "no splits at all"
+                raise UserError(f"{self.name}: no picture is in split {name!r}; it has {known}")
+        keep = [position for position, split in enumerate(self.splits) if split in names]
+        return self.select(keep, name=f"{self.name}/{'+'.join(names)}")
+
+    def select(self, images: Sequence[int] | NDArray[np.int64], name: str | None = None) -> ImageCaptions:
+        """The images at these positions, in this order, with their captions grouped by image."""
+        chosen = [int(image) for image in images]
+        of_image = self.captions_of_image
+        captions = [int(caption) for image in chosen for caption in of_image[image]]
+        owners = np.repeat(np.arange(len(chosen)), [len(of_image[image]) for image in chosen])
+        return ImageCaptions(
+            image_ids=tuple(self.image_ids[i] for i in chosen),
+            captions=tuple(self.captions[c] for c in captions),
+            image_of_caption=owners,
+            caption_ids=tuple(self.caption_ids[c] for c in captions),
+            paths=tuple(self.paths[i] for i in chosen) if self.paths else (),
+            splits=tuple(self.splits[i] for i in chosen) if self.splits else (),
+            labels=tuple(self.labels[i] for i in chosen) if self.labels else (),
+            name=name or self.name,
+            layout=self.layout,
+            issues=self.issues,
+        )
+
+    def content_hash(self) -> str:
+        """Hash of ids, captions and ownership (not of pixels), for results and for files keyed by the data."""
+        digest = hashlib.sha256()
+        for text in _fields(self.image_ids, self.caption_ids, self.captions):
+            digest.update(text.encode("utf-8", "surrogatepass"))
+            digest.update(b"\0")
+        digest.update(np.ascontiguousarray(self.image_of_caption, dtype="<i8").tobytes())
+        return digest.hexdigest()
+
+
+def _numbered(image_ids: Sequence[str], owners: NDArray[np.int64]) -> tuple[str, ...]:
+    seen: dict[int, int] = {}
+    ids = []
+    for owner in owners.tolist():
+        number = seen.get(owner, 0)
+        seen[owner] = number + 1
+        ids.append(f"{image_ids[owner]}#{number}")
+    return tuple(ids)
+
+
+def _first_duplicate(ids: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for one in ids:
+        if one in seen:
+            return one
+        seen.add(one)
+    return None
+
+
+def _fields(*groups: Sequence[str]) -> Iterator[str]:
+    for group in groups:
+        yield str(len(group))
+        yield from group

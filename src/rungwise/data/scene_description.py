@@ -1,0 +1,198 @@
+"""What a generated scene shows and what a caption of one says, as facts rather than words.
+
+A picture holds 1 to 3 objects, each with a shape, a colour, a size, a texture and a place. A caption states some of that:
+objects it mentions, each with the attributes it names; relations between the objects it mentions; sometimes how many
+objects there are. Both are made before the picture is drawn and the words are chosen, so nothing is ever parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+SHAPES = ("circle", "square", "triangle", "star", "cross", "heart")
+COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black")
+SIZES = ("small", "large")
+TEXTURES = ("plain", "striped", "dotted", "hollow")
+ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
+    "shape": SHAPES,
+    "colour": COLOURS,
+    "size": SIZES,
+    "texture": TEXTURES,
+}
+"""The attributes of an object and the values of each."""
+
+RELATIONS = ("left of", "right of", "above", "below")
+MAX_OBJECTS = 3
+RADIUS: Mapping[str, float] = {"small": 0.1, "large": 0.2}
+"""Half the extent of an object, as a share of the picture's side."""
+
+CLEAR_GAP = 0.05
+"""Between two objects along an axis, as a share of the side: from here on one is left of (above) the other."""
+
+Kind = tuple[str, str]
+"""Colour and shape, such as ``("red", "circle")``: what is held out in pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SceneObject:
+    """One object of a picture.
+
+    Attributes:
+        shape: One of :data:`SHAPES`.
+        colour: One of :data:`COLOURS`.
+        size: One of :data:`SIZES`.
+        texture: One of :data:`TEXTURES`.
+        x: Centre from the left, as a share of the side.
+        y: Centre from the top, as a share of the side.
+
+    >>> SceneObject("star", "red", "small", "plain", 0.2, 0.5).kind
+    ('red', 'star')
+    """
+
+    shape: str
+    colour: str
+    size: str
+    texture: str
+    x: float
+    y: float
+
+    @property
+    def kind(self) -> Kind:
+        """Colour and shape."""
+        return self.colour, self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What one picture shows.
+
+    Attributes:
+        objects: 1 to 3 objects, apart from each other along at least one axis.
+        background: Which of the calm backgrounds, counted from 0.
+
+    >>> left, right = (SceneObject("star", "red", "small", "plain", x, 0.5) for x in (0.2, 0.8))
+    >>> Scene((left, right)).relations(0, 1)
+    ('left of',)
+    """
+
+    objects: tuple[SceneObject, ...]
+    background: int = 0
+
+    def relations(self, subject: int, other: int) -> tuple[str, ...]:
+        """The relations in which object ``subject`` stands to object ``other``: one, or two on a diagonal.
+
+        A relation holds where the extents are apart by :data:`CLEAR_GAP` along its axis. Generated scenes have no doubtful
+        cases: along every axis a pair is either that far apart, or shares at least half the extent of the smaller one.
+        """
+        a, b = self.objects[subject], self.objects[other]
+        apart = RADIUS[a.size] + RADIUS[b.size] + CLEAR_GAP - 1e-9
+        found = []
+        if abs(b.x - a.x) >= apart:
+            found.append("left of" if a.x < b.x else "right of")
+        if abs(b.y - a.y) >= apart:
+            found.append("above" if a.y < b.y else "below")
+        return tuple(found)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON takes it; :meth:`from_plain` reads it back."""
+        rows = [[o.shape, o.colour, o.size, o.texture, o.x, o.y] for o in self.objects]
+        return {"objects": rows, "background": self.background}
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> Scene:
+        """Read what :meth:`to_plain` gave.
+
+        >>> scene = Scene((SceneObject("star", "red", "small", "plain", 0.2, 0.5),), 2)
+        >>> Scene.from_plain(scene.to_plain()) == scene
+        True
+        """
+        return cls(tuple(SceneObject(*row) for row in values["objects"]), values["background"])
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One object as a caption names it; ``None`` where the caption does not say.
+
+    >>> Mention(shape="star", size="small").stated
+    {'shape': 'star', 'size': 'small'}
+    """
+
+    shape: str | None = None
+    colour: str | None = None
+    size: str | None = None
+    texture: str | None = None
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The attributes that are stated, by name."""
+        return {name: value for name in ATTRIBUTES if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """All that one caption states.
+
+    Attributes:
+        mentions: The objects it names, each a different one: "two stars" mentions a star and another star.
+        relations: (relation, position of the subject among the mentions, position of the other).
+        count: The number of objects in the whole picture, where the caption gives it.
+
+    >>> said = Statement((Mention("circle", "red"), Mention("square")), (("left of", 0, 1),))
+    >>> said.facts
+    4
+    """
+
+    mentions: tuple[Mention, ...]
+    relations: tuple[tuple[str, int, int], ...] = ()
+    count: int | None = None
+
+    @property
+    def facts(self) -> int:
+        """How many facts are stated: attributes, relations, and the count."""
+        attributes = sum(len(mention.stated) for mention in self.mentions)
+        return attributes + len(self.relations) + (self.count is not None)
+
+    def is_true_of(self, scene: Scene) -> bool:
+        """Whether every fact holds in the picture, each mention being a different object of it.
+
+        >>> star = SceneObject("star", "red", "small", "plain", 0.2, 0.5)
+        >>> [Statement((Mention("star"),), count=n).is_true_of(Scene((star,))) for n in (1, 2)]
+        [True, False]
+        """
+        if self.count not in (None, len(scene.objects)):
+            return False
+        return any(
+            all(
+                getattr(scene.objects[which], name) == value
+                for which, mention in zip(chosen, self.mentions, strict=True)
+                for name, value in mention.stated.items()
+            )
+            and all(name in scene.relations(chosen[a], chosen[b]) for name, a, b in self.relations)
+            for chosen in permutations(range(len(scene.objects)), len(self.mentions))
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON takes it, with only what is stated; :meth:`from_plain` reads it back."""
+        plain: dict[str, Any] = {"mentions": [mention.stated for mention in self.mentions]}
+        if self.relations:
+            plain["relations"] = [list(relation) for relation in self.relations]
+        if self.count is not None:
+            plain["count"] = self.count
+        return plain
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> Statement:
+        """Read what :meth:`to_plain` gave.
+
+        >>> said = Statement((Mention("circle"), Mention("square")), (("left of", 0, 1),), 3)
+        >>> Statement.from_plain(said.to_plain()) == said
+        True
+        """
+        return cls(
+            tuple(Mention(**stated) for stated in values["mentions"]),
+            tuple((name, a, b) for name, a, b in values.get("relations", ())),
+            values.get("count"),
+        )

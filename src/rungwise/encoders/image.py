@@ -1,0 +1,180 @@
+"""Image side: a timm backbone with its preprocessing, from pictures to feature vectors.
+
+The linear layer that takes features into the joint space belongs to the model (:mod:`rungwise.models`): features of a
+frozen backbone are cached, the layer is trained.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import timm
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from rungwise.configuration import STRICT
+from rungwise.encoders.preprocessing import Interpolation, Preprocessing
+from rungwise.errors import UserError
+
+
+@dataclass(frozen=True)
+class ImageConfig:
+    """Which backbone, with which weights, seeing what.
+
+    Attributes:
+        backbone: Any timm model name.
+        weights: ``"hub"`` for timm's pretrained weights, ``"random"`` for none, or a safetensors file in timm's layout.
+        options: Passed to ``timm.create_model``, such as ``{"pad_type": "same"}``.
+        pool: ``"backbone"`` as the network pools; ``"flatten"`` keeps its last map, so that positions survive.
+        frozen: Features are computed once and cached; otherwise the backbone is trained with the rest.
+        l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
+        size: Side of the square the network sees; None means as its weights declare, like the fields that follow.
+        mean: Per channel.
+        std: Per channel.
+        crop: Share of the resized side that the centre crop keeps.
+        interpolation: Of the resize.
+        resize: ``"short_side"`` or ``"square"``.
+    """
+
+    __pydantic_config__ = STRICT
+
+    backbone: str = "resnet152"
+    weights: str = "hub"
+    options: dict[str, Any] = field(default_factory=dict)
+    pool: Literal["backbone", "flatten"] = "backbone"
+    frozen: bool = True
+    l2_normalise: bool = True
+    size: int | None = None
+    mean: tuple[float, float, float] | None = None
+    std: tuple[float, float, float] | None = None
+    crop: float | None = None
+    interpolation: Interpolation | None = None
+    resize: Literal["short_side", "square"] | None = None
+
+
+class Backbone(nn.Module):
+    """A timm network without its classifier, and the preprocessing its weights expect.
+
+    >>> backbone = Backbone(ImageConfig("test_resnet.r160_in1k", weights="random", size=32))
+    >>> backbone(torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape == (2, backbone.features)
+    True
+    """
+
+    def __init__(self, config: ImageConfig, preprocessing: Preprocessing | None = None) -> None:
+        """Build the network; ``config.weights`` is not read here (see :func:`load_backbone`).
+
+        Raises:
+            UserError: If timm does not know the name or refuses the options.
+        """
+        super().__init__()
+        self.config = config
+        self.network = create_network(config, pretrained=False)
+        overrides = {name: getattr(config, name) for name in ("size", "mean", "std", "crop", "interpolation", "resize")}
+        if config.size and config.crop is None:
+            overrides["crop"] = 1.0  # a size of one's own means: show the whole picture at that size
+        declared: Mapping[str, Any] = self.network.pretrained_cfg
+        self.preprocessing = preprocessing or Preprocessing.of_timm(declared, overrides)
+        self.features = self._count_features()
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """(n, 3, size, size) uint8 to (n, features) float32."""
+        pixels = self.preprocessing.normalise(pictures)
+        if self.config.pool == "flatten":
+            return torch.as_tensor(self.network.forward_features(pixels)).flatten(1).float()
+        return torch.as_tensor(self.network(pixels)).flatten(1).float()
+
+    def fingerprint(self) -> str:
+        """Hash of everything that a feature depends on besides the picture."""
+        digest = hashlib.sha256()
+        identity = (self.config.backbone, sorted(self.config.options.items()), self.config.pool)
+        digest.update(repr((identity, asdict(self.preprocessing))).encode())
+        for name, tensor in sorted(self.network.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def _count_features(self) -> int:
+        side = self.preprocessing.size
+        training = self.training
+        self.eval()
+        with torch.inference_mode():
+            width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
+        self.train(training)
+        return int(width)
+
+
+def load_backbone(config: ImageConfig) -> Backbone:
+    """Build a backbone and give it the weights that ``config.weights`` names.
+
+    Raises:
+        UserError: If the weights cannot be had or do not fit the network.
+    """
+    backbone = Backbone(config)
+    if config.weights == "hub":
+        _copy(
+            create_network(config, pretrained=True).state_dict(),
+            backbone,
+            f"hub weights of {config.backbone}",
+        )
+    elif config.weights != "random":
+        _copy(read_tensors(Path(config.weights)), backbone, config.weights)
+    return backbone
+
+
+def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
+    """``timm.create_model`` without a classifier, in channels-last memory (faster on CPUs and tensor cores)."""
+    try:
+        network = timm.create_model(config.backbone, pretrained=pretrained, num_classes=0, **config.options)
+    except RuntimeError as error:
+        if "Unknown model" in str(error):
+            close = ", ".join(timm.list_models(f"*{config.backbone.split('_')[0]}*")[:3]) or "see timm.list_models()"
+            raise UserError(f"timm knows no backbone {config.backbone!r}; close to it: {close}") from None
+        raise UserError(f"backbone {config.backbone}: {_first_line(error)}") from error
+    except TypeError as error:
+        raise UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}") from error
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"weights of {config.backbone} cannot be fetched ({_first_line(error)}); without a network give a local"
+            " file: image.weights=FILE.safetensors"
+        ) from error
+    assert isinstance(network, nn.Module)
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file.
+
+    Raises:
+        UserError: If the file is missing or is not safetensors.
+    """
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such weights file") from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path}: not a readable safetensors file ({_first_line(error)})") from error
+
+
+def _copy(tensors: dict[str, Tensor], backbone: Backbone, where: str) -> None:
+    wanted = backbone.network.state_dict()
+    for name, tensor in wanted.items():
+        if name not in tensors:
+            raise UserError(
+                f"{where}: has no tensor {name!r}, which {backbone.config.backbone} needs; is it another model?"
+            )
+        if tensors[name].shape != tensor.shape:
+            raise UserError(
+                f"{where}: tensor {name!r} has shape {tuple(tensors[name].shape)}, {backbone.config.backbone} needs"
+                f" {tuple(tensor.shape)}; is it another model?"
+            )
+    backbone.network.load_state_dict({name: tensors[name] for name in wanted})
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,14 @@
+"""The one kind of error that is meant for a person rather than for a programmer."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Bad input. The message is one line: what is wrong, in which file and place, and the remedy.
+
+    The command line prints it without a traceback and exits with status 2; a library caller catches it like any exception.
+
+    >>> raise UserError("captions.csv, line 3: no picture named 'a.jpg'; correct the name or add the picture")
+    Traceback (most recent call last):
+    rungwise.errors.UserError: captions.csv, line 3: no picture named 'a.jpg'; correct the name or add the picture
+    """

@@ -1,0 +1,56 @@
+"""Writing files so that an interruption or a full disk never leaves half of one behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rungwise.errors import UserError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a sibling to write to; it takes the place of ``path`` only when the block ends well.
+
+    Raises:
+        UserError: If the disk is full or the folder cannot be written.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
+    >>> with replacing(target) as draft:
+    ...     _ = draft.write_text("1 2 3")
+    >>> target.read_text()
+    '1 2 3'
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield draft
+            with draft.open("rb+") as written:
+                os.fsync(written.fileno())
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusal to write ``path`` into one line with a remedy.
+
+    Raises:
+        UserError: If the disk is full, a quota is reached, or permission is missing; other errors pass.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(
+                f"{path}: the disk is full; free some space or choose another place, then run again"
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise UserError(f"{path}: may not be written; choose another place or change its permissions") from error
+        raise
