@@ -113,7 +113,8 @@ class ImageCaptions:
 
     def positives(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(len(images), len(captions)) bool: caption was written for image."""
-        return np.asarray(images)[:, None] == self.image_of_caption[np.asarray(captions)][None, :]
+        same: NDArray[np.bool_] = np.asarray(images)[:, None] == self.image_of_caption[np.asarray(captions)][None, :]
+        return same
 
     def split(self, *names: str) -> ImageCaptions:
         """The images of the named splits with their captions, in their present order.

@@ -1,4 +1,4 @@
-"""Picture files in, uint8 RGB tensors out: quick for JPEG, patient with the rest, firm with what is broken."""
+"""Picture files in, uint8 RGB tensors out: quick for JPEG, patient with the rest, firm with the broken."""
 
 from __future__ import annotations
 
@@ -20,12 +20,6 @@ from rungwise.errors import UserError
 MAX_PIXELS = 178_956_970
 """Pictures that claim more pixels are refused from their header; Pillow's own limit for an error."""
 
-PICTURE_SUFFIXES = frozenset(
-    (".avif", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm")
-    + (".tif", ".tiff", ".webp")
-)
-"""Lower-case file extensions that count as pictures when a folder is searched."""
-
 UPLOAD_NAME = "<uploaded picture>"
 """What a picture that came as bytes is called in messages."""
 
@@ -34,15 +28,13 @@ _FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 _JPEG_ORIENTATION = 0x0112
 
 
-def load_picture(
-    source: Path | str | bytes, *, shorter_side: int | None = None, name: str | None = None
-) -> Tensor:
+def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None, name: str | None = None) -> Tensor:
     """Decode one picture, upright as its EXIF orientation says; transparent parts become white.
 
     Args:
         source: A file, or the bytes of one. Of an animation the first frame is taken.
-        shorter_side: A hint that no more than this many pixels on the shorter side are needed. A JPEG at least
-            twice as large is then decoded at half, a quarter or an eighth of its size, never below the hint.
+        shorter_side: A hint that no more than this many pixels on the shorter side are needed. A JPEG at
+            least twice as large is decoded at half, a quarter or an eighth of its size, never below the hint.
         name: What messages call the picture; the path, or ``"<uploaded picture>"``, unless given.
 
     Returns:
@@ -80,7 +72,7 @@ def load_picture(
         return _to_tensor(_to_rgb(_transposed(image), name))
     except UserError:
         raise
-    # Decoders raise whatever they like on damaged data: OSError, SyntaxError, struct.error, ValueError, EOFError.
+    # Decoders raise whatever they like on damaged data: OSError, SyntaxError, struct.error, ValueError.
     except Exception as error:
         raise _damaged(name, image.format or "picture", data, error) from error
 
@@ -160,9 +152,7 @@ def _open(data: bytes, name: str) -> Image.Image:
         for signature, form in ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n", "PNG")):
             if data.startswith(signature):
                 raise _damaged(name, form, data, error) from error
-        raise UserError(
-            f"{name}: not a picture in a known format; convert it to JPEG or PNG, or remove it"
-        ) from error
+        raise UserError(f"{name}: not a picture in a known format; convert it to JPEG or PNG, or remove it") from error
     except Exception as error:
         form = "JPEG" if data.startswith(b"\xff\xd8") else "picture"
         raise _damaged(name, form, data, error) from error
@@ -182,8 +172,10 @@ def _damaged(name: str, form: str, data: bytes, error: Exception) -> UserError:
     reason = " ".join(str(error).split())
     jpeg_without_end = form in ("JPEG", "MPO") and b"\xff\xd9" not in data[-64:]
     truncated = jpeg_without_end or "truncated" in reason.lower()
-    if isinstance(error, UnidentifiedImageError):
-        reason = "its header is incomplete"
+    if truncated:
+        reason = f"it ends after {len(data)} bytes"
+    elif isinstance(error, UnidentifiedImageError):
+        reason = "its header makes no sense"
     return UserError(
         f"{name}: {'truncated' if truncated else 'damaged'} {form} ({reason or type(error).__name__});"
         " re-download or remove it"

@@ -1,7 +1,7 @@
 """English captions of scenes from a small grammar, each made together with what it states.
 
-A caption names one to three objects of a scene with some of their attributes. Everything it says is true of the scene; it may be
-true of other scenes too, which is what makes exact graded relevance worth having.
+A caption names one to three objects of a scene with some of their attributes. Everything it says is true of the scene;
+it may be true of other scenes too, which is what makes exact graded relevance worth having.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def write_caption(scene: Scene, rng: np.random.Generator) -> Caption:
     >>> star = SceneObject("star", "red", "small", "plain", 0.2, 0.5)
     >>> text, statement = write_caption(Scene((star,)), np.random.default_rng(3))
     >>> text
-    'only a little red star'
+    'just one object, a small red star'
     >>> statement
     Statement(mentions=(Mention(shape='star', colour='red', size='small', texture=None),), relations=(), count=1)
     """
@@ -165,9 +165,7 @@ def _about_two(scene: Scene, rng: np.random.Generator, related: bool) -> Caption
     count = 2 if len(scene.objects) == 2 and rng.random() < 0.15 else None
     a, b = (_phrase(mention, rng) for mention in mentions)
     if not related:
-        return _pick(_TWO if count is None else _EXACTLY_TWO, rng).format(a=a, b=b), Statement(
-            mentions, count=count
-        )
+        return _pick(_TWO if count is None else _EXACTLY_TWO, rng).format(a=a, b=b), Statement(mentions, count=count)
     names = scene.relations(first, second)
     if len(names) == 2 and rng.random() < 0.4:
         names = (_pick(names, rng),)
@@ -210,7 +208,7 @@ def _about_group(scene: Scene, rng: np.random.Generator) -> Caption | None:
 
 
 def _mention(thing: SceneObject, rng: np.random.Generator, brief: bool = False) -> Mention:
-    """Some of an object's attributes, colour or shape always among them; ``brief`` leaves size and texture out more often."""
+    """Some of an object's attributes, colour or shape always among them; ``brief`` halves the others' chances."""
     chances = rng.random(4) * (1.0, 1.0, 2.0 if brief else 1.0, 2.0 if brief else 1.0)
     stated = {
         name: getattr(thing, name)

@@ -1,8 +1,8 @@
 """What a generated scene shows and what a caption of one says, as facts rather than words.
 
-A picture holds 1 to 3 objects, each with a shape, a colour, a size, a texture and a place. A caption states some of that:
-objects it mentions, each with the attributes it names; relations between the objects it mentions; sometimes how many
-objects there are. Both are made before the picture is drawn and the words are chosen, so nothing is ever parsed.
+A picture holds 1 to 3 objects, each with a shape, a colour, a size, a texture and a place. A caption states some of
+that: objects it mentions, each with the attributes it names; relations between the objects it mentions; sometimes how
+many objects there are. Both are made before the picture is drawn and the words are chosen, so nothing is ever parsed.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Scene:
     def relations(self, subject: int, other: int) -> tuple[str, ...]:
         """The relations in which object ``subject`` stands to object ``other``: one, or two on a diagonal.
 
-        A relation holds where the extents are apart by :data:`CLEAR_GAP` along its axis. Generated scenes have no doubtful
-        cases: along every axis a pair is either that far apart, or shares at least half the extent of the smaller one.
+        A relation holds where the extents are apart by :data:`CLEAR_GAP` along its axis. Generated scenes have no
+        doubtful cases: along every axis a pair is that far apart, or shares at least half the extent of the smaller.
         """
         a, b = self.objects[subject], self.objects[other]
         apart = RADIUS[a.size] + RADIUS[b.size] + CLEAR_GAP - 1e-9

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from PIL import Image, ImageChops, ImageDraw
 
-from rungwise.data.scene_description import RADIUS, Scene, SceneObject
+from rungwise.data.scene_description import RADIUS, Scene
 
 Colour = tuple[int, int, int]
 Point = tuple[float, float]
@@ -34,7 +34,8 @@ BACKGROUNDS: tuple[tuple[Colour, Colour], ...] = (
 _SUPERSAMPLE = 4
 _PALE = (255, 255, 255)
 _EDGE = 0.09
-_RIM = 0.34
+_RIM = {"cross": 0.2, "star": 0.2}
+_WIDE_RIM = 0.32
 # Stripes and dots are coarse enough to be told apart when a small object is 13 pixels wide (64 pixels a side).
 _STRIPE_PERIOD = {"small": 0.72, "large": 0.5}
 _DOT_PERIOD = {"small": 0.66, "large": 0.48}
@@ -50,6 +51,7 @@ def draw_scene(scene: Scene, side: int) -> Image.Image:
     Returns:
         An RGB image, the same for the same scene and side.
 
+    >>> from rungwise.data.scene_description import SceneObject
     >>> star = SceneObject("star", "red", "small", "plain", 0.25, 0.5)
     >>> picture = draw_scene(Scene((star,)), 64)
     >>> picture.size, picture.getpixel((16, 32)), picture.getpixel((48, 0))
@@ -72,7 +74,7 @@ def _background(which: int, side: int) -> Image.Image:
 
 @lru_cache(maxsize=1024)
 def _sprite(shape: str, colour: str, size: str, texture: str, side: int) -> Image.Image:
-    """One object, RGBA, drawn large and shrunk; places are whole pixels, so the few hundred kinds are drawn once each."""
+    """One object, RGBA, drawn large and shrunk. Places are whole pixels, so each sprite is drawn once."""
     extent = round(2 * RADIUS[size] * side)
     canvas = (extent * _SUPERSAMPLE, extent * _SUPERSAMPLE)
     radius = canvas[0] / 2
@@ -84,7 +86,7 @@ def _sprite(shape: str, colour: str, size: str, texture: str, side: int) -> Imag
     face = Image.new("RGB", canvas, ink)
     visible = inside
     if texture == "hollow":
-        visible = _band(inside, outline, _RIM * radius)
+        visible = _band(inside, outline, _RIM.get(shape, _WIDE_RIM) * radius)
     elif texture != "plain":
         pattern = _stripes(canvas, _STRIPE_PERIOD[size] * radius)
         if texture == "dotted":
@@ -100,8 +102,10 @@ def _sprite(shape: str, colour: str, size: str, texture: str, side: int) -> Imag
 def _band(inside: Image.Image, outline: list[Point], width: float) -> Image.Image:
     """The part of a shape that is nearer than ``width`` to its outline."""
     line = Image.new("L", inside.size, 0)
-    closed = [*outline, outline[0], outline[1]]
-    ImageDraw.Draw(line).line(closed, fill=255, width=round(2 * width), joint="curve")
+    draw = ImageDraw.Draw(line)
+    draw.line([*outline, outline[0]], fill=255, width=round(2 * width))
+    for x, y in outline:
+        draw.ellipse((x - width, y - width, x + width, y + width), fill=255)
     return ImageChops.multiply(line, inside)
 
 
@@ -141,13 +145,13 @@ def _outline(shape: str) -> tuple[Point, ...]:
     if shape == "triangle":
         return (0.0, -0.95), (0.98, 0.8), (-0.98, 0.8)
     if shape == "cross":
-        return _symmetric((0.34, 0.95), (0.34, 0.34), (0.95, 0.34))
+        return _symmetric((0.38, 0.95), (0.38, 0.38), (0.95, 0.38))
     turns = [2 * math.pi * n / 120 for n in range(120)]
     if shape == "circle":
         return tuple((0.96 * math.cos(t), 0.96 * math.sin(t)) for t in turns)
     if shape == "heart":
         return tuple((_heart_x(t) / 16.5, (-_heart_y(t) - 2.5) / 16.5) for t in turns)
-    points = [(1.0 if n % 2 == 0 else 0.45, math.pi * n / 5) for n in range(10)]
+    points = [(1.0 if n % 2 == 0 else 0.5, math.pi * n / 5) for n in range(10)]
     return tuple((r * math.sin(t), 0.06 - r * math.cos(t)) for r, t in points)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -12,8 +12,9 @@ from torchvision.transforms.v2 import functional as vision
 from torchvision.transforms.v2.functional import InterpolationMode
 
 from rungwise.configuration import STRICT
+from rungwise.errors import UserError
 
-Interpolation = Literal["bicubic", "bilinear", "nearest", "lanczos", "box", "hamming"]
+Interpolation = Literal["bicubic", "bilinear", "nearest"]
 
 
 @dataclass(frozen=True)
@@ -88,5 +89,10 @@ class Preprocessing:
             "crop": declared.get("crop_pct"),
             "interpolation": declared.get("interpolation"),
         }
+        if known["interpolation"] not in (None, *get_args(Interpolation)) and not overrides.get("interpolation"):
+            raise UserError(
+                f"the backbone's weights declare the interpolation {known['interpolation']!r}, which is not available;"
+                f" set model.image.interpolation to one of {', '.join(get_args(Interpolation))}"
+            )
         merged = known | {name: value for name, value in overrides.items() if value is not None}
         return cls(**{name: value for name, value in merged.items() if value is not None})

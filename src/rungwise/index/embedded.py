@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 
@@ -14,91 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.errors import UserError
 from rungwise.index import storage
+from rungwise.index.hits import CaptionHit, Hit, Hits
+from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
 from rungwise.index.model import EmbeddingModel
 from rungwise.index.ranking import rank
 
 _PICTURES_AT_ONCE = 4096
 _TEXTS_AT_ONCE = 4096
-_ROWS_AT_ONCE = 65536
-
-
-@dataclass(frozen=True)
-class Item:
-    """A picture of the collection.
-
-    >>> Item("dog-7", Path("photos/dog-7.jpg"), captions=("a dog", "a dog asleep")).id
-    'dog-7'
-    """
-
-    id: str
-    path: Path
-    captions: tuple[str, ...] = ()
-    caption_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A picture that was found: its position in the index, the user's id, and how alike it is.
-
-    >>> Hit(position=4, id="dog-7", score=0.5)
-    Hit(position=4, id='dog-7', score=0.5)
-    """
-
-    position: int
-    id: str
-    score: float
-
-
-@dataclass(frozen=True)
-class CaptionHit:
-    """A caption that was found, and the positions of the pictures that bear it.
-
-    >>> CaptionHit("a dog", score=0.5, positions=(4, 9)).positions
-    (4, 9)
-    """
-
-    text: str
-    score: float
-    positions: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Hits:
-    """What several queries found; ``hits[n]`` is the list of query n, best first.
-
-    Attributes:
-        positions: (queries, k) int64.
-        scores: (queries, k) float32, falling.
-        ids: (queries, k) the user's ids.
-
-    >>> hits = Hits(np.array([[4]]), np.array([[0.5]], np.float32), (("dog-7",),))
-    >>> hits[0]
-    [Hit(position=4, id='dog-7', score=0.5)]
-    """
-
-    positions: NDArray[np.int64]
-    scores: NDArray[np.float32]
-    ids: tuple[tuple[str, ...], ...]
-
-    def __len__(self) -> int:
-        """Number of queries."""
-        return len(self.ids)
-
-    def __getitem__(self, query: int) -> list[Hit]:
-        """The hits of one query, best first."""
-        row = zip(self.positions[query].tolist(), self.ids[query], self.scores[query].tolist(), strict=True)
-        return [Hit(*hit) for hit in row]
-
-    def __iter__(self) -> Iterator[list[Hit]]:
-        """Query by query."""
-        return (self[query] for query in range(len(self)))
 
 
 class Index:
     """Pictures that can be found by text, by picture, or by one of their own.
 
-    Pictures are ranked for a text by the model's similarity and for a picture by the cosine of their vectors. Equal scores
-    stand in the order of the collection. Open one with :meth:`open`, make one with :meth:`build`.
+    Pictures are ranked for a text by the model's similarity and for a picture by the cosine of their vectors.
+    Equal scores stand in the order of the collection. Open one with :meth:`open`, make one with :meth:`build`.
 
     Attributes:
         folder: Where the index is stored.
@@ -108,7 +36,7 @@ class Index:
 
     >>> Index.open(Path("nowhere"))
     Traceback (most recent call last):
-    rungwise.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES --model MODEL --out nowhere`
+    rungwise.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
     """
 
     def __init__(
@@ -131,10 +59,10 @@ class Index:
         progress: Callable[[int], None] | None = None,
         overwrite: bool = False,
     ) -> Index:
-        """Encode a collection's pictures and captions and store them; all of it appears in ``folder`` at once.
+        """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
 
-        Pictures that cannot be read are left out, counted, and listed in :attr:`issues`. Paths are stored relative to the
-        index when the pictures lie in the same folder as the index or below it, so that both can be moved together.
+        Pictures that cannot be read are left out, counted, and listed in :attr:`issues`. Paths of pictures that lie
+        in the same folder as the index, or below it, are stored relative to it: both can be moved together.
 
         Args:
             data: Pictures with paths, and captions if there are any.
@@ -155,10 +83,10 @@ class Index:
             if not kept:
                 first = f"; the first: {_one_line(issues[0])}" if issues else ""
                 raise UserError(f"{data.name}: none of {len(data)} pictures could be read{first}")
-            items = _items(data, kept)
-            texts = list(_positions_of_texts(items))
+            items = items_at(data, kept)
+            texts = list(positions_of_texts(items))
             _write_caption_vectors(draft / storage.CAPTION_VECTORS, texts, model)
-            storage.write_lines(draft / storage.ITEMS, (_record(item, folder.resolve()) for item in items))
+            storage.write_lines(draft / storage.ITEMS, (to_record(item, folder) for item in items))
             storage.write_lines(draft / storage.ISSUES, (asdict(issue) for issue in issues))
             manifest = storage.Manifest(
                 name=data.name,
@@ -184,15 +112,12 @@ class Index:
         manifest = storage.read_manifest(folder)
         path = folder / storage.ITEMS
         try:
-            items = [_item(record, folder) for record in storage.read_lines(path)]
+            items = [from_record(record, folder) for record in storage.read_lines(path)]
         except (KeyError, TypeError) as error:
-            raise UserError(
-                f"{path}: damaged (an item lacks id, path or captions); build the index again"
-            ) from error
+            raise UserError(f"{path}: damaged (an item lacks id, path or captions); build the index again") from error
         if len(items) != manifest.pictures:
-            raise UserError(
-                f"{path}: damaged ({len(items)} items where index.json says {manifest.pictures}); build the index again"
-            )
+            counts = f"{len(items)} items where index.json says {manifest.pictures}"
+            raise UserError(f"{path}: damaged ({counts}); build the index again")
         vectors = storage.open_vectors(folder / storage.VECTORS, manifest.pictures, manifest.dimension)
         return cls(folder, manifest, items, vectors)
 
@@ -205,6 +130,11 @@ class Index:
         """The pictures that were left out, and why."""
         return tuple(Issue(**record) for record in storage.read_lines(self.folder / storage.ISSUES))
 
+    @cached_property
+    def captions(self) -> tuple[str, ...]:
+        """The distinct captions of the collection, in order of first appearance."""
+        return tuple(self._positions_of_texts)
+
     def position(self, item_id: str) -> int:
         """The position of the picture with this id.
 
@@ -214,9 +144,7 @@ class Index:
         try:
             return self._position_of_id[item_id]
         except KeyError:
-            raise UserError(
-                f"{self.folder}: no picture with id {item_id!r}; ids are as in the collection"
-            ) from None
+            raise UserError(f"{self.folder}: no picture with id {item_id!r}; ids are as in the collection") from None
 
     def check(self, model: EmbeddingModel) -> None:
         """Refuse a model that did not make this index: its vectors would mean something else.
@@ -228,8 +156,8 @@ class Index:
         if ours != (model.fingerprint, model.dimension):
             raise UserError(
                 f"{self.folder}: built by model {ours[0][:12]} (dimension {ours[1]}), not by"
-                f" {model.fingerprint[:12]} (dimension {model.dimension}); search with the model that built it, or rebuild"
-                f" with `rungwise index PICTURES --model MODEL --out {self.folder} --overwrite`"
+                f" {model.fingerprint[:12]} (dimension {model.dimension}); search with the model that built it, or"
+                f" rebuild with `rungwise index PICTURES --model MODEL --out {self.folder} --overwrite`"
             )
 
     def search(self, vectors: ArrayLike, k: int = 10, exclude: Sequence[int] = ()) -> Hits:
@@ -288,7 +216,7 @@ class Index:
         return self.search(self.vectors[position], k, exclude=(position,))[0]
 
     def captions_for(self, model: EmbeddingModel, picture: Path | bytes, k: int = 10) -> list[CaptionHit]:
-        """The k captions of the collection that describe a picture best; none when the collection has no captions.
+        """The k captions of the collection that fit a picture best; none when the collection has no captions.
 
         Raises:
             UserError: If another model built the index, or the picture cannot be read.
@@ -304,10 +232,10 @@ class Index:
             return model.similarity(picture, rows)
 
         positions, scores = rank(self._caption_vectors, similarity, 1, _at_least_one(k))
-        texts = list(self._positions_of_texts)
+        texts = [self.captions[position] for position in positions[0].tolist()]
         return [
-            CaptionHit(texts[text], score, self._positions_of_texts[texts[text]])
-            for text, score in zip(positions[0].tolist(), scores[0].tolist(), strict=True)
+            CaptionHit(text, score, self._positions_of_texts[text])
+            for text, score in zip(texts, scores[0].tolist(), strict=True)
         ]
 
     def encode_picture(self, model: EmbeddingModel, picture: Path | bytes) -> NDArray[np.float32]:
@@ -328,7 +256,7 @@ class Index:
 
     @cached_property
     def _positions_of_texts(self) -> dict[str, tuple[int, ...]]:
-        return _positions_of_texts(self.items)
+        return positions_of_texts(self.items)
 
     @cached_property
     def _caption_vectors(self) -> NDArray[np.float32]:
@@ -391,51 +319,7 @@ def _write_caption_vectors(path: Path, texts: Sequence[str], model: EmbeddingMod
 def _require_finite(vectors: NDArray[np.float32], names: Sequence[str]) -> None:
     odd = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if odd.size:
-        raise UserError(
-            f"{names[odd[0]]}: the model gives NaN or infinity for it; the model's weights are damaged"
-        )
-
-
-def _items(data: ImageCaptions, kept: Sequence[int]) -> list[Item]:
-    of_image = data.captions_of_image
-    return [
-        Item(
-            id=data.image_ids[image],
-            path=Path(os.path.abspath(data.paths[image])),  # noqa: PTH100  links are kept: people arrange pictures by them
-            captions=tuple(data.captions[caption] for caption in of_image[image]),
-            caption_ids=tuple(data.caption_ids[caption] for caption in of_image[image]),
-        )
-        for image in kept
-    ]
-
-
-def _positions_of_texts(items: Sequence[Item]) -> dict[str, tuple[int, ...]]:
-    """Each distinct caption in order of first appearance: equal texts share one vector and one place in a ranking."""
-    positions: dict[str, dict[int, None]] = {}
-    for position, item in enumerate(items):
-        for text in item.captions:
-            if text.strip():
-                positions.setdefault(text, {})[position] = None
-    return {text: tuple(bearers) for text, bearers in positions.items()}
-
-
-def _record(item: Item, folder: Path) -> dict[str, object]:
-    together = item.path.is_relative_to(folder.parent)
-    path = os.path.relpath(item.path, folder) if together else str(item.path)
-    captions = [{"id": i, "text": text} for i, text in zip(item.caption_ids, item.captions, strict=True)]
-    return {"id": item.id, "path": Path(path).as_posix(), "captions": captions}
-
-
-def _item(record: dict[str, object], folder: Path) -> Item:
-    captions = record["captions"]
-    if not isinstance(captions, list):
-        raise TypeError(f"captions are {captions!r}")
-    return Item(
-        id=str(record["id"]),
-        path=Path(os.path.normpath(folder.resolve() / str(record["path"]))),
-        captions=tuple(caption["text"] for caption in captions),
-        caption_ids=tuple(caption["id"] for caption in captions),
-    )
+        raise UserError(f"{names[odd[0]]}: the model gives NaN or infinity for it; the model's weights are damaged")
 
 
 def _one_line(issue: Issue) -> str:

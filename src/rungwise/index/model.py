@@ -71,8 +71,6 @@ class EmbeddingModel(Protocol):
         """(texts, D) float32."""
         ...
 
-    def similarity(
-        self, image_vectors: NDArray[np.float32], text_vectors: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
+    def similarity(self, image_vectors: NDArray[np.float32], text_vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """(images, texts) float32; higher is more alike."""
         ...

@@ -1,7 +1,7 @@
 """The best k of many candidates, exactly, in one pass over blocks of them.
 
-Score and position are packed into one integer whose order is the order of the ranking. Keys are unique, so the result
-cannot depend on the block size or on what a partial sort does with equal scores.
+Score and position are packed into one integer whose order is the order of the ranking. Keys are unique, so the
+result cannot depend on the block size or on what a partial sort does with equal scores.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 _LOW_WORD = np.int64(0xFFFFFFFF)
 _SIGN = np.int64(0x7FFFFFFF)
 _NEVER = np.iinfo(np.int64).min
-# Matrix products take other code paths for the last few rows of a block, and there equal rows can get scores that differ
-# in the last bit. With blocks of whole multiples, equal pictures have equal scores and their order is by position.
+# Matrix products take other code paths for the last few rows of a block, and there equal rows can get scores that
+# differ in the last bit. With whole multiples, equal pictures have equal scores and stand in order of position.
 _ROW_MULTIPLE = 16
 _BLOCK_ELEMENTS = 1 << 23
 

@@ -44,8 +44,8 @@ class Manifest:
         format: Always :data:`FORMAT`.
         version: Of the layout of the folder.
 
-    >>> Manifest("pets", "9a3f", "runs/best", "cosine", dimension=8, pictures=2, captions=0, skipped=0).version
-    1
+    >>> Manifest("pets", "9a3f", "runs/best", "cosine", 8, pictures=2, captions=0, skipped=0).format
+    'rungwise-index'
     """
 
     name: str
@@ -81,22 +81,20 @@ def read_manifest(folder: Path) -> Manifest:
 
     >>> read_manifest(Path("nowhere"))
     Traceback (most recent call last):
-    rungwise.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES --model MODEL --out nowhere`
+    rungwise.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
     """
     path = folder / MANIFEST
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        remedy = f"make one with `rungwise index PICTURES --model MODEL --out {folder}`"
+        remedy = f"make one with `rungwise index PICTURES ... --out {folder}`"
         raise UserError(f"{folder}: no index here; {remedy}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     except ValueError as error:
         raise _damaged(path, f"not JSON ({error})") from error
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        raise UserError(
-            f"{path}: not the description of a rungwise index; name a folder that `rungwise index` made"
-        )
+        raise UserError(f"{path}: not the description of a rungwise index; name a folder that `rungwise index` made")
     if stored.get("version") != VERSION:
         raise UserError(
             f"{path}: an index of version {stored.get('version')}, but this rungwise reads version {VERSION};"
@@ -176,7 +174,7 @@ class VectorWriter:
         self.rows += len(rows)
 
     def finish(self) -> None:
-        """Write the final shape over the first header: numpy pads headers so that the first axis can grow in place."""
+        """Write the final shape over the first header, which numpy pads so that the first axis can grow."""
         self._file.seek(0)
         self._header()
         if self._file.tell() != self._header_size:
@@ -212,8 +210,8 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a sibling folder to write to; it takes the place of ``folder`` only when the block ends well.
 
     Raises:
-        UserError: If something stands there that is no index, or an index and ``overwrite`` is false; if the disk is
-            full or the place may not be written. What stood there before is then untouched.
+        UserError: If something stands there that is no index, or an index and ``overwrite`` is false; if the disk
+            is full or the place may not be written. What stood there before is then untouched.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "index"
@@ -227,7 +225,10 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
         target = folder.resolve()
         draft = target.with_name(f".{target.name}.{os.getpid()}.partial")
         shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
+        try:
+            draft.mkdir(parents=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UserError(f"{folder}: a file stands where a folder is needed; name another folder") from error
         try:
             yield draft
             for file in draft.iterdir():
@@ -245,13 +246,9 @@ def _refuse_to_replace(folder: Path, overwrite: bool) -> None:
         raise UserError(f"{folder}: a file stands here; name a folder for the index")
     present = {file.name for file in folder.iterdir()}
     if strangers := sorted(present - _KNOWN):
-        raise UserError(
-            f"{folder}: holds {strangers[0]!r}, which is no part of an index; name a new or empty folder"
-        )
+        raise UserError(f"{folder}: holds {strangers[0]!r}, which is no part of an index; name a new or empty folder")
     if present and not overwrite:
-        raise UserError(
-            f"{folder}: an index stands here already; name another folder, or replace it with --overwrite"
-        )
+        raise UserError(f"{folder}: an index stands here already; name another folder, or replace it with --overwrite")
 
 
 def _swap(draft: Path, target: Path) -> None:

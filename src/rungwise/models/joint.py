@@ -117,15 +117,15 @@ class JointEmbedding(nn.Module):
         Args:
             rows: (n, features) float32 of a frozen backbone, or (n, 3, size, size) uint8 pixels.
         """
-        features = self.backbone(rows) if rows.dtype == torch.uint8 else rows
+        features = (self.backbone(rows) if rows.dtype == torch.uint8 else rows).float()
         if self.config.image.l2_normalise:
             features = F.normalize(features, dim=1)
-        vectors = self.image_projection(features)
+        vectors = self.image_projection(features).float()
         return F.normalize(vectors, dim=1) if self.config.similarity == "cosine" else vectors
 
     def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) token numbers and (n,) lengths to (n, dimension), normalised."""
-        return F.normalize(self.text_encoder(tokens, lengths), dim=1)
+        return F.normalize(self.text_encoder(tokens, lengths).float(), dim=1)
 
     @torch.inference_mode()
     def encode_image(
@@ -243,12 +243,13 @@ class JointEmbedding(nn.Module):
             raise UserError(f"{vocabulary}: missing; a model folder needs its vocabulary")
         model = cls(config, Backbone(config.image, preprocessing), Tokenizer.from_file(str(vocabulary)))
         tensors = read_tensors(folder / "model.safetensors")
-        for name, wanted in model.state_dict().items():
-            if name not in tensors or tensors[name].shape != wanted.shape:
-                found = tuple(tensors[name].shape) if name in tensors else "no such tensor"
+        wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        for name in sorted(wanted.keys() | found.keys()):
+            if wanted.get(name) != found.get(name):
                 raise UserError(
-                    f"{folder / 'model.safetensors'}: {name}: {found}, but config.json asks for {tuple(wanted.shape)};"
-                    " the files belong to different models"
+                    f"{folder / 'model.safetensors'}: {name}: {found.get(name, 'no such tensor')}, but config.json asks"
+                    f" for {wanted.get(name, 'no such tensor')}; the files belong to different models"
                 )
         model.load_state_dict(tensors)
         model.eval()

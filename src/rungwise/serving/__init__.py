@@ -1,1 +1,6 @@
-"""."""
+"""A search page and its interface over HTTP."""
+
+from rungwise.serving.app import create_app
+from rungwise.serving.server import background, serve
+
+__all__ = ["background", "create_app", "serve"]

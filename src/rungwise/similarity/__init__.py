@@ -1,1 +1,6 @@
-"""."""
+"""Similarities: (n, D) image vectors and (m, D) text vectors to an (n, m) block."""
+
+from rungwise.similarity.order import order
+from rungwise.similarity.vectors import cosine, inner, l2_normalise, shifted_cosine
+
+__all__ = ["cosine", "inner", "l2_normalise", "order", "shifted_cosine"]

@@ -1,0 +1,192 @@
+"""What every reader does with the names, captions and splits that it meets: gather them, and count what is odd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
+from rungwise.data.folder import PictureFolder, picture_id, unsupported_pictures
+from rungwise.errors import UserError
+
+_SPLITS = {
+    "train": ("train", "training"),
+    "val": ("val", "valid", "validation", "dev", "development"),
+    "test": ("test", "testing"),
+}
+_CANONICAL = {word: name for name, words in _SPLITS.items() for word in words}
+
+
+def split_name(text: str) -> str:
+    """The one name that a split has here, whatever the data call it; unknown names stay as they are.
+
+    >>> [split_name(text) for text in ("dev", "Validation", "restval", " ")]
+    ['val', 'val', 'restval', 'none']
+    """
+    text = text.strip()
+    return _CANONICAL.get(text.lower(), text) or NO_SPLIT
+
+
+def split_in_file_name(path: Path) -> str | None:
+    """The split that a file's name speaks of, if it does.
+
+    >>> split_in_file_name(Path("captions_valid.csv")), split_in_file_name(Path("captions.csv"))
+    ('val', None)
+    """
+    words = path.stem.lower().replace("-", "_").replace(".", "_").split("_")
+    return next((_CANONICAL[word] for word in words if word in _CANONICAL), None)
+
+
+class Gatherer:
+    """Collects images and captions in the order in which a reader meets them.
+
+    Args:
+        files: Where pictures are looked for; None if captions alone are wanted, so that any name is taken as it comes.
+
+    >>> gatherer = Gatherer(None)
+    >>> dog = gatherer.image("dog.jpg", "captions.csv, line 2")
+    >>> gatherer.caption(dog, " A dog. ", "captions.csv, line 2")
+    >>> gatherer.caption(dog, "", "captions.csv, line 3")
+    >>> data = gatherer.collection("pets", "table")
+    >>> data.captions, data.issues
+    (('A dog.',), (Issue(kind='empty caption', where='captions.csv, line 3', detail=''),))
+    """
+
+    def __init__(self, files: PictureFolder | None) -> None:
+        self._files = files
+        self._ids: list[str] = []
+        self._positions: dict[str, int] = {}
+        self._position_of_path: dict[Path, int] = {}
+        self._paths: list[Path] = []
+        self._splits: list[str] = []
+        self._labels: list[list[str]] = []
+        self._captions: list[str] = []
+        self._owners: list[int] = []
+        self._caption_ids: list[str | None] = []
+        self._place_of_caption_id: dict[str, str] = {}
+        self._issues: list[Issue] = []
+
+    def image(self, reference: str, where: str, *alternatives: str) -> int | None:
+        """Position of the image with this id.
+
+        Args:
+            reference: The user's name of the picture, which becomes its id.
+            where: File and place that named it.
+            alternatives: Names to look for the file by, in this order, instead of the reference.
+
+        Returns:
+            None if there is no such picture, or no single one; an issue says so.
+        """
+        if (known := self._positions.get(reference)) is not None:
+            return known
+        if self._files is None:
+            return self._add(reference)
+        found: list[Path] = []
+        for name in alternatives or (reference,):
+            if found := self._files.find(name):
+                break
+        if len(found) == 1:
+            return self._add_file(reference, found[0], where)
+        if found:
+            shown = ", ".join(path.relative_to(self._files.root).as_posix() for path in found[:3])
+            self.issue("ambiguous picture", where, f"{reference!r} may be {shown}")
+        else:
+            self.issue("missing picture", where, f"no picture named {reference!r}")
+        return None
+
+    def caption(self, image: int, text: str, where: str, caption_id: str | None = None) -> None:
+        """Add a caption of the image at a position; an empty one becomes an issue instead.
+
+        Raises:
+            UserError: If the caption id has been seen before.
+        """
+        if not (text := text.strip()):
+            self.issue("empty caption", where)
+            return
+        if caption_id is not None:
+            first = self._place_of_caption_id.setdefault(caption_id, where)
+            if first is not where:
+                raise UserError(
+                    f"{where}: caption id {caption_id!r} stands already in {first}; make the ids unique or drop them"
+                )
+        self._captions.append(text)
+        self._owners.append(image)
+        self._caption_ids.append(caption_id)
+
+    def split(self, image: int, name: str, where: str) -> None:
+        """Put an image into a split; of two different ones the first stays and an issue is kept."""
+        name = split_name(name)
+        if self._splits[image] == NO_SPLIT:
+            self._splits[image] = name
+        elif name not in (NO_SPLIT, self._splits[image]):
+            self.issue("conflicting splits", where, f"{name!r}, but {self._splits[image]!r} before; the first is kept")
+
+    def label(self, image: int, labels: Iterable[str]) -> None:
+        """Add class labels to an image; those it has already are not repeated."""
+        self._labels[image] += [label for label in labels if label not in self._labels[image]]
+
+    def issue(self, kind: str, where: str, detail: str = "") -> None:
+        """Keep account of something odd."""
+        self._issues.append(Issue(kind, where, detail))
+
+    def collection(self, name: str, layout: str) -> ImageCaptions:
+        """All that was gathered, then the folder's pictures that nothing named.
+
+        Raises:
+            UserError: If captions or splits named pictures and not one of them was found, or nothing was gathered.
+        """
+        if not self._ids:
+            missing = next((issue for issue in self._issues if issue.kind == "missing picture"), None)
+            if missing and self._files is not None:
+                raise UserError(
+                    f"{missing.where}: {missing.detail}, nor any other that is named there, in"
+                    f" {self._files.root} or below; correct the names or give the folder that holds the pictures too"
+                )
+            reason = f", first {self._issues[0].kind}: {self._issues[0].where}" if self._issues else ""
+            raise UserError(f"{name}: no usable caption{reason}; correct the file")
+        if self._files is not None:
+            for path in self._files.pictures:
+                if self._files.root / path not in self._position_of_path:
+                    self._add_file(picture_id(path), self._files.root / path, str(path))
+            self._issues += unsupported_pictures(self._files)
+        ids = tuple(self._ids)
+        return ImageCaptions(
+            image_ids=ids,
+            captions=tuple(self._captions),
+            image_of_caption=np.array(self._owners, dtype=np.int64),
+            caption_ids=self._complete_caption_ids(ids),
+            paths=tuple(self._paths),
+            splits=tuple(self._splits),
+            labels=tuple(map(tuple, self._labels)) if any(self._labels) else (),
+            name=name,
+            layout=layout,
+            issues=tuple(self._issues),
+        )
+
+    def _add(self, image_id: str) -> int:
+        position = self._positions[image_id] = len(self._ids)
+        self._ids.append(image_id)
+        self._splits.append(NO_SPLIT)
+        self._labels.append([])
+        return position
+
+    def _add_file(self, image_id: str, path: Path, where: str) -> int:
+        if (known := self._position_of_path.get(path)) is not None:
+            self.issue("picture under two names", where, f"{image_id!r} is the file of {self._ids[known]!r}")
+            self._positions[image_id] = known
+            return known
+        position = self._position_of_path[path] = self._add(image_id)
+        self._paths.append(path)
+        return position
+
+    def _complete_caption_ids(self, image_ids: tuple[str, ...]) -> tuple[str, ...]:
+        if not self._place_of_caption_id:
+            return ()
+        numbers = [0] * len(image_ids)
+        complete = []
+        for given, owner in zip(self._caption_ids, self._owners, strict=True):
+            complete.append(f"{image_ids[owner]}#{numbers[owner]}" if given is None else given)
+            numbers[owner] += 1
+        return tuple(complete)

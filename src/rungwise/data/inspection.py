@@ -1,0 +1,318 @@
+"""What a collection holds and what is odd about it, as numbers, as a table, and as a sheet of pictures."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import textwrap
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
+from rungwise.data.pictures import load_picture, small_image
+from rungwise.errors import UserError
+from rungwise.files import replacing
+
+FREQUENT = 4
+"""Tokens seen at least this often are what the vocabularies of the VSE++ family keep."""
+
+# Words and punctuation marks, as the caption encoder splits them.
+_TOKEN = re.compile(r"\w+|[^\w\s]+")
+
+
+@dataclass(frozen=True)
+class SplitSize:
+    """How much of a collection is in one split."""
+
+    name: str
+    pictures: int
+    captions: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What :func:`inspect` found; plain numbers and texts.
+
+    Attributes:
+        name: Of the collection.
+        layout: That the reader recognised.
+        pictures: Number of images.
+        files: Number of images that name a file; 0 for a collection of features or captions.
+        captions: Number of captions.
+        splits: Size of each split.
+        captions_per_picture: Smallest, median and largest number; None without pictures.
+        tokens: Distinct lower-cased words and punctuation marks.
+        frequent_tokens: Those seen at least :data:`FREQUENT` times.
+        tokens_per_caption: Smallest, median and largest number; None without captions.
+        repeated_texts: Captions whose text stands more than once in the collection.
+        widths: Smallest and largest, in pixels; None if pictures were not checked.
+        heights: Smallest and largest, in pixels; None if pictures were not checked.
+        checked: Whether every picture was decoded and compared.
+        odd: Everything odd, the reader's issues included.
+
+    >>> Inspection.__dataclass_fields__["odd"].type
+    'tuple[Issue, ...]'
+    """
+
+    name: str
+    layout: str
+    pictures: int
+    files: int
+    captions: int
+    splits: tuple[SplitSize, ...]
+    captions_per_picture: tuple[int, float, int] | None
+    tokens: int
+    frequent_tokens: int
+    tokens_per_caption: tuple[int, float, int] | None
+    repeated_texts: int
+    widths: tuple[int, int] | None
+    heights: tuple[int, int] | None
+    checked: bool
+    odd: tuple[Issue, ...]
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many odd things there are of each kind, most frequent first."""
+        return dict(Counter(issue.kind for issue in self.odd).most_common())
+
+
+def inspect(
+    data: ImageCaptions,
+    *,
+    check_pictures: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Inspection:
+    """Count a collection and look for what is odd in it.
+
+    Args:
+        data: The collection.
+        check_pictures: Decode every picture in full, and compare all files byte by byte (by SHA-256).
+        progress: Called with the pictures checked so far and their total, from the calling thread.
+
+    >>> data = ImageCaptions(("a", "b"), ("A dog.", "A dog.", "A cat"), np.array([0, 0, 1]))
+    >>> found = inspect(data)
+    >>> found.captions_per_picture, found.tokens, found.kinds
+    ((1, 1.5, 2), 4, {'repeated caption': 1})
+    """
+    vocabulary: Counter[str] = Counter()
+    lengths = []
+    for caption in data.captions:
+        tokens = _TOKEN.findall(unicodedata.normalize("NFC", caption).lower())
+        vocabulary.update(tokens)
+        lengths.append(len(tokens))
+    texts = Counter(" ".join(caption.lower().split()) for caption in data.captions)
+    odd = [*data.issues, *_odd_captions(data)]
+    looks = list(_look_at(data, progress)) if check_pictures else []
+    odd += [look for look in looks if isinstance(look, Issue)]
+    readable = {position: look for position, look in enumerate(looks) if isinstance(look, _Look)}
+    odd += _identical(data, {position: look.digest for position, look in readable.items()})
+    per_picture = np.bincount(data.image_of_caption, minlength=len(data))
+    return Inspection(
+        name=data.name,
+        layout=data.layout,
+        pictures=len(data),
+        files=len(data.paths),
+        captions=len(data.captions),
+        splits=_split_sizes(data),
+        captions_per_picture=_spread(per_picture.tolist()),
+        tokens=len(vocabulary),
+        frequent_tokens=sum(count >= FREQUENT for count in vocabulary.values()),
+        tokens_per_caption=_spread(lengths),
+        repeated_texts=sum(count for count in texts.values() if count > 1),
+        widths=_range([look.width for look in readable.values()]),
+        heights=_range([look.height for look in readable.values()]),
+        checked=check_pictures and bool(data.paths),
+        odd=tuple(odd),
+    )
+
+
+def render(inspection: Inspection, *, examples: int = 3) -> RenderableType:
+    """Tables for a terminal of 80 columns: counts, splits, and odd things with some examples of each kind.
+
+    >>> from rich.console import Console
+    >>> data = ImageCaptions(("a",), ("A dog.",), np.array([0]), splits=("train",), name="pets")
+    >>> Console(width=80).print(render(inspect(data)))  # doctest: +SKIP
+    """
+    counts = Table(box=box.SIMPLE, show_header=False, title=f"{inspection.name} ({inspection.layout or 'given'})")
+    counts.add_column(style="bold")
+    counts.add_column(justify="right")
+    for label, value in _figures(inspection):
+        counts.add_row(label, value)
+    splits = Table("split", box=box.SIMPLE)
+    splits.add_column("pictures", justify="right")
+    splits.add_column("captions", justify="right")
+    for split in inspection.splits:
+        splits.add_row(Text(split.name), str(split.pictures), str(split.captions))
+    return Group(counts, splits, _odd_table(inspection, examples))
+
+
+def contact_sheet(data: ImageCaptions, path: Path | str, *, columns: int = 6, rows: int = 4, seed: int = 0) -> None:
+    """Write a PNG with some pictures of a collection and the first caption of each (its id where it has none).
+
+    Args:
+        data: The collection.
+        path: Of the file to write.
+        columns: Pictures side by side.
+        rows: Rows of pictures.
+        seed: Of the choice of pictures, which keep the collection's order.
+
+    Raises:
+        UserError: If the collection has no picture files, or the file cannot be written.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> Image.new("RGB", (64, 48), "teal").save(folder / "a.png")
+    >>> data = ImageCaptions(("a.png",), ("A plain one.",), np.array([0]), paths=(folder / "a.png",))
+    >>> contact_sheet(data, folder / "sheet.png", columns=2, rows=1)
+    >>> Image.open(folder / "sheet.png").format
+    'PNG'
+    """
+    if not data.paths:
+        raise UserError(f"{data.name}: has no picture files to show; a contact sheet needs a collection with pictures")
+    generator = np.random.default_rng(seed)
+    chosen = np.sort(generator.choice(len(data), min(len(data), columns * rows), replace=False))
+    side, margin, text_height, size = 200, 10, 66, 13
+    # matplotlib's own font covers Latin, Greek and Cyrillic on every system; Pillow's covers Latin only.
+    font = ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
+    across, down = side + margin, side + text_height + margin
+    used = -(-len(chosen) // columns)
+    sheet = Image.new("RGB", (columns * across + margin, used * down + margin), "white")
+    draw = ImageDraw.Draw(sheet)
+    captions = data.captions_of_image
+    for place, image in enumerate(chosen.tolist()):
+        left, top = margin + place % columns * across, margin + place // columns * down
+        try:
+            picture = small_image(data.paths[image], side)
+            sheet.paste(picture, (left + (side - picture.width) // 2, top + (side - picture.height) // 2))
+        except UserError:
+            draw.rectangle((left, top, left + side, top + side), fill="lightgrey")
+            draw.text((left + side / 2, top + side / 2), "unreadable", "black", font, anchor="mm")
+        own = captions[image]
+        text = data.captions[own[0]] if own.size else data.image_ids[image]
+        lines = _wrapped(" ".join(text.split()), side, 4, font)
+        draw.multiline_text((left, top + side + 3), "\n".join(lines), "black", font, spacing=2)
+    with replacing(Path(path)) as draft:
+        sheet.save(draft, "PNG")
+
+
+@dataclass(frozen=True)
+class _Look:
+    width: int
+    height: int
+    digest: bytes
+
+
+def _look_at(data: ImageCaptions, progress: Callable[[int, int], None] | None) -> Iterator[_Look | Issue]:
+    def look(position: int) -> _Look | Issue:
+        path = data.paths[position]
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            return Issue("missing file", data.image_ids[position], f"{path}: {(error.strerror or str(error)).lower()}")
+        try:
+            _, height, width = load_picture(content, name=str(path)).shape
+        except UserError as error:
+            return Issue("unreadable picture", data.image_ids[position], str(error))
+        return _Look(width, height, hashlib.sha256(content).digest())
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for done, result in enumerate(pool.map(look, range(len(data.paths))), start=1):
+            if progress is not None:
+                progress(done, len(data.paths))
+            yield result
+
+
+def _odd_captions(data: ImageCaptions) -> Iterator[Issue]:
+    seen: dict[tuple[int, str], str] = {}
+    for caption_id, text, image in zip(data.caption_ids, data.captions, data.image_of_caption.tolist(), strict=True):
+        words = " ".join(text.lower().split())
+        if not words:
+            yield Issue("empty caption", caption_id)
+        elif (first := seen.setdefault((image, words), caption_id)) is not caption_id:
+            yield Issue("repeated caption", caption_id, f"the same text as {first}")
+
+
+def _identical(data: ImageCaptions, digests: dict[int, bytes]) -> Iterator[Issue]:
+    groups: dict[bytes, list[int]] = defaultdict(list)
+    for position, digest in digests.items():
+        groups[digest].append(position)
+    for group in groups.values():
+        if len(group) > 1:
+            splits = [data.splits[position] if data.splits else NO_SPLIT for position in group]
+            kind = "identical across splits" if len(set(splits)) > 1 else "identical in one split"
+            named = [f"{data.image_ids[position]} ({split})" for position, split in zip(group, splits, strict=True)]
+            yield Issue(kind, named[0], f"the same file as {', '.join(named[1:])}")
+
+
+def _split_sizes(data: ImageCaptions) -> tuple[SplitSize, ...]:
+    splits = data.splits or (NO_SPLIT,) * len(data)
+    pictures = Counter(splits)
+    captions = Counter(splits[image] for image in data.image_of_caption.tolist())
+    return tuple(SplitSize(name, count, captions[name]) for name, count in pictures.items())
+
+
+def _spread(counts: list[int]) -> tuple[int, float, int] | None:
+    return (min(counts), float(np.median(counts)), max(counts)) if counts else None
+
+
+def _range(sizes: list[int]) -> tuple[int, int] | None:
+    return (min(sizes), max(sizes)) if sizes else None
+
+
+def _figures(found: Inspection) -> Iterator[tuple[str, str]]:
+    yield "pictures", str(found.pictures)
+    if not found.files:
+        yield "picture files", "none (captions only)"
+    yield "captions", str(found.captions)
+    for what, spread in (
+        ("captions per picture", found.captions_per_picture),
+        ("tokens per caption", found.tokens_per_caption),
+    ):
+        if spread is not None:
+            low, median, high = spread
+            yield what, f"{low} to {high}, median {median:g}"
+    yield "distinct tokens", str(found.tokens)
+    yield f"tokens seen {FREQUENT} times or more", str(found.frequent_tokens)
+    yield "captions with a text that others have too", str(found.repeated_texts)
+    if found.widths is not None and found.heights is not None:
+        yield "width in pixels", f"{found.widths[0]} to {found.widths[1]}"
+        yield "height in pixels", f"{found.heights[0]} to {found.heights[1]}"
+
+
+def _odd_table(found: Inspection, examples: int) -> RenderableType:
+    unchecked = "" if found.checked or not found.files else "; pictures were not decoded"
+    if not found.odd:
+        return Text(f"nothing odd{unchecked}")
+    table = Table("odd", box=box.SIMPLE, title=f"{len(found.odd)} odd things{unchecked}")
+    table.add_column("count", justify="right")
+    table.add_column("examples", overflow="fold")
+    for kind, count in found.kinds.items():
+        shown = [issue for issue in found.odd if issue.kind == kind][:examples]
+        lines = [f"{issue.where}: {issue.detail}" if issue.detail else issue.where for issue in shown]
+        if count > len(shown):
+            lines.append(f"and {count - len(shown)} more")
+        table.add_row(kind, str(count), Text("\n".join(lines)))
+    return table
+
+
+def _wrapped(text: str, width: int, most: int, font: ImageFont.FreeTypeFont) -> list[str]:
+    """Lines no wider than ``width`` pixels, at most ``most`` of them; an ellipsis ends a text that is cut."""
+    fitting = max(1, int(width / max(font.getlength(text) / max(len(text), 1), 1)))
+    while True:
+        lines = textwrap.wrap(text, fitting, max_lines=most, placeholder=" …")
+        if fitting <= 2 or all(font.getlength(line) <= width for line in lines):
+            return lines
+        fitting -= 1

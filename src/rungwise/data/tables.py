@@ -1,0 +1,294 @@
+"""Captions in a table beside the pictures: CSV, TSV, JSON lines or Parquet, one caption a row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.folder import PictureFolder
+from rungwise.data.gathering import Gatherer, split_in_file_name
+from rungwise.data.textfiles import read_lines, read_text
+from rungwise.errors import UserError
+
+TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"})
+"""Lower-case file extensions that count as tables."""
+
+IMAGE_COLUMNS = (
+    "image", "file", "filename", "file_name", "path", "filepath", "file_path", "image_path", "image_file",
+    "image_name", "picture", "photo", "img", "image_id",
+)  # fmt: skip
+"""Names of the column that says which picture, the first present one counts."""
+
+CAPTION_COLUMNS = ("caption", "captions", "text", "texts", "sentence", "sentences", "description", "raw")
+"""Names of the column that holds the caption, or in JSON and Parquet a list of captions."""
+
+_OPTIONAL = {
+    "split": ("split", "subset"),
+    "label": ("label", "class", "category"),
+    "labels": ("labels", "classes", "categories"),
+    "caption_id": ("caption_id", "captionid", "sentid", "sentence_id"),
+}
+_LABEL_SEPARATOR = ";"
+
+Cells = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it stands in its file, each row with its place for messages.
+
+    Attributes:
+        path: The file.
+        columns: Names as written, in order.
+        rows: Place (``"line 3"``) and cells by column; a text in place of the cells is the reason to skip the row.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: list[tuple[str, Cells | str]]
+
+    def column(self, names: Sequence[str]) -> str | None:
+        """The column as written that has the first of these names; case and outer blanks do not matter.
+
+        >>> Table(Path("a.csv"), ("Image ", "TEXT"), []).column(("caption", "text"))
+        'TEXT'
+        """
+        written = {column.strip().lower(): column for column in reversed(self.columns)}
+        return next((written[name] for name in names if name in written), None)
+
+
+def table_files(files: PictureFolder) -> list[Path]:
+    r"""The tables nearest to the top of a folder, and texts that begin with a table's header.
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> _ = (root / "captions.txt").write_text("image,caption\na.jpg,A dog.\n")
+    >>> _ = (root / "readme.txt").write_text("about this image, and its caption\n")
+    >>> [path.name for path in table_files(PictureFolder(root))]
+    ['captions.txt']
+    """
+    found = [
+        path
+        for path in files.others
+        if path.suffix.lower() in TABLE_SUFFIXES or (path.suffix.lower() == ".txt" and _has_header(files.root / path))
+    ]
+    depth = min((len(path.parts) for path in found), default=0)
+    return [files.root / path for path in found if len(path.parts) == depth]
+
+
+def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool = False) -> ImageCaptions:
+    r"""Captions of one table, or of several whose names speak of different splits (``train.csv``, ``val.csv``).
+
+    Needed are a column of :data:`IMAGE_COLUMNS` and one of :data:`CAPTION_COLUMNS`. Optional are ``split``,
+    ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Image ids are the names in the
+    image column.
+
+    Raises:
+        UserError: If a file is empty, in another encoding or malformed, a column is missing, several tables do not go
+            together, or no caption names a picture.
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> (root / "a.jpg").touch()
+    >>> _ = (root / "captions.csv").write_text("file,text,split\na.jpg,A dog.,train\nb.jpg,A cat.,train\n")
+    >>> data = read_tables([root / "captions.csv"], PictureFolder(root))
+    >>> data.captions, data.splits, data.issues[0].detail
+    (('A dog.',), ('train',), "no picture named 'b.jpg'")
+    """
+    gatherer = Gatherer(None if captions_only else files)
+    usable = []
+    lacking = []
+    for table in map(read_table, paths):
+        if missing := _missing_columns(table):
+            lacking.append(f"{table.path}: {missing}")
+            gatherer.issue("table without captions", str(table.path), missing)
+        else:
+            usable.append(table)
+    if not usable:
+        raise UserError(lacking[0])
+    splits = [split_in_file_name(table.path) for table in usable]
+    if len(usable) > 1 and (None in splits or len(set(splits)) < len(splits)):
+        names = ", ".join(table.path.name for table in usable[:4])
+        raise UserError(f"{files.root}: {len(usable)} tables of captions ({names}); give the one to read")
+    for table, split in zip(usable, splits, strict=True):
+        _gather(gatherer, table, split)
+    layout = "scenes" if (files.root / "scenes.json").is_file() else "table"
+    return gatherer.collection(files.root.resolve().name, layout)
+
+
+def read_table(path: Path) -> Table:
+    r"""Any table, by its extension; ``.txt`` is tabular text whose header decides between comma and tab.
+
+    Raises:
+        UserError: If the file cannot be read as what its extension says.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "captions.jsonl"
+    >>> _ = file.write_text('{"image": "a.jpg", "caption": "A dog."}\n')
+    >>> read_table(file).rows
+    [('line 1', {'image': 'a.jpg', 'caption': 'A dog.'})]
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return _read_parquet(path)
+    if suffix in (".jsonl", ".ndjson"):
+        return _read_json_lines(path)
+    return _read_separated(path)
+
+
+def _gather(gatherer: Gatherer, table: Table, split_of_file: str | None) -> None:
+    image_column, caption_column = table.column(IMAGE_COLUMNS), table.column(CAPTION_COLUMNS)
+    optional = {what: table.column(names) for what, names in _OPTIONAL.items()}
+    assert image_column is not None
+    assert caption_column is not None
+    for place, cells in table.rows:
+        where = f"{table.path}, {place}"
+        if isinstance(cells, str):
+            gatherer.issue("malformed row", where, cells)
+            continue
+        reference = _text(cells.get(image_column), image_column, where)
+        if not reference.strip():
+            gatherer.issue("missing picture", where, "the row names no picture")
+            continue
+        image = gatherer.image(reference, where)
+        if image is None:
+            continue
+        given = {what: cells.get(column) for what, column in optional.items() if column is not None}
+        split = _text(given.get("split"), "split", where) or split_of_file or ""
+        gatherer.split(image, split, where)
+        gatherer.label(image, _labels(given, where))
+        texts = _texts(cells.get(caption_column), caption_column, where)
+        caption_id = _text(given.get("caption_id"), "caption_id", where) or None
+        for text in texts:
+            gatherer.caption(image, text, where, caption_id if len(texts) == 1 else None)
+
+
+def _missing_columns(table: Table) -> str:
+    needs = [
+        f"{what} column (such as {names[0]}, {names[1]} or {names[2]})"
+        for what, names in (("an image", IMAGE_COLUMNS), ("a caption", CAPTION_COLUMNS))
+        if table.column(names) is None
+    ]
+    if not needs:
+        return ""
+    found = ", ".join(table.columns[:10]) or "none"
+    remedy = "rename or add one, or move the table away if it holds no captions"
+    return f"needs {' and '.join(needs)}, found the columns {found}; {remedy}"
+
+
+def _labels(given: Cells, where: str) -> list[str]:
+    several = given.get("labels")
+    if isinstance(several, str):
+        several = several.split(_LABEL_SEPARATOR)
+    named = [*_texts(given.get("label"), "label", where), *_texts(several, "labels", where)]
+    return [label.strip() for label in named if label.strip()]
+
+
+def _texts(cell: object, column: str, where: str) -> list[str]:
+    if isinstance(cell, list):
+        return [_text(one, column, where) for one in cell]
+    return [_text(cell, column, where)]
+
+
+def _text(cell: object, column: str, where: str) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return cell
+    # Whole numbers become floats where a column of a data frame had gaps.
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        return "" if cell != cell else str(cell)
+    raise UserError(f"{where}: column {column!r} holds a {type(cell).__name__}, not a text; convert it")
+
+
+def _has_header(path: Path) -> bool:
+    with path.open("rb") as file:
+        first = file.readline(4096).decode("utf-8-sig", "replace")
+    delimiter = "\t" if "\t" in first else ","
+    columns = tuple(first.strip("\r\n").split(delimiter))
+    return not _missing_columns(Table(path, columns, []))
+
+
+def _read_separated(path: Path) -> Table:
+    text = read_text(path)
+    tabs = path.suffix.lower() == ".tsv" or (path.suffix.lower() != ".csv" and "\t" in text.partition("\n")[0])
+    delimiter = "\t" if tabs else ","
+    try:
+        return _parse_separated(path, text, delimiter, csv.QUOTE_MINIMAL)
+    except UserError:
+        # Most TSV is written without quoting, so a quotation mark is just one; in CSV it is a mistake.
+        if not tabs:
+            raise
+        return _parse_separated(path, text, delimiter, csv.QUOTE_NONE)
+
+
+def _parse_separated(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> Table:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
+    columns: tuple[str, ...] = ()
+    rows: list[tuple[str, Cells | str]] = []
+    for line, cells in _numbered(path, reader):
+        if not columns:
+            columns = tuple(cells)
+        elif len(cells) == len(columns):
+            rows.append((f"line {line}", dict(zip(columns, cells, strict=True))))
+        else:
+            hint = "; put texts that hold a comma in quotes" if len(cells) > len(columns) and delimiter == "," else ""
+            rows.append((f"line {line}", f"{len(cells)} columns but the header has {len(columns)}{hint}"))
+    return Table(path, columns, rows)
+
+
+def _numbered(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Each record with the line on which it begins; blank lines are left out."""
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise UserError(f"{path}, line {line}: {error}; correct the quotation marks from there on") from error
+        if cells:
+            yield line, cells
+
+
+def _read_json_lines(path: Path) -> Table:
+    columns: dict[str, None] = {}
+    rows: list[tuple[str, Cells | str]] = []
+    for number, line in read_lines(path):
+        try:
+            cells = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UserError(
+                f"{path}, line {number}, column {error.colno}: broken JSON ({error.msg}); correct the line"
+            ) from error
+        if not isinstance(cells, dict):
+            raise UserError(f"{path}, line {number}: not a JSON object; write {{...}} on each line")
+        columns.update(dict.fromkeys(cells))
+        rows.append((f"line {number}", cells))
+    return Table(path, tuple(columns), rows)
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise UserError(f"{path}: reading Parquet needs pyarrow; run: pip install 'rungwise[parquet]'") from error
+    try:
+        columns = tuple(parquet.read_schema(path).names)
+        wanted = [*IMAGE_COLUMNS, *CAPTION_COLUMNS, *(name for names in _OPTIONAL.values() for name in names)]
+        # A data frame may hold the pictures' bytes besides; they are not read into memory.
+        read = [column for column in columns if column.strip().lower() in wanted]
+        cells = parquet.read_table(path, columns=read).to_pylist()
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UserError(f"{path}: not a readable Parquet file ({reason}); re-create it") from error
+    return Table(path, columns, [(f"row {number}", row) for number, row in enumerate(cells, start=1)])

@@ -1,0 +1,298 @@
+"""From anybody's embeddings or scores to a :class:`~rungwise.evaluation.result.Result`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise import __version__
+from rungwise.errors import UserError
+from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
+from rungwise.evaluation.result import Result
+from rungwise.metrics import DIRECTIONS, Measure, Total, parse_all
+from rungwise.metrics.sources import (
+    Block,
+    Degrees,
+    MatrixSource,
+    Positions,
+    Source,
+    TiledSource,
+    as_floats,
+    as_slice,
+    refuse_gaps,
+)
+from rungwise.metrics.streaming import Judgement, judge
+
+DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
+"""What the field prints first."""
+
+
+def evaluate(
+    *,
+    similarity: Any = None,
+    image_embeddings: Any = None,
+    text_embeddings: Any = None,
+    image_of_caption: ArrayLike,
+    relevance: Any = None,
+    measures: Iterable[str | Measure | Total] = DEFAULT_MEASURES,
+    protocol: str | Protocol = "full",
+    similarity_function: Callable[[Any, Any], Any] | None = None,
+    images: int | None = None,
+    chunk: int | None = None,
+    data_name: str = "",
+    data_hash: str = "",
+    model_hash: str = "",
+    seed: int | None = None,
+) -> Result:
+    """Judge the rankings of a model, in both directions.
+
+    Give either ``similarity`` or both kinds of embeddings; numpy arrays, torch tensors and memory-maps are read as they
+    are, a block at a time.
+
+    Args:
+        similarity: (images, captions) matrix, or a scorer ``block(images, captions)`` that answers integer positions
+            with a (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a
+            second time when a graded measure reads the lists of caption queries.
+        image_embeddings: (images, D).
+        text_embeddings: (captions, D).
+        image_of_caption: (captions,) the position of each caption's image.
+        relevance: (images, captions) degrees, or a :class:`~rungwise.relevance.base.Relevance`; graded measures need
+            it.
+        measures: Measures or their names; each is taken in both directions.
+        protocol: A protocol or its name.
+        similarity_function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering
+            (a, b). Default: the inner product in float32 of the embeddings as they come: the cosine if they are
+            normalised.
+        images: The number of images, where a scorer does not tell and the last ones may have no caption.
+        chunk: Queries that are judged at a time; no number depends on it.
+        data_name: What the data are called, for the result.
+        data_hash: Hash of the data, for the result.
+        model_hash: Hash of the model, for the result.
+        seed: The model's training seed, for the result.
+
+    Returns:
+        Numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
+
+    Raises:
+        UserError: If sizes do not agree, a matrix is transposed, a value is not finite, a measure or protocol is not
+            known, the protocol does not fit the data, or a graded measure is asked for without relevance.
+
+    >>> image, text = np.eye(3), np.eye(3)[[0, 1, 1, 2]]
+    >>> result = evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=[0, 1, 1, 2])
+    >>> result["i2t/R@1"], result["t2i/MedR"], result.per_query("t2i/R@1")
+    (100.0, 1.0, array([100., 100., 100., 100.]))
+    """
+    if chunk is not None and chunk < 1:
+        raise UserError(f"chunk must be at least 1, got {chunk}")
+    owners = _owners(image_of_caption)
+    source = _source(similarity, image_embeddings, text_embeddings, owners, similarity_function, images)
+    count = source.shape[0]
+    degrees = _degrees(relevance, source.shape)
+    asked = parse_all(measures)
+    single = tuple(dict.fromkeys(m for one in asked for m in (one.terms if isinstance(one, Total) else (one,))))
+    rule = protocol_named(protocol)
+    folds = rule.folds(owners, count)
+    judgements = [
+        judge(
+            source
+            if len(folds) == 1 and _is_everything(fold, source.shape)
+            else source.select(fold.images, fold.captions),
+            np.searchsorted(fold.images, owners[fold.captions]),
+            single,
+            degrees.select(fold.images, fold.captions) if degrees else None,
+            chunk,
+        )
+        for fold in folds
+    ]
+    numbers, units = _numbers(asked, judgements)
+    per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
+    reported = {f"{way}/{measure}" for way in DIRECTIONS for measure in single} & set(numbers)
+    return Result(
+        numbers=numbers,
+        units=units,
+        protocol=rule.name,
+        gallery={
+            "i2t": tuple(len(fold.captions) for fold in folds),
+            "t2i": tuple(len(fold.images) for fold in folds),
+        },
+        queries={
+            "i2t": sum(len(fold.images) for fold in folds),
+            "t2i": sum(len(fold.captions) for fold in folds),
+        },
+        captions_per_image={
+            "min": float(per_image.min()),
+            "mean": float(per_image.mean()),
+            "max": float(per_image.max()),
+        },
+        remarks=_remarks(judgements, reported),
+        data_name=data_name,
+        data_hash=data_hash,
+        model_hash=model_hash,
+        seed=seed,
+        version=__version__,
+        _per_query={
+            f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in judgements])
+            for way in DIRECTIONS
+            for measure in single
+            if f"{way}/{measure}" in reported
+        },
+    )
+
+
+def _numbers(asked: Iterable[Measure | Total], judgements: list[Judgement]) -> tuple[dict[str, float], dict[str, str]]:
+    """Numbers and units by name: aggregated within a fold, averaged over folds."""
+
+    def number(way: Any, measure: Measure) -> float:
+        return float(np.mean([measure.aggregate(one.values[way, measure]) for one in judgements]))
+
+    numbers: dict[str, float] = {}
+    units: dict[str, str] = {}
+    for one in asked:
+        terms = one.terms if isinstance(one, Total) else (one,)
+        for way in DIRECTIONS:
+            for measure in terms:
+                numbers[f"{way}/{measure}"] = number(way, measure)
+                units[f"{way}/{measure}"] = measure.unit
+        if isinstance(one, Total):
+            numbers[str(one)] = sum(numbers[f"{way}/{measure}"] for way in DIRECTIONS for measure in terms)
+            units[str(one)] = one.unit
+    return numbers, units
+
+
+def _remarks(judgements: list[Judgement], reported: set[str]) -> Mapping[str, Mapping[str, int]]:
+    total: dict[str, Counter[str]] = {}
+    for one in judgements:
+        for (way, measure), counts in one.remarks.items():
+            if f"{way}/{measure}" in reported:
+                total.setdefault(f"{way}/{measure}", Counter()).update(counts)
+    return {name: dict(counts) for name, counts in sorted(total.items())}
+
+
+def _owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:
+    owners = np.asarray(image_of_caption)
+    if owners.ndim != 1 or not owners.size or owners.dtype.kind not in "iu":
+        raise UserError(
+            f"image_of_caption must be one whole number per caption, got shape {owners.shape} of {owners.dtype};"
+            " give each caption's image position"
+        )
+    if owners.min() < 0:
+        raise UserError(
+            f"image_of_caption, caption {owners.argmin()}: {owners.min()} is negative; positions start at 0"
+        )
+    return owners.astype(np.int64)
+
+
+def _source(
+    similarity: Any,
+    image_embeddings: Any,
+    text_embeddings: Any,
+    owners: NDArray[np.int64],
+    function: Callable[[Any, Any], Any] | None,
+    images: int | None,
+) -> Source:
+    both = image_embeddings is not None and text_embeddings is not None
+    neither = image_embeddings is None and text_embeddings is None
+    if not (both if similarity is None else neither):
+        raise UserError("give either similarity, or image_embeddings and text_embeddings together")
+    order = np.argsort(owners, kind="stable")
+    if similarity is None:
+        shape = _embedding_shape(image_embeddings, text_embeddings, function is None)
+        _agree(shape, owners, images, "text_embeddings")
+        block = _products(image_embeddings, text_embeddings, function)
+        return TiledSource(block, shape, order)
+    if callable(similarity) and not hasattr(similarity, "shape"):
+        count = int(owners.max()) + 1 if images is None else images
+        _agree((count, len(owners)), owners, images, "similarity")
+        return TiledSource(similarity, (count, len(owners)), order)
+    matrix = _sliceable(similarity)
+    _agree(_matrix_shape(matrix, len(owners), images, "similarity"), owners, images, "similarity")
+    return MatrixSource(matrix)
+
+
+def _sliceable(matrix: Any) -> Any:
+    """The matrix without a copy: arrays and maps as they are, tensors as they are unless numpy can share them."""
+    return matrix if hasattr(matrix, "shape") and hasattr(matrix, "__getitem__") else np.asarray(matrix)
+
+
+def _matrix_shape(matrix: Any, captions: int, images: int | None, what: str) -> tuple[int, int]:
+    shape = tuple(int(length) for length in matrix.shape)
+    if len(shape) != 2:
+        raise UserError(f"{what} must have two axes, (images, captions), got shape {shape}")
+    if shape[1] != captions and shape[0] == captions:
+        raise UserError(
+            f"{what} has shape {shape} for {captions} captions: it is transposed;"
+            f" give (images, captions), such as {what}.T"
+        )
+    if shape[1] != captions or images not in (None, shape[0]):
+        wanted = f"({'images' if images is None else images}, {captions})"
+        raise UserError(f"{what} has shape {shape} but image_of_caption names {captions} captions; give {wanted}")
+    return shape[0], shape[1]
+
+
+def _embedding_shape(image: Any, text: Any, need_equal_width: bool) -> tuple[int, int]:
+    for what, one in (("image_embeddings", image), ("text_embeddings", text)):
+        if not hasattr(one, "shape") or (need_equal_width and len(one.shape) != 2):
+            raise UserError(
+                f"{what} must be an array of shape (items, D), got {getattr(one, 'shape', type(one).__name__)}"
+            )
+    if need_equal_width and image.shape[1] != text.shape[1]:
+        raise UserError(
+            f"image_embeddings have {image.shape[1]} dimensions and text_embeddings {text.shape[1]};"
+            " give embeddings of one model"
+        )
+    return int(image.shape[0]), int(text.shape[0])
+
+
+def _agree(shape: tuple[int, int], owners: NDArray[np.int64], images: int | None, what: str) -> None:
+    if shape[1] != len(owners):
+        raise UserError(
+            f"{what} hold {shape[1]} captions but image_of_caption names {len(owners)}; give one position per caption"
+        )
+    if images not in (None, shape[0]):
+        raise UserError(f"images={images} but {shape[0]} images were given; leave images out")
+    if owners.max() >= shape[0]:
+        raise UserError(
+            f"image_of_caption, caption {owners.argmax()}: image {owners.max()} does not exist among {shape[0]} images"
+            f" (0..{shape[0] - 1}); correct the position or give all images"
+        )
+
+
+def _products(image: Any, text: Any, function: Callable[[Any, Any], Any] | None) -> Block:
+    if function is not None:
+        return lambda images, captions: function(image[as_slice(images)], text[as_slice(captions)])
+
+    def product(images: Positions, captions: Positions) -> NDArray[np.float32]:
+        a, b = _single(image[as_slice(images)]), _single(text[as_slice(captions)])
+        return np.asarray(a @ b.T)
+
+    for what, embeddings in (("image_embeddings", image), ("text_embeddings", text)):
+        for start in range(0, len(embeddings), 4096):
+            rows = np.arange(start, min(start + 4096, len(embeddings)))
+            refuse_gaps(_single(embeddings[start : start + 4096]), what, rows)
+    return product
+
+
+def _single(block: Any) -> NDArray[np.float32]:
+    return as_floats(block).astype(np.float32, copy=False)
+
+
+def _degrees(relevance: Any, shape: tuple[int, int]) -> Degrees | None:
+    if relevance is None:
+        return None
+    images, captions = np.arange(shape[0]), np.arange(shape[1])
+    if hasattr(relevance, "block"):
+        return Degrees(relevance.block, images, captions)
+    matrix = _sliceable(relevance)
+    if _matrix_shape(matrix, shape[1], None, "relevance") != shape:
+        raise UserError(
+            f"relevance has shape {tuple(matrix.shape)} but the similarity {shape}; give one degree per pair"
+        )
+    return Degrees(lambda some, others: matrix[as_slice(some)][:, as_slice(others)], images, captions)
+
+
+def _is_everything(fold: Fold, shape: tuple[int, int]) -> bool:
+    return (len(fold.images), len(fold.captions)) == shape

@@ -1,0 +1,138 @@
+"""Named protocols: which images and captions make a gallery, and whether the data fit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One gallery: everything in it is ranked against everything in it.
+
+    Attributes:
+        images: Positions, ascending.
+        captions: Positions, ascending; each of an image of the fold.
+    """
+
+    images: NDArray[np.int64]
+    captions: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Protocol(ABC):
+    """How data are cut into galleries; numbers are averaged over galleries.
+
+    Attributes:
+        name: As it stands in results.
+    """
+
+    name: str
+
+    @abstractmethod
+    def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
+        """The galleries.
+
+        Raises:
+            UserError: If the data do not fit; the message says why.
+        """
+
+    def _refusal(self, why: str) -> UserError:
+        return UserError(f"protocol {self.name} does not fit the data: {why}; use protocol 'full' or other data")
+
+
+@dataclass(frozen=True)
+class Full(Protocol):
+    """Every image and every caption in one gallery.
+
+    Attributes:
+        size: The number of images that the name promises; None takes any.
+
+    >>> [fold] = Full("full").folds(np.array([0, 0, 1]), 2)
+    >>> fold.captions
+    array([0, 1, 2])
+    """
+
+    size: int | None = None
+
+    def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
+        """One gallery with everything."""
+        if self.size not in (None, images):
+            raise self._refusal(f"it wants {self.size} images and there are {images}")
+        return [Fold(np.arange(images), np.arange(len(image_of_caption)))]
+
+
+@dataclass(frozen=True)
+class ConsecutiveFolds(Protocol):
+    """Consecutive blocks of images, each with its captions (COCO 5-fold 1K: the field's habit since VSE++).
+
+    Attributes:
+        count: Number of blocks.
+        size: Images in each.
+
+    >>> [first, second] = ConsecutiveFolds("halves", count=2, size=1).folds(np.array([1, 0, 1]), 2)
+    >>> second.images, second.captions
+    (array([1]), array([0, 2]))
+    """
+
+    count: int = 5
+    size: int = 1000
+
+    def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
+        """``count`` galleries of ``size`` images."""
+        if images != self.count * self.size:
+            raise self._refusal(f"it wants {self.count} x {self.size} images and there are {images}")
+        of_block = image_of_caption // self.size
+        blocks = np.arange(images).reshape(self.count, self.size)
+        return [Fold(block, np.flatnonzero(of_block == number)) for number, block in enumerate(blocks)]
+
+
+@dataclass(frozen=True)
+class OneCaptionPerImage(Protocol):
+    """Each image with the first of its captions, as the coherent score was published (Zhou et al. 2020).
+
+    >>> [fold] = OneCaptionPerImage("one-caption-per-image").folds(np.array([1, 0, 1]), 2)
+    >>> fold.captions
+    array([0, 1])
+    """
+
+    def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
+        """One gallery with as many captions as images."""
+        owners, first = np.unique(image_of_caption, return_index=True)
+        if len(owners) < images:
+            missing = np.setdiff1d(np.arange(images), owners)
+            raise self._refusal(f"{len(missing)} images have no caption, the first is image {missing[0]}")
+        return [Fold(np.arange(images), np.sort(first))]
+
+
+PROTOCOLS: tuple[Protocol, ...] = (
+    Full("full"),
+    Full("coco-5k", 5000),
+    ConsecutiveFolds("coco-1k-5fold"),
+    Full("flickr30k-1k", 1000),
+    Full("flickr8k-1k", 1000),
+    OneCaptionPerImage("one-caption-per-image"),
+)
+"""The protocols that have a name."""
+
+
+def protocol_named(name: str | Protocol) -> Protocol:
+    """The protocol of this name; a protocol is handed through.
+
+    Raises:
+        UserError: If there is none; the message lists what there is.
+
+    >>> protocol_named("coco-1k-5fold")
+    ConsecutiveFolds(name='coco-1k-5fold', count=5, size=1000)
+    """
+    if isinstance(name, Protocol):
+        return name
+    for protocol in PROTOCOLS:
+        if protocol.name == name:
+            return protocol
+    raise UserError(f"protocol {name!r} is not known; there are {', '.join(p.name for p in PROTOCOLS)}")

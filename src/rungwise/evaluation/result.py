@@ -1,0 +1,133 @@
+"""What an evaluation found, with everything that is needed to compare it with another."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+from rungwise.files import replacing
+
+FORMAT = "rungwise-result/1"
+"""Written into every file, so that a later version can tell."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Numbers by canonical name, such as ``i2t/R@1``, ``t2i/CS@100`` or ``rsum``.
+
+    Attributes:
+        numbers: Name to number; NaN where no query had a value.
+        units: Name to ``"percent"``, ``"rank"`` or ``"correlation"``.
+        protocol: The protocol's name.
+        gallery: Per direction, the number of candidates in each fold.
+        queries: Per direction, the number of queries over all folds.
+        captions_per_image: ``min``, ``mean`` and ``max`` over the images of the protocol.
+        remarks: Per name, how many queries were left out or counted 0, by reason.
+        data_name: What the data are called.
+        data_hash: Of the collection that was judged.
+        model_hash: Of the model.
+        seed: Of the training run, when the caller says it.
+        version: Of rungwise.
+
+    >>> from rungwise.evaluation import evaluate
+    >>> result = evaluate(similarity=np.array([[0.9, 0.1], [0.2, 0.3]]), image_of_caption=[0, 1])
+    >>> result["i2t/R@1"], result["rsum"], result.gallery["t2i"]
+    (100.0, 600.0, (2,))
+    """
+
+    numbers: Mapping[str, float]
+    units: Mapping[str, str]
+    protocol: str
+    gallery: Mapping[str, tuple[int, ...]]
+    queries: Mapping[str, int]
+    captions_per_image: Mapping[str, float]
+    remarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    data_name: str = ""
+    data_hash: str = ""
+    model_hash: str = ""
+    seed: int | None = None
+    version: str = ""
+    _per_query: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __getitem__(self, name: str) -> float:
+        """The number of this name.
+
+        Raises:
+            KeyError: If it was not measured; the message lists what was.
+        """
+        if name not in self.numbers:
+            raise KeyError(f"{name!r} was not measured; there are {', '.join(self.numbers)}")
+        return self.numbers[name]
+
+    def per_query(self, name: str) -> NDArray[np.float64]:
+        """(queries,) one value per query, in the order of the data; NaN where a query has none.
+
+        Under a protocol of several folds the folds follow one another.
+
+        Raises:
+            KeyError: If it was not measured, or is a sum such as rsum, or the result was read from a file without them.
+        """
+        if name not in self._per_query:
+            raise KeyError(f"{name!r} has no values per query here; there are {', '.join(self._per_query) or 'none'}")
+        return self._per_query[name]
+
+    def to_json(self, path: str | Path, per_query: bool = False) -> None:
+        """Write the numbers, and the values of every query too when asked; all or nothing.
+
+        Args:
+            path: The file, replaced if it is there.
+            per_query: Also write one value per query and measure (25,000 captions are about 0.3 MB a measure).
+
+        Raises:
+            UserError: If it cannot be written.
+        """
+        content: dict[str, Any] = {"format": FORMAT}
+        for one in fields(self):
+            if not one.name.startswith("_"):
+                value = getattr(self, one.name)
+                content[one.name] = dict(value) if isinstance(value, Mapping) else value
+        content["numbers"] = {name: _without_nan(number) for name, number in self.numbers.items()}
+        if per_query:
+            content["per_query"] = {
+                name: [_without_nan(value) for value in values.tolist()] for name, values in self._per_query.items()
+            }
+        with replacing(Path(path)) as draft:
+            draft.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> Result:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            UserError: If the file is not there or is not a result.
+        """
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: cannot be read as a result ({error}); give a file that to_json wrote") from error
+        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+            raise UserError(f"{path}: is not a {FORMAT} file; give a file that to_json wrote")
+        values = content.pop("per_query", {})
+        try:
+            content["numbers"] = {name: _with_nan(number) for name, number in content["numbers"].items()}
+            content["gallery"] = {way: tuple(sizes) for way, sizes in content["gallery"].items()}
+            per_query = {name: np.array([_with_nan(v) for v in own]) for name, own in values.items()}
+            return cls(**content, _per_query=per_query)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path}: the result is damaged ({error}); evaluate again") from error
+
+
+def _without_nan(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def _with_nan(number: float | None) -> float:
+    return math.nan if number is None else float(number)

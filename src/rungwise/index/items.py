@@ -1,0 +1,97 @@
+"""The pictures of an index: ids, files, captions, and how they are written down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rungwise.data.collection import ImageCaptions
+
+
+@dataclass(frozen=True)
+class Item:
+    """A picture of the collection.
+
+    >>> Item("dog-7", Path("photos/dog-7.jpg"), captions=("a dog", "a dog asleep")).id
+    'dog-7'
+    """
+
+    id: str
+    path: Path
+    captions: tuple[str, ...] = ()
+    caption_ids: tuple[str, ...] = ()
+
+
+def items_at(data: ImageCaptions, images: Sequence[int]) -> list[Item]:
+    """The items at these positions of a collection, with absolute paths.
+
+    >>> import numpy as np
+    >>> data = ImageCaptions(("a", "b"), ("a dog",), np.array([1]), paths=(Path("a.jpg"), Path("b.jpg")))
+    >>> [item.captions for item in items_at(data, [0, 1])]
+    [(), ('a dog',)]
+    """
+    of_image = data.captions_of_image
+    return [
+        Item(
+            id=data.image_ids[image],
+            # Links are not followed: people arrange pictures by them.
+            path=Path(os.path.abspath(data.paths[image])),  # noqa: PTH100
+            captions=tuple(data.captions[caption] for caption in of_image[image]),
+            caption_ids=tuple(data.caption_ids[caption] for caption in of_image[image]),
+        )
+        for image in images
+    ]
+
+
+def positions_of_texts(items: Sequence[Item]) -> dict[str, tuple[int, ...]]:
+    """Each distinct caption, in order of first appearance, with the positions of the items that bear it.
+
+    Equal texts share one vector and one place in a ranking; blank ones have none.
+
+    >>> two = Item("a", Path("a.jpg"), ("a dog", "a pet")), Item("b", Path("b.jpg"), ("a dog", " "))
+    >>> positions_of_texts(two)
+    {'a dog': (0, 1), 'a pet': (0,)}
+    """
+    positions: dict[str, dict[int, None]] = {}
+    for position, item in enumerate(items):
+        for text in item.captions:
+            if text.strip():
+                positions.setdefault(text, {})[position] = None
+    return {text: tuple(bearers) for text, bearers in positions.items()}
+
+
+def to_record(item: Item, folder: Path) -> dict[str, object]:
+    """An item as it is stored; its path is relative to the index folder if both lie in the same folder.
+
+    >>> to_record(Item("a", Path("/photos/dogs/a.jpg")), Path("/photos/index"))
+    {'id': 'a', 'path': '../dogs/a.jpg', 'captions': []}
+    """
+    folder = folder.resolve()
+    together = item.path.is_relative_to(folder.parent)
+    path = Path(os.path.relpath(item.path, folder)) if together else item.path
+    captions = [{"id": i, "text": text} for i, text in zip(item.caption_ids, item.captions, strict=True)]
+    return {"id": item.id, "path": path.as_posix(), "captions": captions}
+
+
+def from_record(record: Mapping[str, object], folder: Path) -> Item:
+    """Read what :func:`to_record` gave.
+
+    Raises:
+        KeyError: If a field is missing.
+        TypeError: If a field is of another type.
+
+    >>> item = Item("a", Path.cwd() / "a.jpg", ("a dog",), ("a#0",))
+    >>> from_record(to_record(item, Path("index")), Path("index")) == item
+    True
+    """
+    captions = record["captions"]
+    if not isinstance(captions, list):
+        raise TypeError(f"captions are {captions!r}")
+    return Item(
+        id=str(record["id"]),
+        path=Path(os.path.normpath(folder.resolve() / str(record["path"]))),
+        captions=tuple(str(caption["text"]) for caption in captions),
+        caption_ids=tuple(str(caption["id"]) for caption in captions),
+    )

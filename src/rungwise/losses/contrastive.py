@@ -1,0 +1,106 @@
+"""Contrastive losses of one modality against the other.
+
+For a query q with its pair p, its negatives N, temperature T and margin a::
+
+    CSN(q) = -log exp(S(q, p) / T) / sum over k in {p} + N of exp(S(q, k) / T)      (ConVSE, Eq. 6 to 8)
+    CMN(q) = [max over n in N of S(q, n) + a - S(q, p)]+ / T                        (ConVSE++, Eq. 12 to 14)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rungwise.losses.base import BlockLoss, Reduction
+from rungwise.losses.hinge import max_of_hinges
+from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.temperature import Temperature
+
+
+def contrastive_sum(similarity: Tensor, pair: Tensor, left_out: Tensor, temperature: float | Tensor) -> Tensor:
+    """CSN of each pair.
+
+    Args:
+        similarity: (P, C), the row of each pair's query.
+        pair: (P,), the similarity of each pair.
+        left_out: (P, C) bool, candidates that take no part; the pair itself takes part.
+        temperature: T.
+
+    Returns:
+        (P,).
+
+    >>> s = torch.tensor([[0.9, 0.8]])
+    >>> contrastive_sum(s, s[:, 0], torch.tensor([[False, False]]), temperature=0.1)
+    tensor([0.3133])
+    """
+    logits = (similarity / temperature).masked_fill(left_out, -torch.inf)
+    return logits.logsumexp(dim=1) - pair / temperature
+
+
+class ContrastiveSum(BlockLoss):
+    """Both sides of CSN, *added*: twice CLIP's mean of the two.
+
+    Args:
+        temperature: T.
+        learnable: learn the temperature.
+        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
+        extra_positives: see there.
+        mask_above: see there.
+
+    >>> ContrastiveSum()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
+    tensor(0.3800)
+    """
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        *,
+        learnable: bool = False,
+        reduction: Reduction = "sum",
+        extra_positives: ExtraPositives = "mask",
+        mask_above: float | None = None,
+    ) -> None:
+        super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
+        self.temperature = Temperature(temperature, learnable)
+
+    def per_query(self, side: Side) -> Tensor:
+        """(Q,): CSN over each query's pairs."""
+        rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
+        return side.sum_per_query(contrastive_sum(rows, pair, side.left_out, self.temperature()))
+
+
+class ContrastiveMax(BlockLoss):
+    """Both sides of CMN, added.
+
+    It equals :class:`~rungwise.losses.MaxOfHinges` divided by the temperature, so that, gradient clipping and Adam's
+    epsilon apart, the two train alike. The temperature is not learnable: only its growth would lower the loss.
+
+    Args:
+        temperature: T.
+        margin: a, in units of similarity.
+        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
+        extra_positives: see there.
+        mask_above: see there.
+
+    >>> ContrastiveMax()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
+    tensor(6.0000)
+    """
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        margin: float = 0.2,
+        *,
+        reduction: Reduction = "sum",
+        extra_positives: ExtraPositives = "mask",
+        mask_above: float | None = None,
+    ) -> None:
+        super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
+        self.temperature = Temperature(temperature)
+        self.margin = margin
+
+    def per_query(self, side: Side) -> Tensor:
+        """(Q,): CMN over each query's pairs."""
+        rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
+        hinges = max_of_hinges(rows, pair, side.rows(side.excluded), self.margin)
+        return side.sum_per_query(hinges / self.temperature())

@@ -1,0 +1,140 @@
+"""Sum of hinges and max of hinges.
+
+For a query q with its pair p, its negatives N and margin a::
+
+    SH(q) = sum over n in N of [a + S(q, n) - S(q, p)]+          (VSE0; Kiros et al. 2014)
+    MH(q) = [a + max over n in N of S(q, n) - S(q, p)]+          (VSE++; Faghri et al. 2018, Eq. 6)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rungwise.losses.base import BlockLoss, Reduction
+from rungwise.losses.draws import draw, pair_keys
+from rungwise.losses.pairs import ExtraPositives, Side
+
+
+def hardest(similarity: Tensor, eligible: Tensor) -> tuple[Tensor, Tensor]:
+    """The most similar eligible candidate of each row; the first of several takes the gradient.
+
+    Args:
+        similarity: (P, C).
+        eligible: (P, C) bool.
+
+    Returns:
+        Its similarity (P,), and (P,) bool: whether the row has an eligible candidate at all.
+
+    >>> hardest(torch.tensor([[0.9, 0.8, 0.3]]), torch.tensor([[False, True, True]]))
+    (tensor([0.8000]), tensor([True]))
+    """
+    with torch.no_grad():
+        index = similarity.masked_fill(~eligible, -torch.inf).argmax(dim=1, keepdim=True)
+    # Reading the entry, rather than the masked copy's maximum, keeps that copy out of the graph.
+    return similarity.gather(1, index).squeeze(1), eligible.any(dim=1)
+
+
+def sum_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: float) -> Tensor:
+    """SH of each pair.
+
+    Args:
+        similarity: (P, C), the row of each pair's query.
+        pair: (P,), the similarity of each pair.
+        excluded: (P, C) bool, candidates that are no negatives.
+        margin: a.
+
+    Returns:
+        (P,).
+
+    >>> s = torch.tensor([[0.9, 0.8], [0.4, 0.5]])
+    >>> sum_of_hinges(s, s.diagonal(), torch.eye(2, dtype=torch.bool), margin=0.2)
+    tensor([0.1000, 0.1000])
+    """
+    hinges = (similarity - (pair - margin).unsqueeze(1)).relu()
+    return hinges.masked_fill(excluded, 0).sum(dim=1)
+
+
+def max_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: float) -> Tensor:
+    """MH of each pair; arguments as in :func:`sum_of_hinges`. A pair without negatives loses nothing.
+
+    >>> s = torch.tensor([[0.9, 0.8], [0.1, 0.5]])
+    >>> max_of_hinges(s, s.diagonal(), torch.eye(2, dtype=torch.bool), margin=0.2)
+    tensor([0.1000, 0.0000])
+    """
+    negative, exists = hardest(similarity, ~excluded)
+    return (margin + negative - pair).relu().where(exists, 0)
+
+
+class SumOfHinges(BlockLoss):
+    """Both sides of SH, added: every negative within the margin is pushed.
+
+    Args:
+        margin: a, in units of similarity.
+        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
+        extra_positives: see there.
+        mask_above: see there.
+
+    >>> SumOfHinges()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
+    tensor(0.6000)
+    """
+
+    def __init__(
+        self,
+        margin: float = 0.2,
+        *,
+        reduction: Reduction = "sum",
+        extra_positives: ExtraPositives = "mask",
+        mask_above: float | None = None,
+    ) -> None:
+        super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
+        self.margin = margin
+
+    def per_query(self, side: Side) -> Tensor:
+        """(Q,): SH over each query's pairs."""
+        rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
+        return side.sum_per_query(sum_of_hinges(rows, pair, side.rows(side.excluded), self.margin))
+
+
+class MaxOfHinges(BlockLoss):
+    """Both sides of MH, added: only the hardest negative of each query is pushed.
+
+    Early in training few pairs carry gradient, and the loss can rest at 2 x margin a pair for several epochs: warm
+    up with :class:`SumOfHinges` (VSE++ section 3.5).
+
+    Args:
+        margin: a, in units of similarity.
+        negative_set: draw this many random negatives of each query and take the hardest of these (VSE++ section 3.6);
+            None takes all of the block.
+        generator: where the draws come from.
+        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
+        extra_positives: see there.
+        mask_above: see there.
+
+    >>> MaxOfHinges(reduction="mean")(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
+    tensor(0.3000)
+    """
+
+    def __init__(
+        self,
+        margin: float = 0.2,
+        *,
+        negative_set: int | None = None,
+        generator: torch.Generator | None = None,
+        reduction: Reduction = "sum",
+        extra_positives: ExtraPositives = "mask",
+        mask_above: float | None = None,
+    ) -> None:
+        super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
+        if negative_set is not None and negative_set < 1:
+            raise ValueError(f"negative_set must be at least 1, got {negative_set}")
+        self.margin = margin
+        self.negative_set = negative_set
+        self.generator = generator
+
+    def per_query(self, side: Side) -> Tensor:
+        """(Q,): MH over each query's pairs."""
+        rows, pair, excluded = side.rows(side.similarity), side.of_pairs(side.similarity), side.rows(side.excluded)
+        if self.negative_set is not None:
+            excluded = ~draw(~excluded, pair_keys(side, self.generator), self.negative_set)
+        return side.sum_per_query(max_of_hinges(rows, pair, excluded, self.margin))

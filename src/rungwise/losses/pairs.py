@@ -1,0 +1,146 @@
+"""Which entries of a block are pairs, which are negatives, and which are neither.
+
+Every loss reads a block of similarities, (images, captions), once from the images' side and once from the captions'
+side. A :class:`Side` is the block seen from one of them: rows are queries, columns are candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+ExtraPositives = Literal["mask", "keep", "pair"]
+HALF = (torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One direction of a block, for Q queries over C candidates with P pairs.
+
+    Attributes:
+        similarity: (Q, C) float32 or float64.
+        relevance: (Q, C) relevance degrees in the caller's float type, or None.
+        paired: (Q, C) bool, the entries that are pairs.
+        masked: (Q, C) bool, the entries that are neither pulled nor pushed.
+        query: (P,) row of each pair.
+        column: (P,) column of each pair.
+        aligned: True when pair number k belongs to query number k, so that rows need no copy.
+        query_ids: (Q,) key of each query in random draws; None counts from 0.
+        candidate_ids: (C,) key of each candidate in random draws; None counts from 0.
+
+    >>> i2t, t2i = two_sides(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
+    >>> i2t.of_pairs(i2t.similarity)
+    tensor([0.9000, 0.5000])
+    >>> t2i.excluded
+    tensor([[ True, False],
+            [False,  True]])
+    """
+
+    similarity: Tensor
+    relevance: Tensor | None
+    paired: Tensor
+    masked: Tensor
+    query: Tensor
+    column: Tensor
+    aligned: bool
+    query_ids: Tensor | None = None
+    candidate_ids: Tensor | None = None
+
+    @property
+    def excluded(self) -> Tensor:
+        """(Q, C) bool: candidates that are no negatives of the query."""
+        return self.paired | self.masked
+
+    @property
+    def left_out(self) -> Tensor:
+        """(P, C) bool: candidates that take no part for a pair, being other positives of its query or masked."""
+        return self.rows(self.excluded).scatter(1, self.column.unsqueeze(1), False)
+
+    def rows(self, block: Tensor) -> Tensor:
+        """(Q, C) -> (P, C): the row of each pair's query."""
+        return block if self.aligned else block.index_select(0, self.query)
+
+    def of_pairs(self, block: Tensor) -> Tensor:
+        """(Q, C) -> (P,): the entry of each pair."""
+        return self.rows(block).gather(1, self.column.unsqueeze(1)).squeeze(1)
+
+    def sum_per_query(self, values: Tensor) -> Tensor:
+        """(P,) -> (Q,): the values of each query's pairs, added; 0 for a query without a pair."""
+        if self.aligned:
+            return values
+        return values.new_zeros(len(self.similarity)).index_add(0, self.query, values)
+
+    def graded(self) -> Tensor:
+        """The relevance block of a loss that cannot do without it.
+
+        Raises:
+            ValueError: the loss was called without ``relevance``.
+        """
+        if self.relevance is None:
+            raise ValueError("this loss is graded: pass relevance, a tensor of the shape of similarity")
+        return self.relevance
+
+
+def two_sides(
+    similarity: Tensor,
+    relevance: Tensor | None = None,
+    positives: Tensor | None = None,
+    extra_positives: ExtraPositives = "mask",
+    mask_above: float | None = None,
+) -> tuple[Side, Side]:
+    """The block seen by its images (i2t) and by its captions (t2i).
+
+    Square block: the diagonal is the pair, and other True entries of ``positives`` are treated as ``extra_positives``
+    says. Rectangular block: every True entry of ``positives`` is a pair, and a pair's other positives are masked. Only
+    where pairs have to be listed (rectangular blocks and ``"pair"``) does a GPU wait for the host.
+
+    Args:
+        similarity: (images, captions); float16 and bfloat16 are taken to float32.
+        relevance: (images, captions) relevance degrees.
+        positives: (images, captions) bool: the caption describes the image.
+        extra_positives: ``"mask"`` (neither pulled nor pushed), ``"keep"`` (negatives) or ``"pair"`` (pairs of their
+            own).
+        mask_above: entries that are no pairs and whose relevance is this value or more are masked.
+
+    Raises:
+        ValueError: shapes differ, the block is empty, or something that is needed was not passed.
+
+    >>> same = torch.tensor([[True, True, False], [True, True, False], [False, False, True]])
+    >>> two_sides(torch.zeros(3, 3), positives=same)[0].masked[0]
+    tensor([False,  True, False])
+    >>> two_sides(torch.zeros(3, 3), positives=same, extra_positives="pair")[0].query
+    tensor([0, 0, 1, 1, 2])
+    """
+    if similarity.ndim != 2 or similarity.numel() == 0:
+        raise ValueError(f"similarity must be (images, captions), not empty; got {tuple(similarity.shape)}")
+    for name, block in (("relevance", relevance), ("positives", positives)):
+        if block is not None and block.shape != similarity.shape:
+            raise ValueError(
+                f"{name} is {tuple(block.shape)} but similarity is {tuple(similarity.shape)}: pass equal shapes"
+            )
+    images, captions = similarity.shape
+    aligned = images == captions and (positives is None or extra_positives != "pair")
+    if images == captions:
+        own = torch.eye(images, dtype=torch.bool, device=similarity.device)
+        described = own if positives is None else own | positives.bool()
+        paired = described if extra_positives == "pair" else own
+        masked = described & ~own if extra_positives == "mask" else torch.zeros_like(own)
+    elif positives is None:
+        raise ValueError(f"a block of {images} images and {captions} captions needs positives: which are pairs?")
+    else:
+        paired, masked = positives.bool(), torch.zeros_like(positives, dtype=torch.bool)
+    if mask_above is not None:
+        if relevance is None:
+            raise ValueError("mask_above compares with relevance: pass relevance, or leave mask_above out")
+        masked = masked | ((relevance >= mask_above) & ~paired)
+    if aligned:
+        query = column = torch.arange(images, device=similarity.device)
+    else:
+        query, column = paired.nonzero(as_tuple=True)
+    exact = similarity.float() if similarity.dtype in HALF else similarity
+    i2t = Side(exact, relevance, paired, masked, query, column, aligned)
+    t2i = Side(exact.T, None if relevance is None else relevance.T, paired.T, masked.T, column, query, aligned)
+    return i2t, t2i

@@ -1,0 +1,109 @@
+"""Semantic adaptive margin (SAM, Biten et al. 2022, Eq. 6 and 7): the less a negative fits, the larger its margin.
+
+With M[i, c] how well caption c describes image i (CIDEr on the x10 scale), temperature tau, an anchor pair p, a negative
+caption m of its image, and a negative image l, with caption c_l, of its caption::
+
+    a_i2t = (M[p, p] - M[p, m]) / tau              a_t2i = (M[p, p] - M[p, c_l]) / tau
+    L = [a_i2t + S(p, m) - S(p, p)]+ + [a_t2i + S(l, p) - S(p, p)]+
+
+Both margins read the row of the pair's image: M is not transposed for caption queries. (Eq. 7 prints c_l and c_m the wrong
+way round: the margin of a direction is about that direction's own negative.)
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from rungwise.losses.base import BlockLoss, LossValue, Reduction, require
+from rungwise.losses.draws import pair_keys
+from rungwise.losses.hinge import max_of_hinges
+from rungwise.losses.pairs import ExtraPositives, Side, two_sides
+
+Negatives = Literal["random", "hardest", "softest"]
+
+
+class SemanticAdaptiveMargin(BlockLoss):
+    """Both sides of SAM, added; one negative for each anchor. Negative margins are kept as they come.
+
+    Where an image has several captions in the block, M[p, c_l] is the mean over those of l; an image without a caption in
+    the block has no c_l and is no negative.
+
+    Args:
+        temperature: tau, on the scale of the relevance source; the paper tries 3, 5 and 10.
+        negatives: ``"random"`` (RS), ``"hardest"`` (HN, most similar to the anchor) or ``"softest"`` (SN, least similar).
+        with_triplet: add max of hinges, the paper's "triplet" check mark.
+        margin: of that max of hinges.
+        generator: where random negatives are drawn from.
+        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
+        extra_positives: see there.
+        mask_above: see there.
+
+    >>> s, cider = torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[9.0, 1.0], [2.0, 8.0]])
+    >>> SemanticAdaptiveMargin(temperature=10.0, negatives="hardest")(s, cider)
+    tensor(2.1000)
+    """
+
+    def __init__(
+        self,
+        temperature: float = 10.0,
+        *,
+        negatives: Negatives = "softest",
+        with_triplet: bool = False,
+        margin: float = 0.2,
+        generator: torch.Generator | None = None,
+        reduction: Reduction = "sum",
+        extra_positives: ExtraPositives = "mask",
+        mask_above: float | None = None,
+    ) -> None:
+        super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
+        require("negatives", negatives, Negatives)
+        if temperature <= 0:
+            raise ValueError(f"temperature must be positive, got {temperature:g}")
+        self.temperature = temperature
+        self.negatives: Negatives = negatives
+        self.with_triplet = with_triplet
+        self.margin = margin
+        self.generator = generator
+
+    def forward(
+        self, similarity: Tensor, relevance: Tensor | None = None, positives: Tensor | None = None
+    ) -> LossValue:
+        """The loss of a block; ``relevance`` is M and is needed, the rest as in the base class."""
+        i2t, t2i = two_sides(similarity, relevance, positives, self.extra_positives, self.mask_above)
+        degrees = i2t.graded().to(i2t.similarity.dtype)
+        captioned = i2t.paired.any(dim=1)
+        by_caption_of_image = degrees
+        if not i2t.aligned:
+            share = i2t.paired.to(degrees.dtype)
+            by_caption_of_image = degrees @ (share / share.sum(dim=1, keepdim=True).clamp(min=1)).T
+        # Both sides list the same pairs in the same order, so a pair's row is that of its image on either side.
+        own = i2t.of_pairs(degrees).unsqueeze(1)
+        i2t_margins, t2i_margins = (
+            (own - i2t.rows(block)) / self.temperature for block in (degrees, by_caption_of_image)
+        )
+        return self.reduce(
+            self._one_side(i2t, i2t_margins, i2t.rows(~i2t.excluded)),
+            self._one_side(t2i, t2i_margins, t2i.rows(~t2i.excluded) & captioned),
+            len(i2t.query),
+        )
+
+    def _one_side(self, side: Side, margins: Tensor, eligible: Tensor) -> Tensor:
+        """(Q,): SAM over each query's pairs; ``margins`` and ``eligible`` are (P, C)."""
+        rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
+        negative = self._choice(side, rows.detach(), eligible)
+        hinges = (margins.gather(1, negative) + rows.gather(1, negative)).squeeze(1) - pair
+        loss = hinges.relu().where(eligible.any(dim=1), 0)
+        if self.with_triplet:
+            loss = loss + max_of_hinges(rows, pair, side.rows(side.excluded), self.margin)
+        return side.sum_per_query(loss)
+
+    def _choice(self, side: Side, rows: Tensor, eligible: Tensor) -> Tensor:
+        """(P, 1): column of each pair's negative, any column where none is eligible."""
+        if self.negatives == "hardest":
+            return rows.masked_fill(~eligible, -torch.inf).argmax(dim=1, keepdim=True)
+        if self.negatives == "softest":
+            return rows.masked_fill(~eligible, torch.inf).argmin(dim=1, keepdim=True)
+        return pair_keys(side, self.generator).masked_fill(~eligible, -1).argmax(dim=1, keepdim=True)

@@ -1,0 +1,42 @@
+"""The temperature of a softmax, fixed or learned."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+LOWEST = 0.001  # keeps the logits of a cosine within +-1000
+
+
+class Temperature(nn.Module):
+    """A positive number that similarities are divided by.
+
+    A learned one is LOWEST + exp(p): positive, bounded away from 0, and with a gradient everywhere. Give the
+    parameters of the loss to the optimiser along with the model's.
+
+    Args:
+        value: the temperature, or where it starts.
+        learnable: make it a parameter.
+
+    Raises:
+        ValueError: the value is not positive, or not above 0.001 where it is to be learned.
+
+    >>> Temperature(0.1)()
+    0.1
+    >>> Temperature(0.1, learnable=True)()
+    tensor(0.1000, grad_fn=<AddBackward0>)
+    """
+
+    def __init__(self, value: float, learnable: bool = False) -> None:
+        super().__init__()
+        lowest = LOWEST if learnable else 0.0
+        if value <= lowest:
+            raise ValueError(f"temperature must be above {lowest:g}, got {value:g}")
+        self.value = value
+        self.raw = nn.Parameter(torch.tensor(math.log(value - LOWEST))) if learnable else None
+
+    def forward(self) -> float | Tensor:
+        """The temperature: a float, or a scalar tensor with a gradient."""
+        return self.value if self.raw is None else LOWEST + self.raw.exp()

@@ -1,0 +1,68 @@
+"""A weighted sum of losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from rungwise.losses.base import BlockLoss, LossValue
+from rungwise.losses.multimodal_nce import MultiModalNCE
+
+
+class Weighted(nn.Module):
+    """Several losses of the same block, each times its weight, added.
+
+    Args:
+        losses: of this package, all with the same reduction.
+        weights: one number for each.
+
+    Raises:
+        ValueError: no losses, another number of weights, or different reductions.
+
+    >>> import torch
+    >>> from rungwise.losses import MaxOfHinges, SumOfHinges
+    >>> block = torch.tensor([[0.9, 0.8], [0.1, 0.5]])
+    >>> Weighted([MaxOfHinges(), SumOfHinges()], [1.0, 0.5])(block)
+    tensor(0.9000)
+    """
+
+    def __init__(self, losses: Sequence[BlockLoss | Weighted], weights: Sequence[float]) -> None:
+        super().__init__()
+        if not losses or len(losses) != len(weights):
+            raise ValueError(f"one weight for each loss: got {len(losses)} losses and {len(weights)} weights")
+        reductions = sorted({loss.reduction for loss in losses})
+        if len(reductions) > 1:
+            raise ValueError(f"losses of different reductions cannot be added: {', '.join(reductions)}")
+        self.losses = nn.ModuleList(losses)
+        self.weights = tuple(weights)
+        self.reduction = losses[0].reduction
+
+    def forward(
+        self,
+        similarity: Tensor,
+        relevance: Tensor | None = None,
+        positives: Tensor | None = None,
+        **within: Tensor,
+    ) -> LossValue:
+        """The weighted sum; arguments and result as in :meth:`BlockLoss.forward <rungwise.losses.base.BlockLoss.forward>`.
+
+        Args:
+            similarity: (images, captions).
+            relevance: (images, captions), where a loss is graded.
+            positives: (images, captions) bool.
+            within: ``image_similarity`` and ``text_similarity``, where one of the losses is
+                :class:`~rungwise.losses.MultiModalNCE`.
+
+        Returns:
+            A scalar, or ``(i2t, t2i)`` with ``reduction="none"``.
+        """
+        values = [
+            loss(similarity, relevance, positives, **(within if isinstance(loss, MultiModalNCE | Weighted) else {}))
+            for loss in self.losses
+        ]
+        if self.reduction == "none":
+            i2t, t2i = (sum(w * v for w, v in zip(self.weights, side)) for side in zip(*values))
+            return i2t, t2i
+        total: Tensor = sum(w * v for w, v in zip(self.weights, values))
+        return total

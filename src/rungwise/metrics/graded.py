@@ -1,0 +1,203 @@
+"""Measures that know degrees of relevance: they read the retrieved lists and compare them with R."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.metrics.correlation import spearman, tau_b
+from rungwise.metrics.measures import CORRELATION, Measure, Total
+from rungwise.metrics.rankings import Rankings, Scores
+
+
+@dataclass(frozen=True)
+class GradedMeasure(Measure):
+    """A measure of the retrieved list against relevance degrees."""
+
+    graded: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CorrelationMeasure(GradedMeasure):
+    """Agreement of the order by S with the order by R among the first candidates; constant S or R counts 0."""
+
+    unit: ClassVar[str] = CORRELATION
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+
+    def _lists(self, rankings: Rankings) -> tuple[Scores, NDArray[np.float64]]:
+        top = rankings.top(self.depth)
+        return np.take_along_axis(rankings.scores, top, axis=1), rankings.relevance_of_top(self.depth)
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Queries whose S or R is constant over the list: no order to agree with."""
+        constant = np.logical_or(*(np.ptp(values, axis=1) == 0 for values in self._lists(rankings)))
+        return {"constant S or R, counted 0": int(constant.sum())} if constant.any() else {}
+
+
+@dataclass(frozen=True)
+class CS(CorrelationMeasure):
+    """CS@K, coherent score: Kendall's tau-b between S and R over the K candidates that S ranks first.
+
+    Values are compared, not ranks, and the expected order is that of the *same* K candidates by relevance, as the
+    authors' program computes it (Zhou et al. 2020, section 4.2). Under the protocol ``full`` every caption is a query and
+    a candidate; the published tables are those of ``one-caption-per-image``.
+
+    >>> from rungwise.metrics.rankings import rank_all
+    >>> CS(k=3).per_query(rank_all([[0.9, 0.8, 0.7, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.3, 0.9]])).round(4)
+    array([0.3333])
+    """
+
+    k: int
+    name: ClassVar[str] = "CS"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) -1..1."""
+        return tau_b(*self._lists(rankings))
+
+
+@dataclass(frozen=True)
+class Kendall(CorrelationMeasure):
+    """Kendall's tau-b between S and R over the whole gallery.
+
+    >>> from rungwise.metrics.rankings import rank_all
+    >>> Kendall().per_query(rank_all([[0.9, 0.8, 0.7]], [[0]], relevance=[[1.0, 0.5, 0.2]]))
+    array([1.])
+    """
+
+    name: ClassVar[str] = "Kendall"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) -1..1."""
+        return tau_b(*self._lists(rankings))
+
+
+@dataclass(frozen=True)
+class Spearman(CorrelationMeasure):
+    """Spearman's rank correlation between S and R over the whole gallery; ties share their mean rank.
+
+    >>> from rungwise.metrics.rankings import rank_all
+    >>> Spearman().per_query(rank_all([[0.9, 0.8, 0.7]], [[0]], relevance=[[1.0, 0.2, 0.5]]))
+    array([0.5])
+    """
+
+    name: ClassVar[str] = "Spearman"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) -1..1."""
+        return spearman(*self._lists(rankings))
+
+
+@dataclass(frozen=True)
+class NCS(GradedMeasure):
+    """NCS@K, normalised cumulative semantic score: sum of R over the top K / sum of the K largest R, times 100.
+
+    Biten et al. 2022, Eq. 5 without its intersection with a top-m set, which the paper's own tables leave out; a mean
+    of ratios over queries. An ideal of 0 counts 0. ``non_gt`` removes the annotated positives from the candidates and
+    from the ideal: the paper's "(N)" columns.
+
+    >>> from rungwise.metrics.rankings import rank_all
+    >>> rankings = rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]])
+    >>> NCS(k=1).per_query(rankings), NCS(k=1, non_gt=True).per_query(rankings)
+    (array([100.]), array([50.]))
+    """
+
+    k: int
+    non_gt: bool = False
+    name: ClassVar[str] = "NCS"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) 0..100."""
+        got = rankings.relevance_of_top(self.k, self.non_gt).sum(axis=1)
+        return _share(got, rankings.ideal(self.k, self.non_gt).sum(axis=1))
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Queries to which nothing at all is relevant."""
+        return _without_ideal(rankings.ideal(1, self.non_gt))
+
+
+@dataclass(frozen=True)
+class NDCG(GradedMeasure):
+    """nDCG@K with gain R and discount log2(rank + 1), times 100; an ideal of 0 counts 0.
+
+    The gain is linear, not 2^R - 1 as in some programs: R is a degree, not a grade.
+
+    >>> from rungwise.metrics.rankings import rank_all
+    >>> NDCG(k=2).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[0.0, 1.0, 0.0]])).round(2)
+    array([63.09])
+    """
+
+    k: int
+    name: ClassVar[str] = "nDCG"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) 0..100."""
+        got, ideal = rankings.relevance_of_top(self.k), rankings.ideal(self.k)
+        discount = 1.0 / np.log2(np.arange(got.shape[1]) + 2.0)
+        return _share((got * discount).sum(axis=1), (ideal * discount).sum(axis=1))
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Queries to which nothing at all is relevant."""
+        return _without_ideal(rankings.ideal(1))
+
+
+@dataclass(frozen=True)
+class SR(GradedMeasure):
+    """SR@K, semantic recall: 100 x |top K by S and top m by R| / m (Biten et al. 2022, section 4.1).
+
+    The m most relevant candidates replace the annotation as the right answers; ties in R go to the lower index. By
+    default m is the number of the query's own captions for i2t (an image without captions has no value) and 1 for t2i.
+
+    >>> from rungwise.metrics.rankings import rank_all
+    >>> SR(k=2, m=2).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]]))
+    array([50.])
+    """
+
+    k: int
+    m: int | None = None
+    non_gt: bool = False
+    name: ClassVar[str] = "SR"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) 0..100."""
+        wanted = self._wanted(rankings)
+        relevant, exist = rankings.most_relevant(int(wanted.max(initial=0)), self.non_gt)
+        exist &= np.arange(relevant.shape[1]) < wanted[:, None]
+        right = np.zeros(rankings.scores.shape, dtype=np.bool_)
+        np.put_along_axis(right, relevant, exist, axis=1)
+        if self.non_gt:
+            listed, listed_exist = rankings.top_without_positives(self.k)
+        else:
+            listed = rankings.top(self.k)
+            listed_exist = np.ones(listed.shape, dtype=np.bool_)
+        hits = (np.take_along_axis(right, listed, axis=1) & listed_exist).sum(axis=1)
+        return np.where(wanted == 0, np.nan, _share(hits.astype(np.float64), exist.sum(axis=1)))
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Queries for which the default m is 0."""
+        none = int((self._wanted(rankings) == 0).sum())
+        return {"no positive, left out": none} if none else {}
+
+    def _wanted(self, rankings: Rankings) -> NDArray[np.int64]:
+        counts = rankings.positives.counts
+        if self.m is None and rankings.direction == "i2t":
+            return counts
+        return np.full(len(counts), self.m or 1)
+
+
+def _share(part: NDArray[np.float64], whole: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+    return 100.0 * np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+
+def _without_ideal(best: NDArray[np.float64]) -> dict[str, int]:
+    none = int((best.sum(axis=1) == 0).sum())
+    return {"nothing relevant, counted 0": none} if none else {}
+
+
+NSUM = Total("Nsum", (NCS(1), NCS(5), NCS(10)))
+"""NCS@1 + NCS@5 + NCS@10 of both directions; 600 at best."""
+
+NSUM_NON_GT = Total("Nsum", (NCS(1, non_gt=True), NCS(5, non_gt=True), NCS(10, non_gt=True)), "non_gt")
+"""The same with the annotated positives removed."""

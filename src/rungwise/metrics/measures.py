@@ -1,0 +1,160 @@
+"""Measures as values: they print, parse back, hash, and know their unit, bounds and sense."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+from rungwise.metrics.rankings import Rankings
+
+PERCENT = "percent"
+RANK = "rank"
+CORRELATION = "correlation"
+
+
+@dataclass(frozen=True)
+class Measure(ABC):
+    """One way of judging a ranking; the primitive is one value per query.
+
+    A subclass with a cut-off has a field ``k``; all its other fields are options that print in parentheses.
+
+    Attributes:
+        name: The field's name of the family, as it prints.
+        unit: Of each value: ``"percent"``, ``"rank"`` or ``"correlation"``.
+        bounds: Least and greatest value possible.
+        higher_is_better: False for ranks.
+        graded: Needs relevance degrees, and the retrieved lists themselves rather than the positives' ranks.
+
+    >>> from rungwise.metrics import parse
+    >>> measure = parse("NCS@10(non_gt)")
+    >>> measure
+    NCS(k=10, non_gt=True)
+    >>> str(measure), measure.unit, measure.bounds, measure == parse("NCS@10(non_gt)")
+    ('NCS@10(non_gt)', 'percent', (0.0, 100.0), True)
+    """
+
+    name: ClassVar[str]
+    unit: ClassVar[str] = PERCENT
+    bounds: ClassVar[tuple[float, float]] = (0.0, 100.0)
+    higher_is_better: ClassVar[bool] = True
+    graded: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("k", "m") and value is not None and value < 1:
+                raise UserError(f"{self}: {field.name} must be at least 1, got {value}")
+
+    def __str__(self) -> str:
+        """The name that :func:`rungwise.metrics.parse` reads back."""
+        text, options = self.name, []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "k":
+                text += f"@{value}"
+            elif value is True:
+                options.append(field.name)
+            elif value is not None and value is not False:
+                options.append(f"{field.name}={value}")
+        return f"{text}({','.join(options)})" if options else text
+
+    @property
+    def depth(self) -> int | None:
+        """How long a retrieved list the measure reads: 0 for ranks of positives only, None for the whole gallery."""
+        return getattr(self, "k", None) if self.graded else 0
+
+    @abstractmethod
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) values; NaN where the measure says nothing about a query, such as one without a positive."""
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """How many queries got their value by a ruling rather than by the formula, by kind of ruling."""
+        return {}
+
+    def aggregate(self, values: NDArray[np.float64]) -> float:
+        """The number that is reported: the mean over queries that have a value, NaN when none has."""
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if known.size else float("nan")
+
+
+@dataclass(frozen=True)
+class Total:
+    """A sum of other measures over both directions, such as rsum.
+
+    Attributes:
+        name: As it prints.
+        terms: The measures that are added, each in both directions.
+        option: What prints in parentheses.
+
+    >>> from rungwise.metrics import parse
+    >>> total = parse("rsum")
+    >>> str(total), [str(term) for term in total.terms], total.bounds
+    ('rsum', ['R@1', 'R@5', 'R@10'], (0.0, 600.0))
+    """
+
+    name: str
+    terms: tuple[Measure, ...]
+    option: str = ""
+    unit: ClassVar[str] = PERCENT
+    higher_is_better: ClassVar[bool] = True
+
+    @property
+    def graded(self) -> bool:
+        """Whether a term needs relevance degrees."""
+        return any(term.graded for term in self.terms)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest sum possible."""
+        return 2 * sum(t.bounds[0] for t in self.terms), 2 * sum(t.bounds[1] for t in self.terms)
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.option})" if self.option else self.name
+
+
+_GRAMMAR = re.compile(r"(?P<name>[A-Za-z]+(?:@R)?)(?:@(?P<k>\d+))?(?:\((?P<options>[^()]*)\))?")
+
+
+def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total, ...]) -> Measure | Total:
+    """Read a measure among the given families; :func:`rungwise.metrics.parse` is this with all of them.
+
+    Raises:
+        UserError: If the name, the cut-off or an option is not known.
+
+    >>> from rungwise.metrics.classic import MRR
+    >>> parse_as("MRR", (MRR,), ())
+    MRR()
+    """
+    for total in totals:
+        if text.replace(" ", "") == str(total):
+            return total
+    known = ", ".join([*(_pattern(f) for f in families), *(str(t) for t in totals)])
+    found = _GRAMMAR.fullmatch(text.replace(" ", ""))
+    family = next((f for f in families if found and f.name == found["name"]), None)
+    if found is None or family is None:
+        raise UserError(f"measure {text!r} is not known; there are {known}")
+    options: dict[str, int | bool] = {}
+    if found["k"]:
+        options["k"] = int(found["k"])
+    for option in filter(None, (found["options"] or "").split(",")):
+        key, equals, value = option.partition("=")
+        if equals and not value.isdigit():
+            raise UserError(f"measure {text!r}: {key} must be a whole number, got {value!r}")
+        options[key] = int(value) if equals else True
+    allowed = {field.name: field for field in fields(family)}
+    right = set(options) <= set(allowed) and ("k" in options) == ("k" in allowed)
+    if not right or any(isinstance(value, bool) != (key == "non_gt") for key, value in options.items()):
+        raise UserError(f"measure {text!r} is not well formed; write {_pattern(family)}")
+    return family(**options)
+
+
+def _pattern(family: type[Measure]) -> str:
+    options = [f"{f.name}=.." if f.name == "m" else f.name for f in fields(family) if f.name != "k"]
+    text = family.name + ("@K" if any(f.name == "k" for f in fields(family)) else "")
+    return f"{text}({','.join(options)})" if options else text

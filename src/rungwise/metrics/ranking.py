@@ -1,0 +1,151 @@
+"""Ranks and top lists of rows of scores, exact under ties (lower index first) and without a full sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+
+_LANES = 128
+"""Bytes that are added at a time when Trues are counted: a few vector registers wide."""
+
+
+def count_true(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(rows,) how many entries of each row are True.
+
+    Numpy widens every byte to eight before it adds, which costs more than the comparison did. Bytes are added as bytes
+    instead, at most 255 of them, and only those sums are widened.
+
+    >>> count_true(np.array([[True, False, True], [False, False, True]]))
+    array([2, 1])
+    """
+    rows, columns = mask.shape
+    ones = mask.view(np.uint8)
+    total = np.zeros(rows, dtype=np.int64)
+    for start in range(0, columns, 255 * _LANES):
+        part = ones[:, start : start + 255 * _LANES]
+        whole = part.shape[1] // _LANES * _LANES
+        lanes = part[:, :whole].reshape(rows, -1, _LANES)
+        total += np.add.reduce(lanes, axis=1, dtype=np.uint8).sum(axis=1, dtype=np.int64)
+        total += part[:, whole:].sum(axis=1, dtype=np.int64)
+    return total
+
+
+def count_true_in_columns(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(columns,) how many entries of each column are True.
+
+    >>> count_true_in_columns(np.array([[True, False, True], [False, False, True]]))
+    array([1, 0, 2])
+    """
+    ones = mask.view(np.uint8)
+    total = np.zeros(mask.shape[1], dtype=np.int64)
+    for start in range(0, len(ones), 255):
+        total += np.add.reduce(ones[start : start + 255], axis=0, dtype=np.uint8)
+    return total
+
+
+def count_ranks(scores: NDArray[Any], column: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rank from 1 of one candidate of each row, by counting those before it.
+
+    Args:
+        scores: (rows, columns), finite.
+        column: (rows,) the candidate whose rank is asked.
+
+    Returns:
+        (rows,) 1 + greater scores + equal scores at a lower index.
+
+    >>> count_ranks(np.array([[0.5, 0.9, 0.5], [0.5, 0.9, 0.5]]), np.array([0, 2]))
+    array([2, 3])
+    """
+    if not len(scores):
+        return np.empty(0, dtype=np.int64)
+    own = scores[np.arange(len(scores)), column][:, None]
+    # A tie counts left of the own column only. Where captions stand in the order of their images the own columns of a
+    # block lie close together, so nearly every score needs one comparison instead of three.
+    left, right = int(column.min()), int(column.max()) + 1
+    between = scores[:, left:right]
+    ties = (between == own) & (np.arange(left, right) < column[:, None])
+    before = count_true(scores[:, :left] >= own) + count_true(scores[:, right:] > own)
+    return before + count_true((between > own) | ties) + 1
+
+
+class RunningRanks:
+    """Ranks from 1 of one row of each column, counted while blocks of rows go by.
+
+    Args:
+        row: (columns,) whose rank is asked, by its position among all rows.
+        own: (columns,) its score, bit for bit as it will come in its block.
+
+    >>> scores = np.array([[0.5, 0.1], [0.5, 0.7], [0.9, 0.7]])
+    >>> running = RunningRanks(np.array([1, 2]), np.array([0.5, 0.7]))
+    >>> for start in range(3):
+    ...     running.add(start, scores[start : start + 1])
+    >>> running.ranks
+    array([3, 2])
+    """
+
+    def __init__(self, row: NDArray[np.int64], own: NDArray[Any]) -> None:
+        self._row = row
+        self._own = own
+        self._just_below = np.nextafter(own, np.array(-np.inf, dtype=own.dtype))
+        self.ranks = np.ones(len(row), dtype=np.int64)
+
+    def add(self, start: int, block: NDArray[Any]) -> None:
+        """Count a block whose first row stands at position ``start``.
+
+        Raises:
+            UserError: If an own score comes with other bits than were announced.
+        """
+        # Rows above the own one win ties: "own or more" is "more than the next smaller number".
+        bar = np.where(self._row < start, self._own, self._just_below)
+        self.ranks += count_true_in_columns(block > bar)
+        inside = np.flatnonzero((self._row >= start) & (self._row < start + len(block)))
+        if inside.size:
+            row, own = self._row[inside] - start, self._own[inside]
+            if not np.array_equal(block[row, inside], own):
+                raise UserError(
+                    f"similarity, images {start} to {start + len(block) - 1}: a pair got another score when it was"
+                    " scored again; score without dropout or random draws, or give a matrix"
+                )
+            not_before = (block[:, inside] == own) & (np.arange(len(block))[:, None] >= row)
+            self.ranks[inside] -= count_true_in_columns(not_before)
+
+
+def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
+    """(rows, K) columns by falling score, ties to the lower column.
+
+    >>> top_columns(np.array([[0.5, 0.9, 0.5, 0.1]]), 2)
+    array([[1, 0]])
+    """
+    rows, columns = scores.shape
+    k = min(k, columns)
+    if not k:
+        return np.empty((rows, 0), dtype=np.int64)
+    if k == columns:
+        found = np.argsort(-scores, axis=1)
+    else:
+        found = np.argpartition(scores, columns - k, axis=1)[:, columns - k :]
+        bar = np.take_along_axis(scores, found, axis=1).min(axis=1)
+        undecided = np.flatnonzero(count_true(scores >= bar[:, None]) > k)
+        found[undecided] = np.argsort(-scores[undecided], axis=1, kind="stable")[:, :k]
+        found = np.take_along_axis(found, np.argsort(-np.take_along_axis(scores, found, axis=1), axis=1), axis=1)
+    ordered = np.take_along_axis(scores, found, axis=1)
+    changes = np.zeros(ordered.shape, dtype=np.int64)
+    np.cumsum(ordered[:, 1:] != ordered[:, :-1], axis=1, out=changes[:, 1:])
+    # Equal scores share a number, so one sort of integers puts each tie in the order of its columns.
+    return np.asarray(np.sort(changes * columns + found, axis=1) % columns)
+
+
+def largest(values: NDArray[Any], k: int) -> NDArray[Any]:
+    """(rows, K) the largest values of each row, falling.
+
+    >>> largest(np.array([[0.1, 0.9, 0.5]]), 2)
+    array([[0.9, 0.5]])
+    """
+    columns = values.shape[1]
+    if 0 < k < columns:
+        values = np.partition(values, columns - k, axis=1)[:, columns - k :]
+    return np.sort(values, axis=1)[:, ::-1][:, :k]

@@ -1,0 +1,253 @@
+"""Where a pass reads S and R from: whole arrays, memory-maps, embeddings, or anything that answers blocks.
+
+Every source yields the same bits for a pair whatever the size of the blocks it is read in. A matrix does so by itself. A
+matrix product does not (its rounding depends on the shape of the operands), so similarities that are computed are always
+computed in the same tiles, and blocks of any size are cut from those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+from rungwise.metrics.rankings import Scores
+
+Positions = NDArray[np.int64]
+
+Block = Callable[[Positions, Positions], Any]
+"""Answers (images, captions) positions with a (len(images), len(captions)) block."""
+
+TILE = (256, 1024)
+"""Images x captions that are scored at a time."""
+
+
+class Source(Protocol):
+    """S of every image with every caption."""
+
+    shape: tuple[int, int]
+
+    def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """Images and (at most ``chunk`` images, all captions), the images in order; a block is valid until the next."""
+        ...
+
+    def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """Captions and (at most ``chunk`` captions, all images), in any order; a block is valid until the next."""
+        ...
+
+    def pairs(self, images: Positions, captions: Positions) -> Scores:
+        """(pairs,) of single pairs, bit for bit as in the blocks."""
+        ...
+
+    def select(self, images: Positions, captions: Positions) -> Source:
+        """The part with these images and captions, in this order."""
+        ...
+
+
+class MatrixSource:
+    """A matrix that exists, in memory or memory-mapped.
+
+    Args:
+        matrix: (images, captions), sliceable; half precision is read as float32, integers as float64.
+
+    >>> source = MatrixSource(np.array([[0.1, 0.2], [0.3, 0.4]]))
+    >>> [(captions.tolist(), block.tolist()) for captions, block in source.columns(1)]
+    [([0], [[0.1, 0.3]]), ([1], [[0.2, 0.4]])]
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = matrix
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+
+    def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Source`."""
+        for images in _runs(self.shape[0], chunk):
+            block = as_floats(self._matrix[as_slice(images)])
+            refuse_gaps(block, "similarity", images)
+            yield images, block
+
+    def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Source`."""
+        for captions in _runs(self.shape[1], chunk):
+            block = as_floats(self._matrix[:, as_slice(captions)])
+            refuse_gaps(block, "similarity", np.arange(self.shape[0]))
+            yield captions, np.ascontiguousarray(block.T)
+
+    def pairs(self, images: Positions, captions: Positions) -> Scores:
+        """See :class:`Source`."""
+        scores = as_floats(self._matrix[images, captions])
+        refuse_gaps(scores[:, None], "similarity", images)
+        return scores
+
+    def select(self, images: Positions, captions: Positions) -> Source:
+        """See :class:`Source`; neighbours are a view, others a copy."""
+        return MatrixSource(self._matrix[as_slice(images)][:, as_slice(captions)])
+
+
+class TiledSource:
+    """Similarities that are computed when asked for, tile by tile.
+
+    Args:
+        block: Scores a tile, given positions.
+        shape: (images, captions).
+        order: (captions,) the order in which captions are put into tiles. Captions of one image should stand together:
+            a pass looks up every positive pair first, and then computes few tiles twice.
+
+    >>> source = TiledSource(lambda images, captions: np.add.outer(images, captions / 10), (2, 3), np.arange(3))
+    >>> source.pairs(np.array([1]), np.array([2]))
+    array([1.2])
+    """
+
+    def __init__(self, block: Block, shape: tuple[int, int], order: Positions) -> None:
+        self._block = block
+        self._order = order
+        self.shape = shape
+
+    def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Source`."""
+        for images in _runs(self.shape[0], TILE[0]):
+            tiles = [(self._order[at], self._tile(images, self._order[at])) for at in _runs(self.shape[1], TILE[1])]
+            stripe = np.empty((len(images), self.shape[1]), dtype=tiles[0][1].dtype)
+            for captions, tile in tiles:
+                stripe[:, as_slice(captions)] = tile
+            yield from _cut(images, stripe, chunk)
+
+    def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Source`; captions come in tile order."""
+        for at in _runs(self.shape[1], TILE[1]):
+            captions = self._order[at]
+            stripe = np.concatenate([self._tile(images, captions) for images in _runs(self.shape[0], TILE[0])])
+            yield from _cut(captions, np.ascontiguousarray(stripe.T), chunk)
+
+    def pairs(self, images: Positions, captions: Positions) -> Scores:
+        """See :class:`Source`; computes every tile that holds a pair."""
+        place = np.argsort(self._order)[captions]
+        across = -(-self.shape[1] // TILE[1])
+        tile_of_pair = images // TILE[0] * across + place // TILE[1]
+        by_tile = np.argsort(tile_of_pair, kind="stable")
+        numbers, starts = np.unique(tile_of_pair[by_tile], return_index=True)
+        found = []
+        for number, pairs in zip(numbers, np.split(by_tile, starts[1:]), strict=True):
+            first = number // across * TILE[0], number % across * TILE[1]
+            tile_images = np.arange(first[0], min(first[0] + TILE[0], self.shape[0]))
+            tile = self._tile(tile_images, self._order[first[1] : first[1] + TILE[1]])
+            found.append(tile[images[pairs] - first[0], place[pairs] - first[1]])
+        scores = np.concatenate(found) if found else np.empty(0, dtype=np.float32)
+        return np.asarray(scores[np.argsort(by_tile)])
+
+    def select(self, images: Positions, captions: Positions) -> Source:
+        """See :class:`Source`."""
+        rank = np.argsort(self._order)[captions]
+        return TiledSource(
+            lambda some_images, some_captions: self._block(images[some_images], captions[some_captions]),
+            (len(images), len(captions)),
+            np.argsort(rank),
+        )
+
+    def _tile(self, images: Positions, captions: Positions) -> Scores:
+        return checked_block(self._block, images, captions, "similarity")
+
+
+class Degrees:
+    """R, asked for exactly the blocks that a pass reads.
+
+    Args:
+        block: Such as ``Relevance.block``.
+        images: Positions of the images.
+        captions: Positions of the captions.
+
+    >>> degrees = Degrees(lambda images, captions: np.add.outer(images, captions), np.arange(2), np.arange(3))
+    >>> degrees.block(np.array([1]), np.array([0, 2]))
+    array([[1., 3.]])
+    """
+
+    def __init__(self, block: Block, images: Positions, captions: Positions) -> None:
+        self._block = block
+        self._images = images
+        self._captions = captions
+
+    def block(self, images: Positions, captions: Positions) -> Scores:
+        """(len(images), len(captions)) degrees."""
+        return checked_block(self._block, self._images[images], self._captions[captions], "relevance")
+
+    def select(self, images: Positions, captions: Positions) -> Degrees:
+        """The part with these images and captions, in this order."""
+        return Degrees(self._block, self._images[images], self._captions[captions])
+
+
+def checked_block(block: Block, images: Positions, captions: Positions, what: str) -> Scores:
+    """The answer of somebody's block function as floats of the right shape.
+
+    Raises:
+        UserError: If the shape is another one or a value is not finite.
+
+    >>> checked_block(lambda i, c: np.zeros((len(c), len(i))), np.arange(2), np.arange(3), "similarity")
+    Traceback (most recent call last):
+    rungwise.errors.UserError: similarity: asked for 2 images x 3 captions, got shape (3, 2); answer (images, captions)
+    """
+    scores = as_floats(block(images, captions))
+    if scores.shape != (len(images), len(captions)):
+        raise UserError(
+            f"{what}: asked for {len(images)} images x {len(captions)} captions, got shape {scores.shape};"
+            " answer (images, captions)"
+        )
+    refuse_gaps(scores, what, images)
+    return scores
+
+
+def as_floats(values: Any) -> Scores:
+    """A float32 or float64 array: these as they are, half precision widened, anything else as float64.
+
+    >>> as_floats(np.array([1, 2])).dtype, as_floats(np.array([1, 2], dtype=np.float16)).dtype
+    (dtype('float64'), dtype('float32'))
+    """
+    if hasattr(values, "detach"):  # a torch tensor, known by what it can do so that torch is not imported
+        values = values.detach().cpu()
+        values = (values.float() if values.is_floating_point() and values.element_size() == 2 else values).numpy()
+    array = np.asarray(values)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+
+
+def as_slice(positions: Positions) -> slice | Positions:
+    """The slice that takes the same positions, where there is one, since slices do not copy.
+
+    >>> as_slice(np.array([3, 4, 5])), as_slice(np.array([3, 5]))
+    (slice(3, 6, None), array([3, 5]))
+    """
+    count = len(positions)
+    if count and positions[-1] - positions[0] == count - 1 and (count == 1 or (np.diff(positions) == 1).all()):
+        return slice(int(positions[0]), int(positions[-1]) + 1)
+    return positions
+
+
+def refuse_gaps(block: Scores, what: str, images: Positions) -> None:
+    """Refuse NaN and infinities, naming the first row that has one.
+
+    Raises:
+        UserError: If a value is not finite.
+
+    >>> refuse_gaps(np.array([[1.0], [float("nan")]]), "similarity", np.array([10, 11]))
+    Traceback (most recent call last):
+    rungwise.errors.UserError: similarity, row 11: a value is nan; every value must be a finite number
+    """
+    finite = np.isfinite(block)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise UserError(
+            f"{what}, row {images[row]}: a value is {block[row, column]}; every value must be a finite number"
+        )
+
+
+def _runs(count: int, length: int) -> Iterator[Positions]:
+    for start in range(0, count, length):
+        yield np.arange(start, min(start + length, count))
+
+
+def _cut(positions: Positions, stripe: Scores, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+    for start in range(0, len(stripe), chunk):
+        yield positions[start : start + chunk], stripe[start : start + chunk]

@@ -1,0 +1,112 @@
+"""One pass over S (and R) in blocks, for any set of measures, both directions, in memory for a block and the answers.
+
+Blocks of images hold complete rows, so image queries are judged as they go by. In the same pass the ranks that caption
+queries need are counted column by column. Only measures that read the *lists* of caption queries make the captions' blocks be
+read too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+from rungwise.metrics.measures import Measure
+from rungwise.metrics.ranking import RunningRanks
+from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Rankings, Scores, positives_of
+from rungwise.metrics.sources import Degrees, Positions, Source
+
+_BLOCK_VALUES = 1 << 22
+"""Values in a block by default: 16 MB of float32."""
+
+
+@dataclass
+class Judgement:
+    """What a pass found: one value per query and measure.
+
+    Attributes:
+        values: Per direction and measure, (queries,) values.
+        remarks: Per direction and measure, how many queries were left out or counted 0, by reason.
+    """
+
+    values: dict[tuple[Direction, Measure], NDArray[np.float64]]
+    remarks: dict[tuple[Direction, Measure], Counter[str]] = field(default_factory=dict)
+
+    def record(self, direction: Direction, queries: Positions, measures: Sequence[Measure], rankings: Rankings) -> None:
+        """Judge a block of queries and keep what the measures say."""
+        for measure in measures:
+            self.values[direction, measure][queries] = measure.per_query(rankings)
+            if remarks := measure.remarks(rankings):
+                self.remarks.setdefault((direction, measure), Counter()).update(remarks)
+
+
+def judge(
+    similarity: Source,
+    image_of_caption: NDArray[np.int64],
+    measures: Sequence[Measure],
+    relevance: Degrees | None = None,
+    chunk: int | None = None,
+) -> Judgement:
+    """Every measure of every query, both directions.
+
+    Args:
+        similarity: Of all images with all captions.
+        image_of_caption: (captions,) the image of each.
+        measures: What to compute.
+        relevance: Needed by graded measures.
+        chunk: Queries that are judged at a time; the numbers do not depend on it. Default: about 16 MB of scores.
+
+    Raises:
+        UserError: If a graded measure is asked for without relevance, or a value is not finite.
+
+    >>> from rungwise.metrics import R
+    >>> from rungwise.metrics.sources import MatrixSource
+    >>> source = MatrixSource(np.array([[0.9, 0.1, 0.2], [0.3, 0.2, 0.8]]))
+    >>> judge(source, np.array([0, 1, 1]), [R(1)]).values["t2i", R(1)]
+    array([100., 100., 100.])
+    """
+    for measure in measures:
+        if measure.graded and relevance is None:
+            raise UserError(f"{measure} needs relevance degrees; give relevance=, or ask for other measures")
+    images, captions = similarity.shape
+    positives = positives_of(image_of_caption, images)
+    queries: dict[Direction, int] = {"i2t": images, "t2i": captions}
+    found = Judgement({(d, m): np.full(queries[d], np.nan) for d in DIRECTIONS for m in measures})
+    graded = [measure for measure in measures if measure.graded]
+    ungraded = [measure for measure in measures if not measure.graded]
+    running = None
+    if ungraded:
+        running = RunningRanks(image_of_caption, similarity.pairs(image_of_caption, np.arange(captions)))
+
+    def judge_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:
+        degrees = None
+        if graded and relevance is not None:
+            if direction == "i2t":
+                degrees = relevance.block(which, np.arange(captions))
+            else:
+                degrees = relevance.block(np.arange(images), which).T
+        own = positives[direction].select(which)
+        rankings = Rankings(own, scores, degrees, direction, _longest_list(graded, own, scores.shape[1]))
+        found.record(direction, which, asked, rankings)
+
+    for which, scores in similarity.rows(chunk or max(1, _BLOCK_VALUES // max(1, captions))):
+        judge_block("i2t", which, scores, measures)
+        if running is not None:
+            running.add(int(which[0]), scores)
+    if running is not None:
+        rankings = Rankings(positives["t2i"], direction="t2i", ranks=running.ranks)
+        found.record("t2i", np.arange(captions), ungraded, rankings)
+    if graded:
+        for which, scores in similarity.columns(chunk or max(1, _BLOCK_VALUES // max(1, images))):
+            judge_block("t2i", which, scores, graded)
+    return found
+
+
+def _longest_list(measures: Sequence[Measure], positives: Positives, gallery: int) -> int:
+    depths = [gallery if measure.depth is None else measure.depth for measure in measures]
+    removed = int(positives.counts.max(initial=0)) if any(getattr(m, "non_gt", False) for m in measures) else 0
+    return min(max(depths, default=0) + removed, gallery)

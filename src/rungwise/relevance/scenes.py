@@ -1,0 +1,131 @@
+"""Exact relevance between generated scenes and statements about them.
+
+For a picture i and a caption c that states n facts (each attribute of an object it mentions, each relation, the count)::
+
+    R[i, c] = max over assignments of the caption's objects to different objects of the picture
+              (number of stated facts that hold) / n
+
+A caption object that finds no object of its own contributes no fact. So R is 1 if and only if the caption is true of
+the picture, whoever it was written for, and falls by 1/n with every fact that is wrong. It grades by what the caption
+says: what the picture shows besides costs nothing, and a short caption has few rungs. "Two stars" means at least two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.scene_description import ATTRIBUTES, MAX_OBJECTS, RELATIONS, Scene, Statement
+from rungwise.data.scenes import load_scene_file
+
+_SLOTS = tuple(permutations(range(MAX_OBJECTS)))
+_PAIRS = tuple(permutations(range(MAX_OBJECTS), 2))
+_VALUES = tuple((name, value) for name, values in ATTRIBUTES.items() for value in values)
+_RELATED = tuple((relation, *pair) for relation in RELATIONS for pair in _PAIRS)
+_FACTS: dict[tuple[object, ...], int] = {
+    fact: column
+    for column, fact in enumerate(
+        (
+            *((slot, name, value) for slot in range(MAX_OBJECTS) for name, value in _VALUES),
+            *_RELATED,
+            *(("count", count) for count in range(1, MAX_OBJECTS + 1)),
+        )
+    )
+}
+"""Column of every fact that can hold or be stated: (slot, attribute, value), (relation, slot, slot), ("count", n)."""
+
+
+class SceneRelevance:
+    """R[picture, caption] of scenes; see the module for its definition.
+
+    Facts are columns: a caption is the set of facts it states about its mentions 0, 1, 2, and a picture, for each of
+    the 6 ways to seat its objects in these places, the set of facts that hold. The number of stated facts that hold is
+    then a matrix product, and a block is the largest of six.
+
+    Args:
+        scenes: (images,) what each picture shows.
+        statements: (captions,) what each caption states.
+
+    >>> from rungwise.data.scene_description import Mention, SceneObject
+    >>> star = SceneObject("star", "red", "small", "plain", 0.2, 0.5)
+    >>> heart = SceneObject("heart", "blue", "large", "plain", 0.7, 0.5)
+    >>> said = Statement((Mention("heart"), Mention("star", "blue")), (("left of", 0, 1),))
+    >>> SceneRelevance([Scene((star,)), Scene((star, heart))], [said]).dense()
+    array([[0.25],
+           [0.5 ]], dtype=float32)
+    """
+
+    def __init__(self, scenes: Sequence[Scene], statements: Sequence[Statement]) -> None:
+        self._shown = np.zeros((len(_SLOTS), len(scenes), len(_FACTS)), np.uint8)
+        for image, scene in enumerate(scenes):
+            for way, seats in enumerate(_SLOTS):
+                self._shown[way, image, _columns_shown(scene, seats)] = 1
+        self._stated = np.zeros((len(statements), len(_FACTS)), np.uint8)
+        for caption, statement in enumerate(statements):
+            self._stated[caption, _columns_stated(statement)] = 1
+
+    @classmethod
+    def load(cls, folder: Path, data: ImageCaptions) -> SceneRelevance:
+        """The relevance of a collection that was read from a folder of scenes, or of a part of it.
+
+        Args:
+            folder: What :func:`rungwise.data.scenes.generate` made.
+            data: Images and captions of that folder, in any order; they are known by their ids.
+
+        Raises:
+            UserError: If the folder holds no finished scenes, or an id is not among them.
+
+        >>> import tempfile
+        >>> from rungwise.data.scenes import SceneConfig, generate
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     data = generate(Path(folder), SceneConfig(pictures=20, side=32)).split("test")
+        ...     relevance = SceneRelevance.load(Path(folder), data)
+        >>> bool((relevance.dense()[data.image_of_caption, range(len(data.captions))] == 1).all())
+        True
+        """
+        file = load_scene_file(folder)
+        return cls(
+            [file.scene_of(image_id) for image_id in data.image_ids],
+            [file.statement_of(caption_id) for caption_id in data.caption_ids],
+        )
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        """(len(images), len(captions)) float32 degrees in 0..1."""
+        stated = self._stated[np.asarray(captions, dtype=np.intp)].astype(np.float32)
+        rows = np.asarray(images, dtype=np.intp)
+        best = np.zeros((len(rows), len(stated)), np.float32)
+        for shown in self._shown:
+            np.maximum(best, shown[rows].astype(np.float32) @ stated.T, out=best)
+        best /= stated.sum(axis=1)
+        return best
+
+    def dense(self) -> NDArray[np.float32]:
+        """(all images, all captions) float32 degrees in 0..1."""
+        return self.block(np.arange(self._shown.shape[1]), np.arange(len(self._stated)))
+
+
+def _columns_shown(scene: Scene, seats: Sequence[int]) -> list[int]:
+    """Facts of a picture whose object ``seats[slot]`` sits in each slot; a slot beyond its objects stays empty."""
+    taken = {slot: thing for slot, thing in enumerate(seats) if thing < len(scene.objects)}
+    columns = [
+        _FACTS[slot, name, getattr(scene.objects[thing], name)] for slot, thing in taken.items() for name in ATTRIBUTES
+    ]
+    columns += [
+        _FACTS[relation, a, b] for a, b in permutations(taken, 2) for relation in scene.relations(taken[a], taken[b])
+    ]
+    return [*columns, _FACTS["count", len(scene.objects)]]
+
+
+def _columns_stated(statement: Statement) -> list[int]:
+    columns = [
+        _FACTS[slot, name, value]
+        for slot, mention in enumerate(statement.mentions)
+        for name, value in mention.stated.items()
+    ]
+    columns += [_FACTS[relation] for relation in statement.relations]
+    return columns if statement.count is None else [*columns, _FACTS["count", statement.count]]

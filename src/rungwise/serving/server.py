@@ -1,0 +1,132 @@
+"""Running the application: until Ctrl-C, or for the length of a ``with`` block."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from rungwise.errors import UserError
+from rungwise.index import EmbeddingModel, Index
+from rungwise.serving.app import create_app, own_names
+
+_SECONDS_TO_FINISH = 2
+_SECONDS_TO_START = 30
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it answers."""
+
+    def __init__(self, app: FastAPI, started: Callable[[], None]) -> None:
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_SECONDS_TO_FINISH)
+        super().__init__(config)
+        self._when_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._when_started()
+
+
+def serve(
+    index: Index,
+    model: EmbeddingModel,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    open_browser: bool = True,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the search page until Ctrl-C.
+
+    Args:
+        index: What is searched.
+        model: The model that built it.
+        host: Address to listen on; ``"0.0.0.0"`` lets other machines in, who then can see every picture of the index.
+        port: 0 takes any that is free.
+        open_browser: Show the page.
+        ready: Called with the page's address, in a thread of its own, once the page answers.
+
+    Raises:
+        UserError: If the port is taken or may not be used, or another model built the index.
+
+    >>> import inspect
+    >>> inspect.signature(serve).parameters["host"].default
+    '127.0.0.1'
+    """
+    app = create_app(index, model, allowed_hosts=own_names(host))
+    with _listening(host, port) as (listener, address):
+
+        def announce() -> None:
+            if ready is not None:
+                ready(address)
+            if open_browser:
+                webbrowser.open(address)
+
+        # A thread, because the server must go on to answer while the caller or the browser asks.
+        server = _Server(app, lambda: threading.Thread(target=announce, daemon=True).start())
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            return
+
+
+@contextmanager
+def background(index: Index, model: EmbeddingModel, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Serve from a thread while the block runs; gives the page's address.
+
+    Raises:
+        UserError: As in :func:`serve`.
+
+    >>> import inspect
+    >>> inspect.signature(background).parameters["port"].default
+    0
+    """
+    app = create_app(index, model, allowed_hosts=own_names(host))
+    with _listening(host, port) as (listener, address):
+        started = threading.Event()
+        server = _Server(app, started.set)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            if not started.wait(_SECONDS_TO_START):
+                raise RuntimeError(f"the server did not start within {_SECONDS_TO_START} s")
+            yield address
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
+    """A bound socket and the address to type into a browser on this machine."""
+    if not 0 <= port <= 65535:
+        raise UserError(f"--port {port}: not a port; choose one of 1024 to 65535, or 0 for any that is free")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise UserError(f"--host {host}: no such address here; use 127.0.0.1 or 0.0.0.0") from error
+    with socket.socket(family, kind, protocol) as listener:
+        if os.name == "posix":
+            # Elsewhere this option would let two servers share a port.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(place)
+        except OSError as error:
+            raise _unusable(host, port, error) from error
+        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+        yield listener, f"http://{name}:{listener.getsockname()[1]}/"
+
+
+def _unusable(host: str, port: int, error: OSError) -> UserError:
+    if error.errno == errno.EADDRINUSE:
+        return UserError(f"port {port} of {host} is taken; choose another with --port, or 0 for any that is free")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return UserError(f"port {port} of {host} may not be used; choose one above 1023 with --port")
+    return UserError(f"cannot listen on {host}, port {port} ({error.strerror}); choose another --host or --port")

@@ -1,0 +1,85 @@
+"""Order similarity (Vendrov et al. 2016; VSE++ section 3.7): how far a caption's vector exceeds the image's.
+
+For an image vector f and a text vector g, both with non-negative entries if they are to be ordered from general to special::
+
+    S(f, g) = -||max(0, g - f)||^2             (the authors' program takes the root: -||max(0, g - f)||)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+class _Order(torch.autograd.Function):
+    """Order similarity by tiles, forward and backward, so that no (n, m, D) array is ever whole."""
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, texts: Tensor, root: bool, chunk: int) -> Tensor:
+        """(n, D), (m, D) -> (n, m)."""
+        block = images.new_empty(len(images), len(texts))
+        for rows, columns in _tiles(images, texts, chunk):
+            excess = _excess(images[rows], texts[columns])
+            block[rows, columns] = -excess.square_().sum(dim=2)
+        if root:
+            block = -block.neg_().sqrt_()
+        ctx.save_for_backward(images, texts, block)
+        ctx.root, ctx.chunk = root, chunk
+        return block
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """(n, m) -> (n, D), (m, D)."""
+        images, texts, block = ctx.saved_tensors
+        # The slope of -||x||^2 is -2 x, that of -||x|| is -x / ||x||, taken as 0 at 0.
+        scale = upstream / -block.masked_fill(block == 0, -torch.inf) if ctx.root else 2 * upstream
+        to_images, to_texts = torch.zeros_like(images), torch.zeros_like(texts)
+        for rows, columns in _tiles(images, texts, ctx.chunk):
+            excess = _excess(images[rows], texts[columns])
+            excess *= scale[rows, columns].unsqueeze(2)
+            to_images[rows] += excess.sum(dim=1)
+            to_texts[columns] -= excess.sum(dim=0)
+        return to_images, to_texts, None, None
+
+
+def _excess(images: Tensor, texts: Tensor) -> Tensor:
+    """(a, b, D): what each text vector has more than each image vector, entry by entry."""
+    return (texts.unsqueeze(0) - images.unsqueeze(1)).clamp_(min=0)
+
+
+def _tiles(images: Tensor, texts: Tensor, chunk: int) -> Iterator[tuple[slice, slice]]:
+    """Slices of rows and columns whose differences hold at most ``chunk`` entries (at least one pair)."""
+    pairs = max(1, chunk // max(1, images.shape[1]))
+    width = max(1, min(len(texts), pairs))
+    height = max(1, pairs // width)
+    for row in range(0, len(images), height):
+        for column in range(0, len(texts), width):
+            yield slice(row, row + height), slice(column, column + width)
+
+
+def order(image_vectors: Tensor, text_vectors: Tensor, root: bool = False, chunk: int = 1 << 21) -> Tensor:
+    """Order similarity of each image and text vector: at most 0, and 0 where no entry of the text's is larger.
+
+    Args:
+        image_vectors: (n, D).
+        text_vectors: (m, D), of the same type.
+        root: take the root, as the authors' program does; its gradient at 0 is 0.
+        chunk: differences held at a time, forward and backward; memory beyond vectors and result is O(chunk).
+
+    Returns:
+        (n, m), float32 for half-precision vectors. Differentiable once.
+
+    >>> order(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 4.0], [1.0, 1.0]]))
+    tensor([[-4., -0.]])
+    """
+    images = image_vectors.float() if image_vectors.dtype in HALF else image_vectors
+    texts = text_vectors.float() if text_vectors.dtype in HALF else text_vectors
+    block: Tensor = _Order.apply(images, texts, root, chunk)  # type: ignore[no-untyped-call]
+    return block

@@ -1,0 +1,186 @@
+"""Everything a training run depends on, as typed data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rungwise.configuration import STRICT
+from rungwise.errors import UserError
+from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
+from rungwise.models.config import ModelConfig
+
+ExtraPositives = Literal["mask", "keep", "pair"]
+Reduction = Literal["sum", "mean"]
+
+
+@dataclass(frozen=True)
+class SumOfHingesConfig:
+    """Every negative counts (VSE0, UVS).
+
+    Attributes:
+        kind: Names the loss in YAML.
+        margin: Of the hinge.
+        reduction: Sum over a batch, or the sum divided by its pairs.
+        extra_positives: What other captions of the same picture are.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["sum_of_hinges"] = "sum_of_hinges"
+    margin: float = 0.2
+    reduction: Reduction = "sum"
+    extra_positives: ExtraPositives = "mask"
+
+    def build(self) -> SumOfHinges:
+        """The loss itself."""
+        return SumOfHinges(self.margin, reduction=self.reduction, extra_positives=self.extra_positives)
+
+
+@dataclass(frozen=True)
+class MaxOfHingesConfig:
+    """Only the hardest negative counts (VSE++).
+
+    Attributes:
+        kind: Names the loss in YAML.
+        margin: Of the hinge.
+        reduction: Sum over a batch, or the sum divided by its pairs.
+        extra_positives: What other captions of the same picture are.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["max_of_hinges"] = "max_of_hinges"
+    margin: float = 0.2
+    reduction: Reduction = "sum"
+    extra_positives: ExtraPositives = "mask"
+
+    def build(self) -> MaxOfHinges:
+        """The loss itself."""
+        return MaxOfHinges(self.margin, reduction=self.reduction, extra_positives=self.extra_positives)
+
+
+@dataclass(frozen=True)
+class LadderConfig:
+    """Rungs of relevance with hard contrastive sampling (CVSE++, Zhou et al. 2020).
+
+    Attributes:
+        kind: Names the loss in YAML.
+        thresholds: Falling relevance values that separate the rungs, one fewer than margins. They belong to a
+            relevance source.
+        margins: Of each rung.
+        weights: Of each rung.
+        reduction: Sum over a batch, or the sum divided by its pairs.
+        extra_positives: What other captions of the same picture are.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["ladder"] = "ladder"
+    thresholds: tuple[float, ...] = (0.63,)
+    margins: tuple[float, ...] = (0.2, 0.01)
+    weights: tuple[float, ...] = (1.0, 0.25)
+    reduction: Reduction = "sum"
+    extra_positives: ExtraPositives = "mask"
+
+    @property
+    def margin(self) -> float:
+        """Of the first rung, which a warm-up with the sum of hinges shares."""
+        return self.margins[0]
+
+    def build(self) -> Ladder:
+        """The loss itself."""
+        return Ladder(
+            thresholds=self.thresholds,
+            margins=self.margins,
+            weights=self.weights,
+            sampling="hard_contrastive",
+            reduction=self.reduction,
+            extra_positives=self.extra_positives,
+        )
+
+
+LossConfig = Annotated[SumOfHingesConfig | MaxOfHingesConfig | LadderConfig, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which pictures and captions.
+
+    Attributes:
+        path: Of the data, in any layout that ``rungwise inspect`` recognises.
+        train: Splits to train on.
+        validation: Split that chooses the snapshot.
+        join_restval: Count COCO's ``restval`` pictures as training pictures.
+    """
+
+    __pydantic_config__ = STRICT
+
+    path: str = ""
+    train: tuple[str, ...] = ("train",)
+    validation: str = "val"
+    join_restval: bool = False
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run; defaults are VSE++ as published.
+
+    Attributes:
+        data: Pictures and captions.
+        model: What is trained.
+        loss: What it is trained with.
+        warm_up_epochs: Epochs of the sum of hinges before the loss takes over; helps losses that push only the
+            hardest negative off their early plateau.
+        epochs: Length of each phase.
+        learning_rates: Adam's rate in each phase.
+        batch_size: Image-caption pairs a step.
+        clip_norm: Bound on the norm of all gradients together.
+        precision: ``"bfloat16"`` computes the encoders under autocast; weights and loss stay in float32.
+        bucket_pool: Batches a pool of similar caption lengths is made of; 1 switches bucketing off.
+        seed: Of weights, batches and draws.
+        checkpoint_steps: Steps between checkpoints; what a killed run loses at most.
+    """
+
+    __pydantic_config__ = STRICT
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    loss: LossConfig = field(default_factory=MaxOfHingesConfig)
+    warm_up_epochs: int = 0
+    epochs: tuple[int, ...] = (15, 15)
+    learning_rates: tuple[float, ...] = (2e-4, 2e-5)
+    batch_size: int = 128
+    clip_norm: float = 2.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    bucket_pool: int = 20
+    seed: int = 0
+    checkpoint_steps: int = 200
+
+    def __post_init__(self) -> None:
+        if len(self.epochs) != len(self.learning_rates) or not self.epochs:
+            raise UserError(
+                f"epochs has {len(self.epochs)} phases, learning_rates {len(self.learning_rates)}; give a rate for each"
+            )
+        if min(self.batch_size, self.bucket_pool, self.checkpoint_steps, *self.epochs) < 1 or self.clip_norm <= 0:
+            raise UserError("epochs, batch_size, bucket_pool, checkpoint_steps and clip_norm must be positive")
+
+    @property
+    def total_epochs(self) -> int:
+        """Of all phases."""
+        return sum(self.epochs)
+
+    def learning_rate(self, epoch: int) -> float:
+        """Of an epoch counted from 0.
+
+        >>> config = TrainConfig(epochs=(2, 1), learning_rates=(1e-3, 1e-4))
+        >>> [config.learning_rate(epoch) for epoch in range(3)]
+        [0.001, 0.001, 0.0001]
+        """
+        for length, rate in zip(self.epochs, self.learning_rates, strict=True):
+            if epoch < length:
+                return rate
+            epoch -= length
+        return self.learning_rates[-1]

@@ -1,0 +1,192 @@
+"""What a run tells whoever watches it: a terminal, TensorBoard, a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rungwise.data.collection import Issue
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """The last few steps.
+
+    Attributes:
+        total_step: Steps finished in the run.
+        epoch: From 1.
+        step: Steps finished in the epoch.
+        steps: Of the epoch.
+        loss: Per pair.
+        pairs_per_second: Of training steps alone.
+    """
+
+    total_step: int
+    epoch: int
+    step: int
+    steps: int
+    loss: float
+    pairs_per_second: float
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """A finished epoch.
+
+    Attributes:
+        total_step: Steps finished in the run.
+        epoch: From 1.
+        epochs: Of the run.
+        numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate`` and the validation measures.
+        best: Whether this is the best snapshot so far.
+    """
+
+    total_step: int
+    epoch: int
+    epochs: int
+    numbers: dict[str, float]
+    best: bool
+
+
+class Watcher:
+    """Receives a run's reports; a kind of watcher overrides what it cares for.
+
+    >>> Watcher().say("nobody listens")
+    """
+
+    def say(self, message: str) -> None:
+        """A sentence for a person."""
+
+    def work(self, title: str, done: int, total: int) -> None:
+        """Progress of something that is not training: ``done`` more of ``total`` items."""
+
+    def skipped(self, issues: tuple[Issue, ...]) -> None:
+        """Items the run goes on without."""
+
+    def step(self, report: StepReport) -> None:
+        """Some steps are done."""
+
+    def epoch(self, report: EpochReport) -> None:
+        """An epoch is done."""
+
+    def close(self) -> None:
+        """The run is over, or stopped."""
+
+
+class TerminalWatcher(Watcher):
+    """A progress bar, and a line for each epoch that fits 80 columns.
+
+    >>> watcher = TerminalWatcher(Console(width=80, force_terminal=False))
+    >>> watcher.say("2 pictures")
+    2 pictures
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console()
+        self.progress: Progress | None = None
+        self.task: Any = None
+        self.title = ""
+        self.rsum = float("nan")
+
+    def say(self, message: str) -> None:
+        """Print a sentence."""
+        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+
+    def skipped(self, issues: tuple[Issue, ...]) -> None:
+        """List what is left out, the first few by name."""
+        for issue in issues[:10]:
+            self.say(f"skipped: {issue.where}: {issue.detail}")
+        if len(issues) > 10:
+            self.say(f"skipped: and {len(issues) - 10} more (all in skipped.txt)")
+
+    def work(self, title: str, done: int, total: int) -> None:
+        """Advance a plain bar."""
+        if self.title != title:
+            self._start(title, total, "")
+        assert self.progress is not None
+        self.progress.advance(self.task, done)
+        if self.progress.tasks[0].finished:
+            self.close()
+
+    def step(self, report: StepReport) -> None:
+        """Advance the epoch's bar."""
+        title = f"epoch {report.epoch}"
+        if self.title != title:
+            self._start(title, report.steps, "")
+        assert self.progress is not None
+        rsum = "" if self.rsum != self.rsum else f"  val rsum {self.rsum:.1f}"
+        detail = f"loss {report.loss:.4f}  {report.pairs_per_second:.0f} pairs/s{rsum}"
+        self.progress.update(self.task, completed=report.step, detail=detail)
+
+    def epoch(self, report: EpochReport) -> None:
+        """Print the epoch's line."""
+        self.close()
+        numbers = report.numbers
+        self.rsum = numbers["rsum"]
+        self.say(
+            f"epoch {report.epoch:>2}/{report.epochs}  lr {numbers['learning_rate']:.0e}  loss {numbers['loss']:.4f}"
+            f"  {numbers['pairs_per_second']:>6.0f} pairs/s  val rsum {numbers['rsum']:6.1f}"
+            f"{'  kept' if report.best else ''}"
+        )
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self.progress is not None:
+            self.progress.stop()
+        self.progress, self.title = None, ""
+
+    def _start(self, title: str, total: int, detail: str) -> None:
+        self.close()
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeRemainingColumn(compact=True),
+            console=self.console,
+            transient=True,
+        )
+        self.task = self.progress.add_task(title, total=total, detail=detail)
+        self.title = title
+        self.progress.start()
+
+
+class TensorBoardWatcher(Watcher):
+    """Writes step and epoch numbers as TensorBoard events; needs the extra ``rungwise[tensorboard]``."""
+
+    def __init__(self, folder: Path, first_step: int) -> None:
+        """Continue (or start) the events of a run.
+
+        Args:
+            folder: Of the events.
+            first_step: Events at this step and later are replaced, as a resumed run repeats them.
+
+        Raises:
+            ImportError: If the package ``tensorboard`` is not installed.
+        """
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer: Any = SummaryWriter(str(folder), purge_step=first_step)
+
+    def skipped(self, issues: tuple[Issue, ...]) -> None:
+        """Record how many."""
+        self.writer.add_scalar("data/skipped", len(issues), 0)
+
+    def step(self, report: StepReport) -> None:
+        """Record loss and speed."""
+        self.writer.add_scalar("train/loss", report.loss, report.total_step)
+        self.writer.add_scalar("train/pairs_per_second", report.pairs_per_second, report.total_step)
+
+    def epoch(self, report: EpochReport) -> None:
+        """Record the validation measures."""
+        for name, value in report.numbers.items():
+            self.writer.add_scalar(f"epoch/{name}", value, report.total_step)
+        self.writer.flush()
+
+    def close(self) -> None:
+        """Finish the file."""
+        self.writer.flush()

@@ -1,0 +1,331 @@
+import errno
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from colour_model import COLOURS, ColourModel, Encoded, colour_pictures, picture_bytes
+from rungwise.data.collection import ImageCaptions
+from rungwise.errors import UserError
+from rungwise.index import Index, storage
+from rungwise.index.items import Item
+
+MIXED = ["red", "green", "blue", "red", "yellow"]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    return Index.build(colour_pictures(tmp_path / "photos", MIXED), ColourModel(), tmp_path / "index")
+
+
+def one_line(error: pytest.ExceptionInfo[UserError]) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+def test_text_finds_pictures_and_ties_keep_their_order(index: Index) -> None:
+    hits = index.search_text(ColourModel(), "something red", k=3)
+    assert [(hit.position, hit.id) for hit in hits[:2]] == [(0, "0-red"), (3, "3-red")]
+    assert hits[0].score == hits[1].score == pytest.approx(1)
+    assert hits[2].score < 1
+
+
+def test_picture_finds_pictures(index: Index) -> None:
+    assert index.search_image(ColourModel(), picture_bytes(COLOURS["blue"], "JPEG"), k=1)[0].id == "2-blue"
+
+
+def test_more_like_this_leaves_itself_out_and_needs_no_model(index: Index) -> None:
+    hits = index.similar("0-red", k=50)
+    assert next(hit.id for hit in hits) == "3-red"
+    assert sorted(hit.position for hit in hits) == [1, 2, 3, 4]
+
+
+def test_unknown_id_is_refused(index: Index) -> None:
+    with pytest.raises(UserError) as error:
+        index.similar("9-pink")
+    assert "'9-pink'" in one_line(error)
+
+
+def test_captions_are_found_and_equal_texts_stand_once(index: Index) -> None:
+    captions = index.captions_for(ColourModel(), picture_bytes(COLOURS["red"]), k=10)
+    assert (captions[0].text, captions[0].positions) == ("a red square", (0, 3))
+    assert len(captions) == 4
+
+
+def test_collection_without_captions_answers_none(tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "photos", MIXED, captions=False)
+    index = Index.build(data, ColourModel(), tmp_path / "index")
+    assert index.captions_for(ColourModel(), picture_bytes(COLOURS["red"])) == []
+
+
+def test_ids_captions_and_paths_survive_a_round_trip(tmp_path: Path) -> None:
+    photos = tmp_path / "Bilder für später"
+    photos.mkdir()
+    (photos / "犬.png").write_bytes(picture_bytes(COLOURS["red"]))
+    data = ImageCaptions(
+        ("犬/1 #?&",), ("ein 'Hund'", "\n", "ein 'Hund'"), np.zeros(3, int), paths=(photos / "犬.png",)
+    )
+    Index.build(data, ColourModel(), tmp_path / "index", model_location="hub/ä", similarity="order")
+    index = Index.open(tmp_path / "index")
+    assert index.items == (Item(data.image_ids[0], photos / "犬.png", data.captions, data.caption_ids),)
+    assert (index.manifest.model_location, index.manifest.similarity) == ("hub/ä", "order")
+    assert index.manifest.captions == 1
+    assert index.position("犬/1 #?&") == 0
+
+
+def test_pictures_and_index_can_be_moved_together(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    Index.build(colour_pictures(home / "photos", MIXED), ColourModel(), home / "index")
+    home.rename(tmp_path / "moved")
+    assert all(item.path.is_file() for item in Index.open(tmp_path / "moved" / "index").items)
+
+
+def test_index_moved_alone_loses_nothing_when_pictures_lie_elsewhere(tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "photos", MIXED)
+    Index.build(data, ColourModel(), tmp_path / "a" / "index")
+    shutil.move(tmp_path / "a" / "index", tmp_path / "index")
+    assert all(item.path.is_file() for item in Index.open(tmp_path / "index").items)
+
+
+def test_picture_whose_file_is_gone_is_still_found(index: Index) -> None:
+    index.items[0].path.unlink()
+    assert index.search_text(ColourModel(), "red", k=1)[0].id == "0-red"
+
+
+def test_unreadable_pictures_are_counted_and_listed(tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "photos", MIXED)
+    data.paths[0].write_bytes(data.paths[0].read_bytes()[:40])
+    data.paths[2].unlink()
+    done: list[int] = []
+    index = Index.build(data, ColourModel(), tmp_path / "index", progress=done.append)
+    assert [item.id for item in index.items] == ["1-green", "3-red", "4-yellow"]
+    assert (len(index), index.manifest.skipped, len(index.issues), sum(done)) == (3, 2, 2, 5)
+    assert "0-red.png" in index.issues[0].detail
+    assert index.captions_for(ColourModel(), picture_bytes(COLOURS["red"]), k=1)[0].positions == (1,)
+
+
+def test_pictures_in_several_chunks_keep_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = colour_pictures(tmp_path / "photos", MIXED)
+    data.paths[1].unlink()
+    whole = Index.build(data, ColourModel(), tmp_path / "whole")
+    monkeypatch.setattr("rungwise.index.embedded._PICTURES_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.embedded._TEXTS_AT_ONCE", 2)
+    parts = Index.build(data, ColourModel(), tmp_path / "parts")
+    assert parts.items == whole.items
+    np.testing.assert_array_equal(parts.vectors, whole.vectors)
+    wanted = picture_bytes(COLOURS["blue"])
+    assert parts.captions_for(ColourModel(), wanted) == whole.captions_for(ColourModel(), wanted)
+
+
+def test_no_readable_picture_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "photos", ["red"])
+    data.paths[0].write_bytes(b"")
+    with pytest.raises(UserError) as error:
+        Index.build(data, ColourModel(), tmp_path / "index")
+    assert "none of 1 pictures" in one_line(error)
+    assert [path.name for path in tmp_path.iterdir()] == ["photos"]
+
+
+def test_collection_without_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no picture files"):
+        Index.build(ImageCaptions(("a",), (), np.empty(0)), ColourModel(), tmp_path / "index")
+
+
+class Breaks(ColourModel):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def encode_text(self, texts: object) -> np.ndarray:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no power"), KeyboardInterrupt()])
+def test_interrupted_build_leaves_the_old_index(index: Index, error: BaseException, tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "others", ["green"])
+    with pytest.raises(type(error)):
+        Index.build(data, Breaks(error), index.folder, overwrite=True)
+    again = Index.open(index.folder)
+    assert again.items == index.items
+    np.testing.assert_array_equal(again.vectors, index.vectors)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "others", "photos"]
+
+
+def test_full_disk_is_one_line_and_leaves_the_old_index(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.VectorWriter, "append", full)
+    with pytest.raises(UserError) as error:
+        Index.build(colour_pictures(tmp_path / "others", ["green"]), ColourModel(), index.folder, overwrite=True)
+    assert "disk is full" in one_line(error)
+    assert len(Index.open(index.folder)) == len(MIXED)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "others", "photos"]
+
+
+def test_failed_swap_puts_the_old_index_back(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name.endswith(".partial"):
+            raise OSError(errno.EACCES, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(UserError, match="may not be written"):
+        Index.build(colour_pictures(tmp_path / "others", ["green"]), ColourModel(), index.folder, overwrite=True)
+    assert len(Index.open(index.folder)) == len(MIXED)
+
+
+def test_index_is_replaced_only_on_request(index: Index, tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "others", ["green"])
+    with pytest.raises(UserError) as error:
+        Index.build(data, ColourModel(), index.folder)
+    assert "--overwrite" in one_line(error)
+    assert len(Index.build(data, ColourModel(), index.folder, overwrite=True)) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "others", "photos"]
+
+
+def test_folder_with_anything_else_is_never_replaced(tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "photos", ["green"])
+    with pytest.raises(UserError, match=r"0-green\.png"):
+        Index.build(data, ColourModel(), tmp_path / "photos", overwrite=True)
+    with pytest.raises(UserError, match="a file stands here"):
+        Index.build(data, ColourModel(), data.paths[0], overwrite=True)
+    with pytest.raises(UserError, match="a file stands where"):
+        Index.build(data, ColourModel(), data.paths[0] / "index", overwrite=True)
+    assert data.paths[0].is_file()
+
+
+def test_empty_folder_is_used(tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    assert len(Index.build(colour_pictures(tmp_path / "p", ["green"]), ColourModel(), tmp_path / "index")) == 1
+
+
+def test_index_of_another_model_is_refused_by_both_names(index: Index) -> None:
+    other = ColourModel(fingerprint="deadbeefdeadbeef" * 4)
+    for search in (
+        lambda: index.search_text(other, "red"),
+        lambda: index.search_image(other, picture_bytes(COLOURS["red"])),
+        lambda: index.captions_for(other, picture_bytes(COLOURS["red"])),
+    ):
+        with pytest.raises(UserError) as error:
+            search()
+        message = one_line(error)
+        assert "c0ffeec0ffee " in message
+        assert "deadbeefdead " in message
+        assert "rungwise index" in message
+
+
+def test_model_of_another_shape_is_refused(index: Index) -> None:
+    with pytest.raises(UserError, match=r"dimension 3.*dimension 4"):
+        index.search_text(ColourModel(dimension=4), "red")
+    with pytest.raises(UserError, match="dimension 3"):
+        index.search(np.ones((1, 4)))
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_blank_text_is_refused(index: Index, text: str) -> None:
+    with pytest.raises(UserError, match="empty"):
+        index.search_text(ColourModel(), text)
+
+
+def test_k_below_one_is_refused_and_above_the_index_is_the_index(index: Index) -> None:
+    with pytest.raises(UserError, match="at least 1"):
+        index.search(np.ones(3), k=0)
+    assert len(index.search_text(ColourModel(), "red", k=10**9)) == len(MIXED)
+
+
+def test_unreadable_query_picture_is_one_line(index: Index) -> None:
+    with pytest.raises(UserError) as error:
+        index.search_image(ColourModel(), b"no picture")
+    one_line(error)
+
+
+def test_not_a_number_is_refused_in_queries_and_in_builds(index: Index, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="NaN"):
+        index.search([float("nan"), 0, 0])
+
+    class Damaged(ColourModel):
+        def encode_image(self, *arguments: object, **options: object) -> Encoded:
+            encoded = super().encode_image(*arguments, **options)
+            return Encoded(encoded.vectors * np.inf, encoded.kept, encoded.issues)
+
+    with pytest.raises(UserError, match=r"0-red.*weights are damaged"):
+        Index.build(colour_pictures(tmp_path / "photos", ["red"]), Damaged(), tmp_path / "other")
+
+
+def damage_manifest(folder: Path, **changes: object) -> None:
+    path = folder / "index.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: shutil.rmtree(folder), "no index here"),
+        (lambda folder: (folder / "index.json").write_text("{"), "not JSON"),
+        (lambda folder: (folder / "index.json").write_text("[]"), "not the description"),
+        (lambda folder: damage_manifest(folder, version=2), "version 2"),
+        (lambda folder: damage_manifest(folder, pictures="5"), "'pictures' is '5'"),
+        (lambda folder: damage_manifest(folder, pictures=6), "5 items where"),
+        (lambda folder: damage_manifest(folder, dimension=4), "shape"),
+        (lambda folder: (folder / "vectors.npy").unlink(), "vectors.npy"),
+        (lambda folder: (folder / "vectors.npy").write_bytes(b""), "vectors.npy"),
+        (
+            lambda folder: (folder / "vectors.npy").write_bytes((folder / "vectors.npy").read_bytes()[:-1]),
+            "vectors.npy",
+        ),
+        (lambda folder: (folder / "items.jsonl").unlink(), "items.jsonl: damaged"),
+        (lambda folder: (folder / "items.jsonl").write_text("{}\n" * 5), "lacks id"),
+        (lambda folder: (folder / "items.jsonl").write_text("[]\n"), "line 1"),
+        (lambda folder: (folder / "items.jsonl").write_text('{"id": 1\n'), "line 1"),
+    ],
+)
+def test_damaged_index_is_one_line(index: Index, damage: object, message: str) -> None:
+    damage(index.folder)
+    with pytest.raises(UserError) as error:
+        Index.open(index.folder)
+    assert message in one_line(error)
+
+
+def in_memory(vectors: np.ndarray) -> Index:
+    count, dimension = vectors.shape
+    manifest = storage.Manifest("v", "f", "", "cosine", dimension, count, 0, 0)
+    return Index(Path("memory"), manifest, [Item(str(n), Path(f"{n}.png")) for n in range(count)], vectors)
+
+
+@given(
+    vectors=hnp.arrays(np.float32, st.tuples(st.integers(1, 40), st.just(4)), elements=st.integers(-3, 3).map(float)),
+    queries=hnp.arrays(np.float32, st.tuples(st.integers(1, 3), st.just(4)), elements=st.integers(-3, 3).map(float)),
+    k=st.integers(1, 45),
+)
+@settings(max_examples=60)
+def test_search_equals_the_cosine_pair_by_pair(vectors: np.ndarray, queries: np.ndarray, k: int) -> None:
+    hits = in_memory(vectors).search(queries, k)
+    for query, found in zip(queries.astype(float), hits, strict=True):
+        cosines = []
+        for vector in vectors.astype(float):
+            lengths = sum(x * x for x in query) ** 0.5 * sum(x * x for x in vector) ** 0.5
+            dot = sum(x * y for x, y in zip(query, vector, strict=True))
+            cosines.append(dot / lengths if lengths else 0.0)
+        best = sorted(cosines, reverse=True)[:k]
+        assert [hit.score for hit in found] == pytest.approx(best, abs=1e-6)
+        assert [cosines[hit.position] for hit in found] == pytest.approx(best, abs=1e-6)
+        for first, second in itertools.pairwise(found):
+            assert first.score > second.score or first.position < second.position
+
+
+def test_hits_are_rows_of_queries() -> None:
+    hits = in_memory(np.eye(3, dtype=np.float32)).search(np.eye(3)[[2, 0]], k=1, exclude=(0,))
+    assert (len(hits), hits.positions.shape, hits.ids[0]) == (2, (2, 1), ("2",))
+    assert [hit.score for row in hits for hit in row] == [1, 0]

@@ -1,0 +1,129 @@
+from itertools import product
+
+import loss_reference as reference
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
+from rungwise.losses import ladder as ladder_file
+from rungwise.losses.ladder import levels_of, rung_sum
+
+THREE = {"thresholds": (0.63, 0.56), "margins": (0.2, 0.01, 0.07), "weights": (1.0, 0.25, 0.125)}
+TWO = {"thresholds": (0.63,), "margins": (0.2, 0.01), "weights": (1.0, 0.25)}
+READINGS = list(product(("single", "cumulative"), (False, True)))
+
+
+@pytest.mark.parametrize("sampling", ["sum", "hard_contrastive"])
+@pytest.mark.parametrize(("levels", "pair_in_top_level"), READINGS)
+def test_equals_loops(equals_loops, sampling, levels, pair_in_top_level):
+    form = {"sampling": sampling, "levels": levels, "pair_in_top_level": pair_in_top_level}
+    equals_loops(lambda **k: Ladder(**THREE, **form, **k), reference.ladder(**THREE, **form))
+
+
+@pytest.mark.parametrize("sampling", ["sum", "hard_contrastive"])
+def test_two_rungs_equal_loops(equals_loops, sampling):
+    form = {"sampling": sampling, "levels": "single", "pair_in_top_level": False}
+    equals_loops(lambda **k: Ladder(sampling=sampling, **k), reference.ladder(**TWO, **form))
+
+
+@pytest.mark.parametrize(("sampling", "hinges"), [("sum", SumOfHinges), ("hard_contrastive", MaxOfHinges)])
+def test_later_weights_of_zero_leave_the_hinges(sampling, hinges):
+    block, relevance = torch.randn(12, 12), torch.rand(12, 12)
+    one, two = (block.clone().requires_grad_() for _ in range(2))
+    ladder = Ladder(**(THREE | {"weights": (1.0, 0.0, 0.0)}), sampling=sampling)(one, relevance)
+    plain = hinges(0.2)(two)
+    assert ladder == plain
+    ladder.backward()
+    plain.backward()
+    assert (one.grad == two.grad).all()
+
+
+def test_a_float32_degree_equal_to_the_threshold_belongs_to_the_upper_level():
+    for dtype in (torch.float32, torch.float64):
+        assert levels_of(torch.tensor([0.63], dtype=dtype), (0.63,)).item() == 1
+    value = Ladder(margins=(0.2, 5.0))(torch.zeros(3, 3, dtype=torch.float64), torch.full((3, 3), 0.63))
+    assert value == Ladder(weights=(1.0, 0.0))(torch.zeros(3, 3, dtype=torch.float64), torch.full((3, 3), 0.63))
+
+
+@given(
+    st.integers(1, 9).flatmap(
+        lambda n: st.lists(st.tuples(st.integers(-16, 16), st.integers(0, 2)), min_size=n, max_size=n)
+    ),
+    st.sampled_from([-0.3, 0.0, 0.01, 0.2, 3.0]),
+)
+@settings(max_examples=200, deadline=None)
+def test_rung_sum_equals_all_pairs(items, margin):
+    s = torch.tensor([[value / 16 for value, _ in items]], dtype=torch.float64, requires_grad=True)
+    upper = torch.tensor([[kind == 1 for _, kind in items]])
+    lower = torch.tensor([[kind == 2 for _, kind in items]])
+    hinges = (margin - s.unsqueeze(2) + s.unsqueeze(1)).relu() * upper.unsqueeze(2) * lower.unsqueeze(1)
+    expected = hinges.sum(dim=(1, 2))
+    value = rung_sum(s, upper, lower, margin)
+    torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-12)
+    slopes = [torch.autograd.grad(v.sum(), s)[0] for v in (value, expected)]
+    torch.testing.assert_close(*slopes, rtol=0, atol=0)
+
+
+def test_rows_in_chunks_equal_rows_at_once(monkeypatch):
+    s, relevance = torch.randn(10, 10), torch.rand(10, 10)
+    whole = Ladder(sampling="sum")(s, relevance)
+    monkeypatch.setattr(ladder_file, "CHUNK", 30)
+    torch.testing.assert_close(Ladder(sampling="sum")(s, relevance), whole)
+
+
+def test_prefix_sums_keep_float32_blocks_exact():
+    g = torch.Generator().manual_seed(0)
+    s, relevance = torch.rand(2, 3000, generator=g), torch.rand(2, 3000, generator=g)
+    upper, lower = relevance > 0.6, relevance < 0.3
+    value = rung_sum(s, upper, lower, 0.01)
+    exact = rung_sum(s.double(), upper, lower, 0.01)
+    torch.testing.assert_close(value.double(), exact, rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("sampling", ["sum", "hard_contrastive"])
+def test_permuting_the_batch_changes_nothing(sampling):
+    s, relevance = torch.randn(9, 9, dtype=torch.float64), torch.rand(9, 9)
+    order = torch.randperm(9)
+    loss = Ladder(sampling=sampling)
+    torch.testing.assert_close(loss(s, relevance), loss(s[order][:, order], relevance[order][:, order]))
+
+
+@pytest.mark.parametrize("sampling", ["sum", "hard_contrastive"])
+def test_gradcheck(sampling):
+    g = torch.Generator().manual_seed(3)
+    s = torch.randn(6, 6, dtype=torch.float64, generator=g, requires_grad=True)
+    relevance = torch.rand(6, 6, generator=g)
+    loss = Ladder(**THREE, sampling=sampling)
+    assert torch.autograd.gradcheck(lambda block: loss(block, relevance), s)
+
+
+@pytest.mark.parametrize("sampling", ["sum", "hard_contrastive"])
+def test_half_precision_stays_finite(half_block, sampling):
+    block, relevance = half_block
+    s = block.clone().requires_grad_()
+    value = Ladder(sampling=sampling)(s, relevance)
+    value.backward()
+    assert value.dtype == torch.float32
+    assert value.isfinite()
+    assert s.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"thresholds": (0.5, 0.6), "margins": (1, 1, 1), "weights": (1, 1, 1)}, "fall"),
+        ({"thresholds": (0.5,), "margins": (1,), "weights": (1, 1)}, "1 margins"),
+        ({"sampling": "all"}, "sampling must be one of sum, hard_contrastive"),
+        ({"levels": "paper"}, "levels"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        Ladder(**arguments)
+
+
+def test_relevance_is_needed():
+    with pytest.raises(ValueError, match="graded"):
+        Ladder()(torch.zeros(2, 2))

@@ -1,0 +1,148 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.text import TextConfig
+from rungwise.errors import UserError
+from rungwise.models import JointEmbedding, ModelConfig, load
+
+CAPTIONS = ["a red dog", "a blue cat", "two dogs and a cat"]
+
+
+def make(frozen: bool = True, similarity: str = "cosine", dimension: int = 6) -> JointEmbedding:
+    torch.manual_seed(0)
+    image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32, frozen=frozen)
+    config = ModelConfig(image, TextConfig(word_dimension=5, min_count=1), dimension, similarity)  # type: ignore[arg-type]
+    return JointEmbedding.create(config, CAPTIONS).eval()
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Path]:
+    draw = np.random.default_rng(0)
+    paths = [tmp_path / f"{number}.png" for number in range(5)]
+    for path in paths:
+        Image.fromarray(draw.integers(0, 256, (40, 50, 3), dtype=np.uint8)).save(path)
+    return paths
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_saved_and_loaded_it_encodes_alike(frozen: bool, pictures: list[Path], tmp_path: Path) -> None:
+    model = make(frozen)
+    model.save_pretrained(tmp_path / "model", {"data": "nothing"})
+    again = load(tmp_path / "model")
+    assert again.fingerprint == model.fingerprint
+    images, cache = [m.encode_image(pictures, cache=tmp_path / "cache") for m in (model, again)], tmp_path / "cache"
+    np.testing.assert_array_equal(images[0].vectors, images[1].vectors)
+    np.testing.assert_array_equal(model.encode_text(CAPTIONS), again.encode_text(CAPTIONS))
+    assert cache.exists() == frozen
+    assert not list((tmp_path / "model").glob("*.bin"))
+
+
+def test_files_and_bytes_give_the_same_vectors(pictures: list[Path], tmp_path: Path) -> None:
+    model = make()
+    from_files = model.encode_image(pictures, cache=tmp_path / "cache").vectors
+    from_bytes = model.encode_image([path.read_bytes() for path in pictures], batch=2).vectors
+    np.testing.assert_allclose(from_files, from_bytes, atol=1e-5)
+
+
+def test_vectors_have_unit_length_where_the_similarity_says_so(pictures: list[Path], tmp_path: Path) -> None:
+    for similarity, unit in (("cosine", True), ("inner", False)):
+        model = make(similarity=similarity)
+        norms = np.linalg.norm(model.encode_image(pictures, cache=tmp_path / "cache").vectors, axis=1)
+        assert np.allclose(norms, 1, atol=1e-5) == unit
+        assert np.allclose(np.linalg.norm(model.encode_text(CAPTIONS), axis=1), 1, atol=1e-5)
+
+
+def test_order_and_batches_of_texts_do_not_matter() -> None:
+    model = make()
+    texts = [*CAPTIONS, "", "a", "unheard of words " * 9]
+    together = model.encode_text(texts)
+    for position, text in enumerate(texts):
+        np.testing.assert_allclose(model.encode_text([text])[0], together[position], atol=1e-6)
+    np.testing.assert_allclose(model.encode_text(texts, batch=2), together, atol=1e-6)
+
+
+def test_unreadable_pictures_are_reported(pictures: list[Path], tmp_path: Path) -> None:
+    encoded = make().encode_image([b"no picture", pictures[0].read_bytes()])
+    assert encoded.kept.tolist() == [1]
+    assert encoded.issues[0].where == "<uploaded picture>"
+    none = make().encode_image([b"no picture"])
+    assert none.vectors.shape == (0, 6)
+
+
+def test_a_frozen_backbone_stays_frozen_in_training() -> None:
+    model = make().train()
+    assert not model.backbone.training
+    assert not any(parameter.requires_grad for parameter in model.backbone.parameters())
+    assert make(frozen=False).train().backbone.training
+
+
+def test_linear_layer_starts_as_published() -> None:
+    model = make(dimension=256)
+    bound = (6 / (model.backbone.features + 256)) ** 0.5
+    weight = model.image_projection.weight.detach()
+    assert bound * 0.98 < float(weight.abs().max()) <= bound
+    assert float(model.image_projection.bias.detach().abs().max()) == 0
+    assert float(model.text_encoder.words.weight.detach().abs().max()) <= 0.1
+
+
+def test_mixed_up_folders_are_refused(tmp_path: Path) -> None:
+    make().save_pretrained(tmp_path / "six")
+    make(dimension=7).save_pretrained(tmp_path / "seven")
+    (tmp_path / "six" / "model.safetensors").write_bytes((tmp_path / "seven" / "model.safetensors").read_bytes())
+    with pytest.raises(UserError, match=r"image_projection.bias: \(7,\), but config.json asks for \(6,\)"):
+        load(tmp_path / "six")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("config.json", "{", "not valid JSON"),
+        ("config.json", json.dumps({"format": 99}), "model format 99"),
+        ("preprocessing.json", None, "preprocessing.json: missing"),
+        ("tokenizer.json", None, "tokenizer.json: missing"),
+        ("model.safetensors", None, "no such weights file"),
+    ],
+)
+def test_a_damaged_folder_has_one_line(name: str, text: str | None, message: str, tmp_path: Path) -> None:
+    make().save_pretrained(tmp_path)
+    if text is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=message) as caught:
+        load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_model_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="no model here"):
+        load(tmp_path)
+
+    def offline(name: str) -> str:
+        raise OSError("the network is unreachable")
+
+    monkeypatch.setattr("rungwise.models.joint.snapshot_download", offline)
+    with pytest.raises(UserError, match="absent/model: no such folder, and no model of that name could be fetched"):
+        load("absent/model")
+
+
+def test_a_hub_repository_is_read_like_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make()
+    model.save_pretrained(tmp_path / "snapshot")
+    monkeypatch.setattr("rungwise.models.joint.snapshot_download", lambda name: str(tmp_path / "snapshot"))
+    assert load("somebody/model").fingerprint == model.fingerprint
+
+
+def test_an_extra_tensor_is_refused(tmp_path: Path) -> None:
+    make().save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    save_file(tensors | {"head.weight": torch.zeros(1)}, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match=r"head.weight"):
+        load(tmp_path)

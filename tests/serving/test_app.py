@@ -1,0 +1,247 @@
+import io
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+from rungwise.data.collection import ImageCaptions
+from rungwise.errors import UserError
+from rungwise.index import Index
+from rungwise.serving import app as app_module
+from rungwise.serving import create_app
+
+MIXED = ["red", "green", "blue", "red", "yellow"]
+STATIC = Path(app_module.__file__).parent / "static"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    return Index.build(colour_pictures(tmp_path / "photos", MIXED), ColourModel(), tmp_path / "index")
+
+
+@pytest.fixture
+def client(index: Index) -> TestClient:
+    return TestClient(create_app(index, ColourModel()), raise_server_exceptions=False)
+
+
+def refused(response: object, status: int) -> str:
+    assert response.status_code == status
+    message = response.json()["error"]
+    assert list(response.json()) == ["error"]
+    assert message
+    assert "\n" not in message
+    return message
+
+
+def test_index_of_another_model_is_refused_at_the_start(index: Index) -> None:
+    with pytest.raises(UserError, match="c0ffeec0ffee"):
+        create_app(index, ColourModel(fingerprint="another"))
+
+
+def test_status_says_what_is_searched(client: TestClient) -> None:
+    status = client.get("/api/status").json()
+    assert (status["name"], status["pictures"], status["captions"], status["skipped"]) == ("colours", 5, 4, 0)
+    assert status["model"] == "c0ffeec0ffee"
+    assert status["examples"] == [f"a {colour} square" for colour in ("red", "green", "blue", "yellow")]
+
+
+def test_search_finds_pictures_and_their_ids_lead_back(client: TestClient) -> None:
+    answer = client.get("/api/search", params={"q": "red", "k": 2}).json()
+    assert [(hit["position"], hit["id"]) for hit in answer["results"]] == [(0, "0-red"), (3, "3-red")]
+    assert answer["results"][0]["captions"] == ["a red square"]
+    similar = client.get(f"/api/similar/{answer['results'][0]['position']}", params={"k": 1}).json()
+    assert (similar["of"]["id"], similar["results"][0]["id"]) == ("0-red", "3-red")
+
+
+@pytest.mark.parametrize("query", ["赤", "rot", "red 🐕 \u202e", "red'; drop table--", "red <script>", "red\x00"])
+def test_any_text_is_a_query(client: TestClient, query: str) -> None:
+    answer = client.get("/api/search", params={"q": query})
+    assert answer.status_code == 200
+    assert answer.json()["query"] == query
+    assert len(answer.json()["results"]) == len(MIXED)
+
+
+@pytest.mark.parametrize(
+    "address", ["/api/search", "/api/search?q=", "/api/search?q=%20%0A", "/api/search?q=" + "a" * 2001]
+)
+def test_empty_and_endless_queries_are_refused(client: TestClient, address: str) -> None:
+    refused(client.get(address), 422)
+
+
+def test_undecodable_query_is_answered(client: TestClient) -> None:
+    assert client.get("/api/search?q=%ff%fe").status_code == 200
+
+
+@pytest.mark.parametrize("k", ["0", "-1", "501", "many", "1e9", ""])
+def test_k_has_limits(client: TestClient, k: str) -> None:
+    assert "k" in refused(client.get(f"/api/search?q=red&k={k}"), 422)
+    refused(client.get(f"/api/similar/0?k={k}"), 422)
+    refused(client.post(f"/api/search-by-picture?k={k}", content=picture_bytes(COLOURS["red"])), 422)
+
+
+def test_k_above_the_index_is_the_index(client: TestClient) -> None:
+    assert len(client.get("/api/search?q=red&k=500").json()["results"]) == len(MIXED)
+    assert len(client.get("/api/similar/0?k=500").json()["results"]) == len(MIXED) - 1
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "GIF", "BMP"])
+def test_picture_finds_pictures_and_captions(client: TestClient, form: str) -> None:
+    answer = client.post("/api/search-by-picture?k=1", content=picture_bytes(COLOURS["blue"], form)).json()
+    assert [hit["id"] for hit in answer["results"]] == ["2-blue"]
+    assert (answer["captions"][0]["text"], answer["captions"][0]["positions"]) == ("a blue square", [2])
+    assert answer["has_captions"]
+
+
+def test_collection_without_captions_says_so(tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "photos", MIXED, captions=False)
+    index = Index.build(data, ColourModel(), tmp_path / "index")
+    client = TestClient(create_app(index, ColourModel()))
+    answer = client.post("/api/search-by-picture", content=picture_bytes(COLOURS["red"])).json()
+    assert (answer["captions"], answer["has_captions"]) == ([], False)
+    assert len(answer["results"]) == len(MIXED)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"hello", b"<svg xmlns='http://www.w3.org/2000/svg'/>", picture_bytes((1, 2, 3), "JPEG")[:200]]
+)
+def test_broken_upload_is_one_line(client: TestClient, body: bytes) -> None:
+    refused(client.post("/api/search-by-picture", content=body), 422)
+
+
+def test_gigapixel_upload_is_one_line(client: TestClient) -> None:
+    png = bytearray(picture_bytes((0, 0, 0)))
+    png[16:24] = (100_000).to_bytes(4, "big") * 2
+    refused(client.post("/api/search-by-picture", content=bytes(png)), 422)
+
+
+def test_oversize_upload_is_refused_announced_or_not(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "MAX_UPLOAD_BYTES", 1 << 20)
+    assert "1 MiB" in refused(client.post("/api/search-by-picture", content=bytes((1 << 20) + 1)), 413)
+    parts = (bytes(1 << 18) for _ in range(5))
+    refused(client.post("/api/search-by-picture", content=parts), 413)
+    lie = {"content-length": "99999999999999"}
+    refused(client.post("/api/search-by-picture", content=b"x", headers=lie), 413)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "-1", "5", "4294967296", "9" * 400, "1.5", "1e0", "0x1", "abc", "", "%00", "None",
+        "../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "%252e%252e%252fetc%252fpasswd",
+        "..\\..\\etc\\passwd", "/etc/passwd", "%2fetc%2fpasswd", "0/../../../etc/passwd", "0%00.png", "0-red.png",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("room", ["/pictures/", "/api/similar/", "/static/"])
+def test_nothing_but_a_position_is_answered(client: TestClient, room: str, number: str) -> None:
+    response = client.get(room + number)
+    assert response.status_code in (404, 422)
+    assert "root:" not in response.text
+
+
+def test_stranger_addresses_are_one_line(client: TestClient) -> None:
+    refused(client.get("/etc/passwd"), 404)
+    refused(client.put("/api/status"), 405)
+    assert client.get("/docs").status_code == 404  # that page would load scripts from elsewhere
+
+
+def test_picture_is_sent_as_it_is_and_small_on_request(client: TestClient, index: Index) -> None:
+    whole = client.get("/pictures/0")
+    assert (whole.content, whole.headers["content-type"]) == (index.items[0].path.read_bytes(), "image/png")
+    small = client.get("/pictures/0?thumb=16")
+    assert small.headers["content-type"] == "image/jpeg"
+    assert Image.open(io.BytesIO(small.content)).size == (16, 12)
+
+
+@pytest.mark.parametrize("thumb", ["0", "-5", "15", "1025", "a"])
+def test_thumbnail_sizes_have_limits(client: TestClient, thumb: str) -> None:
+    refused(client.get(f"/pictures/0?thumb={thumb}"), 422)
+
+
+def test_unchanged_picture_is_not_sent_again(client: TestClient, index: Index) -> None:
+    first = client.get("/pictures/0?thumb=32")
+    assert "no-cache" in first.headers["cache-control"]
+    again = {"if-none-match": first.headers["etag"]}
+    assert client.get("/pictures/0?thumb=32", headers=again).status_code == 304
+    assert client.get("/pictures/0?thumb=33", headers=again).status_code == 200
+    assert client.get("/pictures/1?thumb=32", headers=again).status_code == 200
+    index.items[0].path.write_bytes(picture_bytes(COLOURS["blue"], size=(50, 50)))
+    changed = client.get("/pictures/0?thumb=32", headers=again)
+    assert changed.status_code == 200
+    assert Image.open(io.BytesIO(changed.content)).size == (32, 32)
+
+
+def test_moved_or_damaged_picture_is_404_and_its_path_stays_here(client: TestClient, index: Index) -> None:
+    path = index.items[0].path
+    path.write_bytes(path.read_bytes()[:40])
+    assert path.name not in refused(client.get("/pictures/0?thumb=64"), 404)
+    path.unlink()
+    assert path.name not in refused(client.get("/pictures/0"), 404)
+    path.mkdir()
+    refused(client.get("/pictures/0"), 404)
+    assert client.get("/api/search?q=red&k=1").json()["results"][0]["id"] == "0-red"
+
+
+def test_file_that_is_no_picture_is_never_sent(client: TestClient, index: Index) -> None:
+    index.items[0].path.write_text("<script>alert(1)</script>")
+    refused(client.get("/pictures/0"), 404)
+
+
+def test_format_that_browsers_do_not_show_is_converted(client: TestClient, index: Index) -> None:
+    index.items[0].path.write_bytes(picture_bytes(COLOURS["red"], "TIFF"))
+    answer = client.get("/pictures/0")
+    assert answer.headers["content-type"] == "image/jpeg"
+    assert Image.open(io.BytesIO(answer.content)).format == "JPEG"
+
+
+def test_undecodable_file_names_are_shown_somehow(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture_bytes(COLOURS["red"]))
+    data = ImageCaptions(("\udcff", "日本"), ("x\udcfe",), [0], paths=(tmp_path / "a.png",) * 2)
+    client = TestClient(create_app(Index.build(data, ColourModel(), tmp_path / "index"), ColourModel()))
+    results = client.get("/api/search?q=red").json()["results"]
+    assert [hit["id"] for hit in results] == ["?", "日本"]
+
+
+def test_page_asks_nothing_of_anybody_else(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.status_code == 200
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'self'; img-src 'self' blob:;" in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    linked = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
+    assert len(linked) >= 4
+    for address in linked:
+        assert not address.startswith(("/", "http:", "https:", "//"))
+        assert client.get("/" + address).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["index.html", "app.js", "style.css", "icon.svg"])
+def test_page_holds_no_outside_address_and_no_markup_from_data(name: str) -> None:
+    text = (STATIC / name).read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(
+        r"https?:|//[a-z]+\.|@import|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text
+    )
+    assert not re.search(r"<script(?![^>]*src=)|\son[a-z]+=\"|style=\"", text)  # the policy forbids what is inline
+
+
+def test_headers_stand_on_refusals_too(client: TestClient) -> None:
+    for address in ("/nowhere", "/api/search", "/pictures/99", "/static/app.js"):
+        assert "content-security-policy" in client.get(address).headers
+
+
+def test_only_own_names_are_answered_when_they_are_given(index: Index) -> None:
+    client = TestClient(create_app(index, ColourModel(), allowed_hosts=("localhost", "::1")))
+    assert client.get("/api/status", headers={"host": "localhost:8000"}).status_code == 200
+    assert client.get("/api/status", headers={"host": "[::1]:8000"}).status_code == 200
+    for name in ("evil.example", "localhost.evil.example:8000", ""):
+        refused(client.get("/api/status", headers={"host": name}), 421)
+
+
+def test_other_similarities_scale_their_bars_by_the_results(tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "photos", MIXED)
+    index = Index.build(data, ColourModel(), tmp_path / "index", similarity="order")
+    answer = TestClient(create_app(index, ColourModel())).get(f"/api/search?q={quote('赤')}").json()
+    assert answer["scale"] == [answer["results"][-1]["score"], answer["results"][0]["score"]]

@@ -1,0 +1,62 @@
+"""A collection small enough to train on in a second."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from rungwise.data import ImageCaptions
+from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.text import TextConfig
+from rungwise.models import ModelConfig
+from rungwise.training.config import MaxOfHingesConfig, TrainConfig
+
+COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
+
+
+@pytest.fixture(scope="session")
+def coloured(tmp_path_factory: pytest.TempPathFactory) -> ImageCaptions:
+    """48 pictures of one colour each, with one to three captions."""
+    folder = tmp_path_factory.mktemp("coloured")
+    draw = np.random.default_rng(0)
+    ids, paths, captions, owners, splits = [], [], [], [], []
+    for number in range(48):
+        name = list(COLOURS)[number % 4]
+        noise = draw.integers(-20, 21, (24, 24, 3))
+        path = folder / f"{number}.png"
+        Image.fromarray(np.clip(np.array(COLOURS[name]) + noise, 0, 255).astype(np.uint8)).save(path)
+        ids.append(path.name)
+        paths.append(path)
+        splits.append("val" if number >= 36 else "train")
+        for phrase in ("a {} picture", "something that is all {}", "{}")[: 1 + number % 3]:
+            captions.append(phrase.format(name))
+            owners.append(number)
+    return ImageCaptions(
+        tuple(ids), tuple(captions), np.array(owners), paths=tuple(paths), splits=tuple(splits), name="coloured"
+    )
+
+
+@pytest.fixture
+def config() -> TrainConfig:
+    """Two short phases of a small model."""
+    image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
+    return TrainConfig(
+        model=ModelConfig(image, TextConfig(word_dimension=8, min_count=1), dimension=16),
+        loss=MaxOfHingesConfig(),
+        epochs=(2, 1),
+        learning_rates=(1e-2, 1e-3),
+        batch_size=8,
+        checkpoint_steps=3,
+    )
+
+
+def trainable(config: TrainConfig) -> TrainConfig:
+    """The same with a backbone that is trained."""
+    return replace(config, model=replace(config.model, image=replace(config.model.image, frozen=False)))
+
+
+def files(folder: Path) -> set[str]:
+    """Names of what a run left behind."""
+    return {path.name for path in folder.iterdir()}

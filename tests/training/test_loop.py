@@ -1,0 +1,196 @@
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import ArrayLike, NDArray
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+from rungwise.data import ImageCaptions
+from rungwise.errors import UserError
+from rungwise.models import load
+from rungwise.training import loop
+from rungwise.training.config import LadderConfig, SumOfHingesConfig, TrainConfig
+from rungwise.training.loop import train
+from rungwise.training.reports import EpochReport, StepReport, Watcher
+from tests.training.conftest import files, trainable
+
+
+class Diary(Watcher):
+    def __init__(self) -> None:
+        self.steps: list[StepReport] = []
+        self.epochs: list[EpochReport] = []
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+    def step(self, report: StepReport) -> None:
+        self.steps.append(report)
+
+    def epoch(self, report: EpochReport) -> None:
+        self.epochs.append(report)
+
+
+class Colours:
+    """Relevance 1 where picture and caption were made from the same colour."""
+
+    def __init__(self, data: ImageCaptions) -> None:
+        self.colour = np.array([position % 4 for position in range(len(data))])
+        self.owner = data.image_of_caption
+        self.asked = 0
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        self.asked += 1
+        rows, columns = self.colour[np.asarray(images)], self.colour[self.owner[np.asarray(captions)]]
+        return (rows[:, None] == columns[None, :]).astype(np.float32)
+
+    def dense(self) -> NDArray[np.float32]:
+        return self.block(np.arange(len(self.colour)), np.arange(len(self.owner)))
+
+
+def test_a_run_learns_and_leaves_what_it_says(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    diary = Diary()
+    config = replace(config, loss=SumOfHingesConfig(), epochs=(6, 2), learning_rates=(1e-2, 1e-3))
+    result = train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=diary)
+    assert result.finished
+    assert result.best_rsum == max(one["rsum"] for one in result.history)
+    assert result.history[-1]["loss"] < 0.7 * result.history[0]["loss"]
+    assert [one["learning_rate"] for one in result.history] == [1e-2] * 6 + [1e-3] * 2
+    assert {"config.yaml", "model", "checkpoint.safetensors", "history.jsonl", "tensorboard"} == files(tmp_path / "run")
+    assert len((tmp_path / "run" / "history.jsonl").read_text().splitlines()) == 8
+    assert diary.steps[-1].step == diary.steps[-1].steps
+    assert any("36 computed" in line for line in diary.said)
+    # Pictures of one colour cannot be told apart, but colours can: the first hit should have the right one.
+    model = load(result.model_folder)
+    vectors = model.encode_image(list(coloured.paths), cache=tmp_path / "cache").vectors
+    hits = model.similarity(vectors, model.encode_text(["a red picture", "a blue picture"])).argmax(axis=0)
+    assert [hit % 4 for hit in hits] == [0, 2]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_resumed_run_ends_with_the_same_weights(
+    precision: str,
+    frozen: bool,
+    config: TrainConfig,
+    coloured: ImageCaptions,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = replace(config if frozen else trainable(config), precision=precision)  # type: ignore[arg-type]
+    cache = tmp_path / "cache"
+    train(config, coloured, tmp_path / "whole", cache=cache)
+    # The run is cut off after 13 steps, that is inside its second epoch and behind the last checkpoint.
+    steps = iter(range(1000))
+    real = loop._Run._step
+
+    def failing(run: loop._Run, *rest: object) -> torch.Tensor:
+        if next(steps) == 13:
+            raise MemoryError("killed")
+        return real(run, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Run, "_step", failing)
+        with pytest.raises(MemoryError):
+            train(config, coloured, tmp_path / "cut", cache=cache)
+    result = train(config, coloured, tmp_path / "cut", cache=cache, resume=True)
+    assert result.finished
+    for name in ("checkpoint.safetensors", "model/model.safetensors"):
+        one, other = load_file(tmp_path / "whole" / name), load_file(tmp_path / "cut" / name)
+        assert one.keys() == other.keys()
+        for key in one:
+            assert torch.equal(one[key], other[key]), key
+    assert _numbers(tmp_path / "whole") == _numbers(tmp_path / "cut")
+
+
+def _numbers(folder: Path) -> list[dict[str, float]]:
+    lines = (folder / "history.jsonl").read_text().splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key != "pairs_per_second"} for line in lines]
+
+
+def test_ctrl_c_stops_cleanly_and_can_be_resumed(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    class Impatient(Diary):
+        def step(self, report: StepReport) -> None:
+            super().step(report)
+            if report.total_step >= 6:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    cache = tmp_path / "cache"
+    stopped = train(config, coloured, tmp_path / "run", cache=cache, watcher=Impatient())
+    assert not stopped.finished
+    train(config, coloured, tmp_path / "whole", cache=cache)
+    assert train(config, coloured, tmp_path / "run", cache=cache, resume=True).finished
+    one, other = (load_file(tmp_path / name / "checkpoint.safetensors") for name in ("run", "whole"))
+    assert all(torch.equal(one[key], other[key]) for key in other)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_frozen_backbone_is_not_in_the_checkpoint(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    train(config, coloured, tmp_path / "frozen", cache=tmp_path / "cache")
+    train(trainable(config), coloured, tmp_path / "free", cache=tmp_path / "cache")
+    names = {}
+    for kind in ("frozen", "free"):
+        with safe_open(tmp_path / kind / "checkpoint.safetensors", framework="pt") as file:
+            names[kind] = {name for name in file.keys() if "backbone" in name}  # noqa: SIM118
+    assert not names["frozen"]
+    assert any("running_mean" in name for name in names["free"])
+
+
+def test_the_ladder_asks_its_source(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    config = replace(config, loss=LadderConfig(thresholds=(0.5,)))
+    with pytest.raises(UserError, match="the ladder loss needs relevance degrees"):
+        train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+    source = Colours(coloured)
+    result = train(config, coloured, tmp_path / "run", relevance=source, cache=tmp_path / "cache")
+    assert source.asked == 3 * -(-72 // 8)
+    assert result.finished
+
+
+def test_warm_up_epochs_use_the_sum_of_hinges(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    plain = replace(config, loss=SumOfHingesConfig(), epochs=(1,), learning_rates=(1e-3,))
+    warmed = replace(config, warm_up_epochs=1, epochs=(1,), learning_rates=(1e-3,))
+    cold = replace(warmed, warm_up_epochs=0)
+    losses = [
+        train(one, coloured, tmp_path / str(number), cache=tmp_path / "cache").history[0]["loss"]
+        for number, one in enumerate((plain, warmed, cold))
+    ]
+    assert losses[0] == losses[1] > losses[2]
+
+
+def test_unreadable_pictures_are_listed_and_left_out(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(b"no picture")
+    data = replace(coloured, paths=(broken, *coloured.paths[1:]))
+    result = train(replace(config, epochs=(1, 1)), data, tmp_path / "run", cache=tmp_path / "cache")
+    assert result.finished
+    assert (tmp_path / "run" / "skipped.txt").read_text().startswith(f"unreadable picture\t{broken}\t")
+
+
+def test_mistakes_have_one_line(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    with pytest.raises(UserError, match="no checkpoint to resume from"):
+        train(config, coloured, tmp_path / "run", cache=cache, resume=True)
+    train(replace(config, epochs=(1, 1)), coloured, tmp_path / "run", cache=cache)
+    with pytest.raises(UserError, match="holds a run already; give --resume"):
+        train(config, coloured, tmp_path / "run", cache=cache)
+    with pytest.raises(UserError, match="started with another configuration"):
+        train(config, coloured, tmp_path / "run", cache=cache, resume=True)
+    other = replace(coloured, captions=("changed", *coloured.captions[1:]))
+    with pytest.raises(UserError, match="started with another data"):
+        train(replace(config, epochs=(1, 1)), other, tmp_path / "run", cache=cache, resume=True)
+    with pytest.raises(UserError, match="no picture is in split 'dev'; it has train, val"):
+        train(
+            replace(config, data=replace(config.data, validation="dev")), coloured, tmp_path / "elsewhere", cache=cache
+        )
+    with pytest.raises(UserError, match="the loss is"):
+        train(replace(config, learning_rates=(1e38, 1.0)), coloured, tmp_path / "nan", cache=cache)

@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from rungwise.configuration import dump_yaml
+from rungwise.errors import UserError
+from rungwise.training.config import LadderConfig, MaxOfHingesConfig, SumOfHingesConfig
+from rungwise.training.recipes import load_config, preset_names
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_presets_read_and_survive_yaml(name: str, tmp_path: Path) -> None:
+    config = load_config(name)
+    (tmp_path / "c.yaml").write_text(dump_yaml(config))
+    assert load_config(str(tmp_path / "c.yaml")) == config
+
+
+def test_presets_are_the_papers() -> None:
+    vsepp, vse0, ladder = (load_config(name) for name in ("vsepp", "vse0", "cvsepp"))
+    assert vsepp.loss == MaxOfHingesConfig(margin=0.2, reduction="sum")
+    assert (vsepp.epochs, vsepp.learning_rates, vsepp.batch_size, vsepp.clip_norm) == ((15, 15), (2e-4, 2e-5), 128, 2.0)
+    assert (vsepp.model.dimension, vsepp.model.text.word_dimension, vsepp.model.text.min_count) == (1024, 300, 4)
+    assert (vse0.model.similarity, vse0.loss) == ("inner", SumOfHingesConfig(margin=0.2))
+    assert ladder.loss == LadderConfig(thresholds=(0.63,), margins=(0.2, 0.01), weights=(1.0, 0.25))
+
+
+def test_every_config_in_the_repository_reads() -> None:
+    folder = Path(__file__).parents[2] / "configs"
+    files = sorted(folder.glob("*.yaml"))
+    assert files
+    for path in files:
+        load_config(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epoch: [1]", r"c.yaml: epoch: .*(not permitted|[Uu]nexpected)"),
+        ("epochs: [1]", "epochs has 1 phases, learning_rates 2"),
+        ("loss: {kind: ladder, margin: 3}", "c.yaml: loss.ladder.margin"),
+        ("loss: {kind: snake}", "c.yaml: loss"),
+        ("batch_size: many", "c.yaml: batch_size: .*'many'"),
+        ("batch_size: 0", "must be positive"),
+        ("a: [", "c.yaml, line 1: not valid YAML"),
+        ("- 1", "expected a mapping"),
+    ],
+)
+def test_mistakes_have_one_line(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(UserError, match=message) as caught:
+        load_config(str(tmp_path / "c.yaml"))
+    assert "\n" not in str(caught.value)
+
+
+def test_neither_file_nor_preset() -> None:
+    with pytest.raises(UserError, match="absent.yaml: neither a configuration file nor a preset; presets are .*vsepp"):
+        load_config("absent.yaml")
