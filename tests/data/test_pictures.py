@@ -88,6 +88,7 @@ def test_exif_orientation_is_honoured_alike_in_every_format(orientation: int) ->
     assert difference(drafted, expected) <= 16
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 def test_broken_exif_leaves_the_pixels_readable() -> None:
     data = encoded(smooth(), "JPEG", exif=b"Exif\x00\x00MM\x00*\xff\xff\xff\xff" + b"\xff" * 30)
     assert load_picture(data).shape == (3, 40, 64)
@@ -159,7 +160,7 @@ def test_a_jpeg_cut_anywhere_is_refused(progressive: bool, hint: int | None) -> 
 def test_other_formats_cut_in_half_are_refused(form: str) -> None:
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (50, 70, 3), dtype=np.uint8))
     data = encoded(noise, form)
-    with pytest.raises(UserError, match="re-download or remove it|not a picture"):
+    with pytest.raises(UserError, match=r"re-download or remove it|not a picture"):
         load_picture(data[: len(data) // 2])
 
 
@@ -187,18 +188,18 @@ def test_what_is_no_picture_gets_one_line(tmp_path: Path) -> None:
         ("b.jpg", b"", "the file is empty"),
         ("c.ps", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture in a known format"),
         ("d.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 40, "damaged PNG"),
-        ("e.jpg", b"\xff\xd8\xff\xe0" + b"\xff\xd9" * 9, "damaged JPEG"),
+        ("e.jpg", b"\xff\xd8\xff\xc0\x00\x05\x09\x00\x00" + b"\xff\xd9" * 9, "damaged JPEG"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UserError) as caught:
             load_picture(tmp_path / name)
         assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
         assert "\n" not in str(caught.value)
-    with pytest.raises(UserError, match="none.jpg: cannot be read"):
+    with pytest.raises(UserError, match=r"none.jpg: cannot be read"):
         load_picture(tmp_path / "none.jpg")
     with pytest.raises(UserError, match="cannot be read"):
         load_picture(tmp_path)
-    with pytest.raises(UserError, match="^<uploaded picture>: not a picture"):
+    with pytest.raises(UserError, match=r"^<uploaded picture>: not a picture"):
         load_picture(b"hello")
 
 

@@ -2,9 +2,10 @@
 
 from itertools import product
 
-import loss_reference as reference
 import pytest
 import torch
+
+from tests.losses import loss_reference as reference
 
 
 def _blocks():
@@ -49,14 +50,19 @@ def _blocks():
 BLOCKS = _blocks()
 
 
-def assert_equals_loops(make_loss, one_side):
-    """Values and gradients of ``make_loss(reduction=, extra_positives=, mask_above=)`` on every block."""
+def assert_equals_loops(make_loss, one_side, both=None, grade=lambda r: r):
+    """Values and gradients of ``make_loss(reduction=, extra_positives=, mask_above=)`` on every block.
+
+    The loops are given for one side, or for ``both`` at once; ``grade`` changes the relevance of the blocks.
+    """
     settings = product(BLOCKS.items(), ("mask", "keep", "pair"), (None, 0.6))
     for (name, (block, relevance, positives)), extra, mask_above in settings:
         scalars = [[x.clone().requires_grad_() for x in row] for row in block]
+        relevance = grade(relevance)
         degrees = relevance.tolist()
         status = reference.statuses(*block.shape, positives, extra, degrees, mask_above)
-        i2t, t2i, pairs = reference.both_sides(one_side, scalars, degrees, status)
+        i2t, t2i = (both or reference.both_sides(one_side))(scalars, degrees, status)
+        pairs = sum(row.count("pair") for row in status)
         weights = torch.linspace(0.5, 1.5, sum(block.shape), dtype=torch.float64)
         expected = {
             "none": torch.stack(i2t + t2i),

@@ -35,11 +35,14 @@ def transposed(block):
     return None if block is None else [list(column) for column in zip(*block, strict=True)]
 
 
-def both_sides(one_side, similarity, relevance, status):
-    """(i2t, t2i) lists of per-query values, and the number of pairs."""
-    i2t = one_side(similarity, relevance, status)
-    t2i = one_side(transposed(similarity), transposed(relevance), transposed(status))
-    return i2t, t2i, sum(row.count("pair") for row in status)
+def both_sides(one_side):
+    """A loss of one direction, asked for both: (S, R, status) -> (i2t, t2i)."""
+
+    def both(similarity, relevance, status):
+        i2t = one_side(similarity, relevance, status)
+        return i2t, one_side(transposed(similarity), transposed(relevance), transposed(status))
+
+    return both
 
 
 def where(row, status):
@@ -148,3 +151,153 @@ def exp(x):
 
 def log(x):
     return torch.log(x) if isinstance(x, torch.Tensor) else math.log(x)
+
+
+def contrastive_sum(temperature):
+    def one_pair(s, r, p, negatives):
+        return log_sum_exp([s[k] / temperature for k in [p, *negatives]]) - s[p] / temperature
+
+    return per_query(one_pair)
+
+
+def contrastive_max(temperature, margin):
+    def one_pair(s, r, p, negatives):
+        if not negatives:
+            return 0.0
+        return hinge((s[first_highest(s, negatives)] + margin - s[p]) / temperature)
+
+    return per_query(one_pair)
+
+
+def soft_contrastive(temperature, target_temperature):
+    def one_pair(s, r, p, negatives):
+        list_ = [p, *negatives]
+        total = sum(math.exp(r[k] / target_temperature) for k in list_)
+        norm = log_sum_exp([s[k] / temperature for k in list_])
+        value = 0.0
+        for k in list_:
+            value = value - math.exp(r[k] / target_temperature) / total * (s[k] / temperature - norm)
+        return value
+
+    return per_query(one_pair)
+
+
+def sigmoid(temperature, bias):
+    def one_side(similarity, relevance, status):
+        values = []
+        for q, s in enumerate(similarity):
+            value = 0.0 * s[0]
+            for k in where(status[q], "pair"):
+                value = value + log(1 + exp(-(s[k] / temperature + bias)))
+            for k in where(status[q], "negative"):
+                value = value + log(1 + exp(s[k] / temperature + bias))
+            values.append(value)
+        return values
+
+    return one_side
+
+
+def adaptive_listwise(sharpness, margins, irrelevant):
+    def one_pair(s, r, p, negatives):
+        if irrelevant == "no_shared_label":
+            negatives = [k for k in negatives if r[k] <= 0]
+        ranked = []
+        rest = list(negatives)
+        while rest:
+            best = first_highest(s, rest)
+            ranked.append(best)
+            rest.remove(best)
+        n = len(negatives) + 1
+        raised = [s[p] / sharpness]
+        for rank, k in enumerate(ranked, start=2):
+            share = (rank - 2) / (n - 2) if n > 2 else 0.0
+            m = margins[0] - (margins[0] - margins[1]) * share
+            raised.append((s[k] + m) / sharpness)
+        return log_sum_exp(raised) - s[p] / sharpness
+
+    return per_query(one_pair)
+
+
+def smooth_ndcg(temperature):
+    def ramp(x):
+        if float(x) <= -0.5:
+            return 0.0
+        return 1.0 if float(x) >= 0.5 else x + 0.5
+
+    def one_side(similarity, relevance, status):
+        values = []
+        for q, s in enumerate(similarity):
+            present = [k for k, word in enumerate(status[q]) if word != "masked"]
+            gains = {k: max(0.0, relevance[q][k]) for k in present}
+            best = sum(
+                g / math.log2(1 + place) for place, g in enumerate(sorted(gains.values(), reverse=True), start=1)
+            )
+            if best == 0:
+                values.append(0.0 * s[0])
+                continue
+            reached = 0.0 * s[0]
+            for k in present:
+                rank = 1.0
+                for j in present:
+                    if j != k:
+                        rank = rank + ramp((s[j] - s[k]) / (4 * temperature))
+                reached = reached + gains[k] * math.log(2) / log(1 + rank)
+            values.append(1 - reached / best)
+        return values
+
+    return one_side
+
+
+def semantic_adaptive_margin(temperature, choose, with_triplet, margin):
+    """(S, M, status) of images and captions -> per-query values of both sides."""
+
+    def both(similarity, m, status):
+        images, captions = range(len(similarity)), range(len(similarity[0]))
+        own_captions = {i: where(status[i], "pair") for i in images}
+        i2t = [0.0 * similarity[0][0] for _ in images]
+        t2i = [0.0 * similarity[0][0] for _ in captions]
+        for i in images:
+            for p in own_captions[i]:
+                row = [similarity[i][c] for c in captions]
+                eligible = [c for c in captions if status[i][c] == "negative"]
+                if eligible:
+                    n = choose(row, eligible)
+                    a = (m[i][p] - m[i][n]) / temperature
+                    i2t[i] = i2t[i] + hinge(a + row[n] - row[p])
+                    if with_triplet:
+                        i2t[i] = i2t[i] + hinge(margin + row[first_highest(row, eligible)] - row[p])
+                column = [similarity[k][p] for k in images]
+                negatives = [k for k in images if status[k][p] == "negative"]
+                eligible = [k for k in negatives if own_captions[k]]
+                if eligible:
+                    n = choose(column, eligible)
+                    fit = sum(m[i][c] for c in own_captions[n]) / len(own_captions[n])
+                    a = (m[i][p] - fit) / temperature
+                    t2i[p] = t2i[p] + hinge(a + column[n] - column[i])
+                if negatives and with_triplet:
+                    t2i[p] = t2i[p] + hinge(margin + column[first_highest(column, negatives)] - column[i])
+        return i2t, t2i
+
+    return both
+
+
+def multimodal_nce(temperature, within_images, within_captions, same_images, same_captions):
+    def both(similarity, relevance, status):
+        sides = []
+        for s, marks, within, same in (
+            (similarity, status, within_images, same_images),
+            (transposed(similarity), transposed(status), within_captions, same_captions),
+        ):
+            values = []
+            for q in range(len(s)):
+                value = 0.0 * s[0][0]
+                for p in where(marks[q], "pair"):
+                    logits = [s[q][p] / temperature]
+                    logits += [s[q][k] / temperature for k in where(marks[q], "negative")]
+                    logits += [within[q][k] / temperature for k in range(len(s)) if k != q and not same[q][k]]
+                    value = value + log_sum_exp(logits) - s[q][p] / temperature
+                values.append(value)
+            sides.append(values)
+        return sides
+
+    return both

@@ -1,8 +1,8 @@
-import loss_reference as reference
 import pytest
 import torch
 
 from rungwise.losses import MaxOfHinges, SumOfHinges
+from tests.losses import loss_reference as reference
 
 
 def test_sum_of_hinges_equals_loops(equals_loops):

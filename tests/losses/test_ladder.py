@@ -1,6 +1,5 @@
 from itertools import product
 
-import loss_reference as reference
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
 from rungwise.losses import ladder as ladder_file
 from rungwise.losses.ladder import levels_of, rung_sum
+from tests.losses import loss_reference as reference
 
 THREE = {"thresholds": (0.63, 0.56), "margins": (0.2, 0.01, 0.07), "weights": (1.0, 0.25, 0.125)}
 TWO = {"thresholds": (0.63,), "margins": (0.2, 0.01), "weights": (1.0, 0.25)}

@@ -7,12 +7,12 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from rungwise.data.collection import ImageCaptions
 from rungwise.errors import UserError
 from rungwise.index import Index
 from rungwise.serving import app as app_module
 from rungwise.serving import create_app
+from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
 STATIC = Path(app_module.__file__).parent / "static"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from colour_model import ColourModel, colour_pictures
 from rungwise.errors import UserError
 from rungwise.index import Index
 from rungwise.serving import background, serve
+from tests.colour_model import ColourModel, colour_pictures
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_impossible_places_are_one_line(index: Index, place: dict[str, object], 
 PROGRAM = """
 import sys
 from pathlib import Path
-from colour_model import ColourModel
+from tests.colour_model import ColourModel
 from rungwise.index import Index
 from rungwise.serving import serve
 
@@ -84,7 +84,7 @@ print("done", flush=True)
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is no signal that one process can send another there")
 def test_ctrl_c_ends_it_quietly(index: Index) -> None:
     command = [sys.executable, "-c", PROGRAM, str(index.folder)]
-    here = Path(__file__).parents[1]
+    here = Path(__file__).parents[2]
     with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         address = server.stdout.readline().strip()
         assert answer(f"{address}api/search?q=red")["results"][0]["id"] == "0-red"

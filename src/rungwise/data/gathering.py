@@ -60,6 +60,7 @@ class Gatherer:
         self._positions: dict[str, int] = {}
         self._position_of_path: dict[Path, int] = {}
         self._paths: list[Path] = []
+        self._left_out: set[str] = set()
         self._splits: list[str] = []
         self._labels: list[list[str]] = []
         self._captions: list[str] = []
@@ -88,6 +89,8 @@ class Gatherer:
             if found := self._files.find(name):
                 break
         if len(found) == 1:
+            full = found[0].as_posix()
+            self._left_out.add(full.removesuffix(f"/{reference}") if full.endswith(f"/{reference}") else "")
             return self._add_file(reference, found[0], where)
         if found:
             shown = ", ".join(path.relative_to(self._files.root).as_posix() for path in found[:3])
@@ -147,9 +150,7 @@ class Gatherer:
             reason = f", first {self._issues[0].kind}: {self._issues[0].where}" if self._issues else ""
             raise UserError(f"{name}: no usable caption{reason}; correct the file")
         if self._files is not None:
-            for path in self._files.pictures:
-                if self._files.root / path not in self._position_of_path:
-                    self._add_file(picture_id(path), self._files.root / path, str(path))
+            self._add_unnamed(self._files)
             self._issues += unsupported_pictures(self._files)
         ids = tuple(self._ids)
         return ImageCaptions(
@@ -180,6 +181,17 @@ class Gatherer:
         position = self._position_of_path[path] = self._add(image_id)
         self._paths.append(path)
         return position
+
+    def _add_unnamed(self, files: PictureFolder) -> None:
+        """Pictures that nothing named, called as the data call the others where those leave out one common folder."""
+        left_out = next(iter(self._left_out)) if len(self._left_out) == 1 else ""
+        common = Path(left_out) if left_out else files.root
+        for relative in files.pictures:
+            path = files.root / relative
+            if path not in self._position_of_path:
+                short = picture_id(path.relative_to(common)) if path.is_relative_to(common) else ""
+                taken = not short or short in self._positions
+                self._add_file(picture_id(relative) if taken else short, path, str(path))
 
     def _complete_caption_ids(self, image_ids: tuple[str, ...]) -> tuple[str, ...]:
         if not self._place_of_caption_id:

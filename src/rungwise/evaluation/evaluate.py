@@ -15,15 +15,12 @@ from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.result import Result
 from rungwise.metrics import DIRECTIONS, Measure, Total, parse_all
 from rungwise.metrics.sources import (
-    Block,
     Degrees,
     MatrixSource,
-    Positions,
+    ProductSource,
     Source,
     TiledSource,
-    as_floats,
     as_slice,
-    refuse_gaps,
 )
 from rungwise.metrics.streaming import Judgement, judge
 
@@ -202,8 +199,14 @@ def _source(
     if similarity is None:
         shape = _embedding_shape(image_embeddings, text_embeddings, function is None)
         _agree(shape, owners, images, "text_embeddings")
-        block = _products(image_embeddings, text_embeddings, function)
-        return TiledSource(block, shape, order)
+        if function is None:
+            return ProductSource(image_embeddings, text_embeddings, order)
+        apply = function
+        return TiledSource(
+            lambda some, others: apply(image_embeddings[as_slice(some)], text_embeddings[as_slice(others)]),
+            shape,
+            order,
+        )
     if callable(similarity) and not hasattr(similarity, "shape"):
         count = int(owners.max()) + 1 if images is None else images
         _agree((count, len(owners)), owners, images, "similarity")
@@ -259,25 +262,6 @@ def _agree(shape: tuple[int, int], owners: NDArray[np.int64], images: int | None
             f"image_of_caption, caption {owners.argmax()}: image {owners.max()} does not exist among {shape[0]} images"
             f" (0..{shape[0] - 1}); correct the position or give all images"
         )
-
-
-def _products(image: Any, text: Any, function: Callable[[Any, Any], Any] | None) -> Block:
-    if function is not None:
-        return lambda images, captions: function(image[as_slice(images)], text[as_slice(captions)])
-
-    def product(images: Positions, captions: Positions) -> NDArray[np.float32]:
-        a, b = _single(image[as_slice(images)]), _single(text[as_slice(captions)])
-        return np.asarray(a @ b.T)
-
-    for what, embeddings in (("image_embeddings", image), ("text_embeddings", text)):
-        for start in range(0, len(embeddings), 4096):
-            rows = np.arange(start, min(start + 4096, len(embeddings)))
-            refuse_gaps(_single(embeddings[start : start + 4096]), what, rows)
-    return product
-
-
-def _single(block: Any) -> NDArray[np.float32]:
-    return as_floats(block).astype(np.float32, copy=False)
 
 
 def _degrees(relevance: Any, shape: tuple[int, int]) -> Degrees | None:

@@ -34,6 +34,14 @@ class Index:
         items: The pictures by position.
         vectors: (pictures, D) float32, memory-mapped.
 
+    >>> items = [Item("dog", Path("dog.jpg")), Item("cat", Path("cat.jpg")), Item("wolf", Path("wolf.jpg"))]
+    >>> vectors = np.array([[1, 0], [0, 1], [4, 3]], np.float32)
+    >>> manifest = storage.Manifest("pets", "9a3f", "", "cosine", dimension=2, pictures=3, captions=0, skipped=0)
+    >>> index = Index(Path("in memory"), manifest, items, vectors)
+    >>> index.similar("dog", k=1)
+    [Hit(position=2, id='wolf', score=0.800000...)]
+    >>> index.search([[0, 2]], k=2).ids
+    (('cat', 'wolf'),)
     >>> Index.open(Path("nowhere"))
     Traceback (most recent call last):
     rungwise.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`

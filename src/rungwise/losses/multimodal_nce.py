@@ -2,7 +2,8 @@
 
 For an image i with its caption p, S over images and captions, S_ii over images, S_tt over captions, temperature T::
 
-    MVN(i) = -log exp(S(i, p) / T) / ( sum over captions c of exp(S(i, c) / T) + sum over images k != i of exp(S_ii(i, k) / T) )
+    MVN(i) = -log exp(S(i, p) / T) / Z(i)
+    Z(i) = sum over captions c of exp(S(i, c) / T) + sum over images k != i of exp(S_ii(i, k) / T)
 
 and likewise for a caption with S_tt (the baseline MVN of ConVSE, after Alayrac et al. 2020).
 """
@@ -15,6 +16,14 @@ from torch import Tensor
 from rungwise.losses.base import BlockLoss, LossValue, Reduction
 from rungwise.losses.pairs import ExtraPositives, Side, two_sides
 from rungwise.losses.temperature import Temperature
+
+
+def _square(modality: str, within: Tensor | None, same: Tensor) -> Tensor:
+    """The similarities within a modality, refused where they are missing or of another shape than ``same``."""
+    if within is None or within.shape != same.shape:
+        got = "nothing" if within is None else tuple(within.shape)
+        raise ValueError(f"{modality}_similarity must be {tuple(same.shape)}, got {got}")
+    return within
 
 
 class MultiModalNCE(BlockLoss):
@@ -72,18 +81,10 @@ class MultiModalNCE(BlockLoss):
             ValueError: shapes differ or something that is needed was not passed.
         """
         i2t, t2i = two_sides(similarity, relevance, positives, self.extra_positives, self.mask_above)
-        for name, block, side in (("image", image_similarity, i2t), ("text", text_similarity, t2i)):
-            count = len(side.similarity)
-            if block is None or block.shape != (count, count):
-                got = "nothing" if block is None else tuple(block.shape)
-                raise ValueError(f"{name}_similarity must be ({count}, {count}), got {got}")
-        assert image_similarity is not None and text_similarity is not None
         images, captions = self._same_items(i2t, positives)
-        return self.reduce(
-            self._one_side(i2t, image_similarity, images),
-            self._one_side(t2i, text_similarity, captions),
-            len(i2t.query),
-        )
+        i2t_loss = self._one_side(i2t, _square("image", image_similarity, images), images)
+        t2i_loss = self._one_side(t2i, _square("text", text_similarity, captions), captions)
+        return self.reduce(i2t_loss, t2i_loss, len(i2t.query))
 
     def _one_side(self, side: Side, within: Tensor, same: Tensor) -> Tensor:
         """(Q,): MVN over each query's pairs; ``within`` and ``same`` are (Q, Q), of the queries' own modality."""

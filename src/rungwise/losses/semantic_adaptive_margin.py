@@ -1,13 +1,13 @@
 """Semantic adaptive margin (SAM, Biten et al. 2022, Eq. 6 and 7): the less a negative fits, the larger its margin.
 
-With M[i, c] how well caption c describes image i (CIDEr on the x10 scale), temperature tau, an anchor pair p, a negative
-caption m of its image, and a negative image l, with caption c_l, of its caption::
+With M[i, c] how well caption c describes image i (CIDEr on the x10 scale), temperature tau, an anchor pair p, a
+negative caption m of its image, and a negative image l, with caption c_l, of its caption::
 
     a_i2t = (M[p, p] - M[p, m]) / tau              a_t2i = (M[p, p] - M[p, c_l]) / tau
     L = [a_i2t + S(p, m) - S(p, p)]+ + [a_t2i + S(l, p) - S(p, p)]+
 
-Both margins read the row of the pair's image: M is not transposed for caption queries. (Eq. 7 prints c_l and c_m the wrong
-way round: the margin of a direction is about that direction's own negative.)
+Both margins read the row of the pair's image: M is not transposed for caption queries. (Eq. 7 prints c_l and c_m the
+wrong way round: the margin of a direction is about that direction's own negative.)
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ Negatives = Literal["random", "hardest", "softest"]
 class SemanticAdaptiveMargin(BlockLoss):
     """Both sides of SAM, added; one negative for each anchor. Negative margins are kept as they come.
 
-    Where an image has several captions in the block, M[p, c_l] is the mean over those of l; an image without a caption in
-    the block has no c_l and is no negative.
+    Where an image has several captions in the block, M[p, c_l] is the mean over those of l; an image without a caption
+    in the block has no c_l and is no negative.
 
     Args:
         temperature: tau, on the scale of the relevance source; the paper tries 3, 5 and 10.
-        negatives: ``"random"`` (RS), ``"hardest"`` (HN, most similar to the anchor) or ``"softest"`` (SN, least similar).
+        negatives: ``"random"`` (RS), ``"hardest"`` (HN, most similar to the anchor) or ``"softest"`` (SN, least
+            similar, which the paper prefers).
         with_triplet: add max of hinges, the paper's "triplet" check mark.
         margin: of that max of hinges.
         generator: where random negatives are drawn from.
@@ -43,7 +44,7 @@ class SemanticAdaptiveMargin(BlockLoss):
 
     >>> s, cider = torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[9.0, 1.0], [2.0, 8.0]])
     >>> SemanticAdaptiveMargin(temperature=10.0, negatives="hardest")(s, cider)
-    tensor(2.1000)
+    tensor(1.8000)
     """
 
     def __init__(

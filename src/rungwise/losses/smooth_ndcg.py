@@ -27,8 +27,8 @@ CHUNK = 1 << 20  # entries ranked at a time: bounds the float64 copies, and fits
 class _SmoothRank(torch.autograd.Function):
     """Smooth ranks of each row; ``reach`` is 2 T, the distance at which the ramp is 0 or 1.
 
-    In a row sorted by similarity, the candidates less than ``reach`` away from one fill a window: a prefix sum gives the sum
-    of their ramps, and in the gradient the sum of what reaches a candidate from those in whose windows it lies.
+    In a row sorted by similarity, the candidates less than ``reach`` away from one fill a window: a prefix sum gives
+    the sum of their ramps, and in the gradient the sum of what arrives from those in whose windows a candidate lies.
     """
 
     @staticmethod
@@ -87,9 +87,9 @@ def smooth_rank(similarity: Tensor, present: Tensor, temperature: float) -> Tens
 class SmoothNDCG(BlockLoss):
     """Both sides of 1 - smooth NDCG, added: orders all candidates of a query, its pair among them, by relevance.
 
-    A candidate gets gradient from those less than 2 T away; start from a model that is warm, or from a large temperature.
-    Negative relevance counts as 0, and a query whose relevance is 0 throughout loses nothing. A query counts once however
-    many pairs it has.
+    A candidate gets gradient from those less than 2 T away: start from a model that is warm, or from a large
+    temperature. Negative relevance counts as 0, and a query whose relevance is 0 throughout loses nothing. A query
+    counts once however many pairs it has.
 
     Args:
         temperature: T, in units of similarity.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
-from rungwise.losses.base import BlockLoss, LossValue
+from rungwise.losses.base import BlockLoss, LossValue, Reduction
 from rungwise.losses.multimodal_nce import MultiModalNCE
 
 
@@ -20,7 +21,6 @@ class Weighted(nn.Module):
     Raises:
         ValueError: no losses, another number of weights, or different reductions.
 
-    >>> import torch
     >>> from rungwise.losses import MaxOfHinges, SumOfHinges
     >>> block = torch.tensor([[0.9, 0.8], [0.1, 0.5]])
     >>> Weighted([MaxOfHinges(), SumOfHinges()], [1.0, 0.5])(block)
@@ -36,7 +36,7 @@ class Weighted(nn.Module):
             raise ValueError(f"losses of different reductions cannot be added: {', '.join(reductions)}")
         self.losses = nn.ModuleList(losses)
         self.weights = tuple(weights)
-        self.reduction = losses[0].reduction
+        self.reduction: Reduction = losses[0].reduction
 
     def forward(
         self,
@@ -45,7 +45,7 @@ class Weighted(nn.Module):
         positives: Tensor | None = None,
         **within: Tensor,
     ) -> LossValue:
-        """The weighted sum; arguments and result as in :meth:`BlockLoss.forward <rungwise.losses.base.BlockLoss.forward>`.
+        """The weighted sum.
 
         Args:
             similarity: (images, captions).
@@ -62,7 +62,8 @@ class Weighted(nn.Module):
             for loss in self.losses
         ]
         if self.reduction == "none":
-            i2t, t2i = (sum(w * v for w, v in zip(self.weights, side)) for side in zip(*values))
-            return i2t, t2i
-        total: Tensor = sum(w * v for w, v in zip(self.weights, values))
-        return total
+            return self._sum([i2t for i2t, _ in values]), self._sum([t2i for _, t2i in values])
+        return self._sum(values)
+
+    def _sum(self, values: list[Tensor]) -> Tensor:
+        return torch.stack([weight * value for weight, value in zip(self.weights, values, strict=True)]).sum(dim=0)

@@ -66,8 +66,8 @@ def dense_ranks(values: NDArray[Any]) -> NDArray[np.int64]:
 def inversions(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pairs of each row that stand in falling order: i < j and rank i > rank j.
 
-    Runs of 32 are counted pair by pair, then merged two by two. A merge sorts keys of (rank, left before right); how far
-    the right half's entries moved tells how many left entries are greater.
+    Runs of 32 are counted pair by pair, then merged two by two. A merge sorts keys of (rank, left before right); how
+    far the right half's entries moved tells how many left entries are greater.
 
     Args:
         ranks: (rows, K) integers in 0..K - 1.

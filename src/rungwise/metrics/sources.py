@@ -1,8 +1,8 @@
 """Where a pass reads S and R from: whole arrays, memory-maps, embeddings, or anything that answers blocks.
 
-Every source yields the same bits for a pair whatever the size of the blocks it is read in. A matrix does so by itself. A
-matrix product does not (its rounding depends on the shape of the operands), so similarities that are computed are always
-computed in the same tiles, and blocks of any size are cut from those.
+Every source yields the same bits for a pair whatever the size of the blocks it is read in. A matrix does so by itself.
+A matrix product does not (its rounding depends on the shape of the operands), so similarities that are computed are
+always computed in the same tiles, and blocks of any size are cut from those.
 """
 
 from __future__ import annotations
@@ -109,11 +109,7 @@ class TiledSource:
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`Source`."""
         for images in _runs(self.shape[0], TILE[0]):
-            tiles = [(self._order[at], self._tile(images, self._order[at])) for at in _runs(self.shape[1], TILE[1])]
-            stripe = np.empty((len(images), self.shape[1]), dtype=tiles[0][1].dtype)
-            for captions, tile in tiles:
-                stripe[:, as_slice(captions)] = tile
-            yield from _cut(images, stripe, chunk)
+            yield from _cut(images, self._stripe(images), chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`Source`; captions come in tile order."""
@@ -147,8 +143,58 @@ class TiledSource:
             np.argsort(rank),
         )
 
+    def _stripe(self, images: Positions) -> Scores:
+        """(len(images), all captions)."""
+        tiles = [(self._order[at], self._tile(images, self._order[at])) for at in _runs(self.shape[1], TILE[1])]
+        stripe = np.empty((len(images), self.shape[1]), dtype=tiles[0][1].dtype)
+        for captions, tile in tiles:
+            stripe[:, as_slice(captions)] = tile
+        return stripe
+
     def _tile(self, images: Positions, captions: Positions) -> Scores:
         return checked_block(self._block, images, captions, "similarity")
+
+
+class ProductSource(TiledSource):
+    """Inner products of embeddings in float32; a tile is written where it belongs and needs no look for gaps.
+
+    Args:
+        image: (images, D), sliceable.
+        text: (captions, D), sliceable.
+        order: See :class:`TiledSource`.
+
+    Raises:
+        UserError: If an embedding has a value that is not finite, or products may overflow.
+
+    >>> source = ProductSource(np.eye(2), np.array([[3.0, 4.0]]), np.arange(1))
+    >>> [block.tolist() for _, block in source.rows(2)]
+    [[[3.0], [4.0]]]
+    """
+
+    def __init__(self, image: Any, text: Any, order: Positions) -> None:
+        self._image = image
+        self._text = text
+        super().__init__(self._product, (len(image), len(text)), order)
+        longest = _longest(image, "image_embeddings") * _longest(text, "text_embeddings")
+        if longest > np.finfo(np.float32).max:
+            raise UserError("image_embeddings and text_embeddings are so long that products overflow; normalise them")
+
+    def _product(self, images: Positions, captions: Positions, out: Scores | None = None) -> Scores:
+        a, b = (_single(x[as_slice(at)]) for x, at in ((self._image, images), (self._text, captions)))
+        return np.matmul(a, b.T, out=out)
+
+    def _stripe(self, images: Positions) -> Scores:
+        stripe = np.empty((len(images), self.shape[1]), dtype=np.float32)
+        for at in _runs(self.shape[1], TILE[1]):
+            self._product(images, self._order[at], out=stripe[:, as_slice(at)])
+        if (np.diff(self._order) == 1).all():
+            return stripe
+        unordered = np.empty_like(stripe)
+        unordered[:, self._order] = stripe
+        return unordered
+
+    def _tile(self, images: Positions, captions: Positions) -> Scores:
+        return self._product(images, captions)
 
 
 class Degrees:
@@ -241,6 +287,20 @@ def refuse_gaps(block: Scores, what: str, images: Positions) -> None:
         raise UserError(
             f"{what}, row {images[row]}: a value is {block[row, column]}; every value must be a finite number"
         )
+
+
+def _single(block: Any) -> NDArray[np.float32]:
+    return as_floats(block).astype(np.float32, copy=False)
+
+
+def _longest(embeddings: Any, what: str) -> float:
+    """Greatest norm; every value is looked at on the way."""
+    longest = 0.0
+    for rows in _runs(len(embeddings), 4096):
+        block = _single(embeddings[as_slice(rows)])
+        refuse_gaps(block, what, rows)
+        longest = max(longest, float(np.sqrt(np.einsum("nd,nd->n", block, block, dtype=np.float64).max(initial=0))))
+    return longest
 
 
 def _runs(count: int, length: int) -> Iterator[Positions]:

@@ -1,8 +1,8 @@
 """One pass over S (and R) in blocks, for any set of measures, both directions, in memory for a block and the answers.
 
 Blocks of images hold complete rows, so image queries are judged as they go by. In the same pass the ranks that caption
-queries need are counted column by column. Only measures that read the *lists* of caption queries make the captions' blocks be
-read too.
+queries need are counted column by column. Only measures that read the *lists* of caption queries make a second reading
+necessary, by blocks of captions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Exact relevance between generated scenes and statements about them.
 
-For a picture i and a caption c that states n facts (each attribute of an object it mentions, each relation, the count)::
+For a picture i and a caption c that states n facts (each attribute of a mentioned object, each relation, the count)::
 
     R[i, c] = max over assignments of the caption's objects to different objects of the picture
               (number of stated facts that hold) / n

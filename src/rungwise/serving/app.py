@@ -37,6 +37,7 @@ _STATIC = Path(__file__).parent / "static"
 _THUMBNAILS_KEPT = 1024
 _CAPTIONS_NEAR = 8
 _EXAMPLES = 4
+_EXAMPLE_LENGTH = 60
 # A picture is sent as it is only if its first bytes are of a kind that every browser shows and that holds no script.
 _SENT_AS_IS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
 _LARGEST_SIDE = 2048
@@ -87,6 +88,7 @@ def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[s
     def status() -> JSONResponse:
         """What is being searched."""
         about = index.manifest
+        short = [text for text in index.captions if len(text) <= _EXAMPLE_LENGTH]
         return _json(
             {
                 "name": about.name,
@@ -99,7 +101,7 @@ def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[s
                 "max_results": MAX_RESULTS,
                 "max_upload_bytes": MAX_UPLOAD_BYTES,
                 "version": app.version,
-                "examples": index.captions[:: max(1, len(index.captions) // _EXAMPLES)][:_EXAMPLES],
+                "examples": short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES],
             }
         )
 

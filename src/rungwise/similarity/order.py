@@ -1,6 +1,6 @@
 """Order similarity (Vendrov et al. 2016; VSE++ section 3.7): how far a caption's vector exceeds the image's.
 
-For an image vector f and a text vector g, both with non-negative entries if they are to be ordered from general to special::
+For an image vector f and a text vector g::
 
     S(f, g) = -||max(0, g - f)||^2             (the authors' program takes the root: -||max(0, g - f)||)
 """

@@ -30,8 +30,9 @@ def l2_normalise(vectors: Tensor, dim: int = -1) -> Tensor:
             [0.0000, 0.0000]])
     """
     exact = vectors.float() if vectors.dtype in HALF else vectors
-    length = torch.linalg.vector_norm(exact, dim=dim, keepdim=True)
-    return (exact / length.masked_fill(length == 0, 1)).to(vectors.dtype)
+    length: Tensor = torch.linalg.vector_norm(exact, dim=dim, keepdim=True)
+    unit: Tensor = exact / length.masked_fill(length == 0, 1)
+    return unit.to(vectors.dtype)
 
 
 def cosine(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:

@@ -256,7 +256,7 @@ class _Run:
         loss = loss_function(similarity, relevance, positives)
         assert isinstance(loss, Tensor)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.optimizer.param_groups[0]["params"], config.clip_norm)
         self.optimizer.step()
         return loss.detach() * (len(batch) if loss_function.reduction == "mean" else 1)

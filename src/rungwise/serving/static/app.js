@@ -99,10 +99,8 @@ function complain(text) {
 function showSource(search, of) {
   if (search.kind === "text") return;
   const picture = element("source-picture");
-  picture.onerror = () => {
-    picture.removeAttribute("src");
-    picture.alt = "This picture cannot be shown";
-  };
+  picture.hidden = false;
+  picture.onerror = () => (picture.hidden = true);
   picture.src = search.kind === "picture" ? search.url : `pictures/${search.position}?thumb=320`;
   picture.alt = of?.captions[0] ?? "The picture that is searched with";
   element("source-title").textContent = search.kind === "picture" ? search.file.name || "Your picture" : "More like this picture";
@@ -171,6 +169,11 @@ function card(result, scale) {
     picture.hidden = true;
     frame.querySelector(".gone").hidden = false;
     frame.removeAttribute("href");
+  };
+  // Nearly fitting pictures fill their frame; of others that would cut off what was searched for.
+  picture.onload = () => {
+    const aspect = picture.naturalWidth / picture.naturalHeight;
+    picture.classList.toggle("whole", aspect < 1.15 || aspect > 1.6);
   };
   picture.src = `pictures/${result.position}?thumb=480`;
   const caption = item.querySelector(".caption");

@@ -1,0 +1,7 @@
+"""``python -m rungwise`` is the command ``rungwise``."""
+
+import sys
+
+from rungwise.cli import main
+
+sys.exit(main())

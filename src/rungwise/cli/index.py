@@ -1,0 +1,57 @@
+"""``rungwise index``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from rungwise.cli.terminal import progress_bar, say, say_issues
+from rungwise.data.readers import read
+from rungwise.index import Index
+from rungwise.models import load
+
+
+@dataclass
+class MakeIndex:
+    """Encode pictures (and their captions, if there are any) so that they can be searched.
+
+    Attributes:
+        pictures: Folder of pictures, with or without captions.
+        model: Folder of a model, or a hub repository.
+        out: Folder of the index.
+        overwrite: Replace an index that is there.
+    """
+
+    pictures: tyro.conf.Positional[Path]
+    model: str
+    out: Path
+    overwrite: bool = False
+
+
+def main(arguments: list[str]) -> int:
+    """Build and say what came of it."""
+    asked = tyro.cli(MakeIndex, args=arguments, prog="rungwise index")
+    model = load(asked.model)
+    data = read(asked.pictures)
+    say_issues(data.issues)
+    start = time.perf_counter()
+    with progress_bar("pictures", len(data)) as advance:
+        index = Index.build(
+            data,
+            model,
+            asked.out,
+            model_location=str(Path(asked.model).resolve()) if Path(asked.model).exists() else asked.model,
+            similarity=model.config.similarity,
+            progress=advance,
+            overwrite=asked.overwrite,
+        )
+    seconds = time.perf_counter() - start
+    if index.issues:
+        say(f"{len(index.issues)} pictures could not be read and are left out:")
+        say_issues(index.issues)
+    say(f"{len(index)} pictures, {len(index.captions)} captions indexed in {seconds:.1f} s: {asked.out}")
+    say(f'next: rungwise search {asked.out} "a text"   or   rungwise serve {asked.out}')
+    return 0

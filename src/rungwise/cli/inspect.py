@@ -1,0 +1,51 @@
+"""``rungwise inspect``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from rungwise.cli.terminal import console, progress_bar, say
+from rungwise.data.inspection import contact_sheet, inspect, render
+from rungwise.data.readers import read
+
+
+@dataclass
+class Inspect:
+    """What a collection of pictures and captions holds, and what is odd in it.
+
+    Attributes:
+        data: Folder or caption file, in any layout that is recognised.
+        contact_sheet: Write a PNG with some of the pictures here.
+        join_restval: Count COCO's restval pictures as training pictures.
+        captions_only: Do not look for pictures at all.
+        quick: Do not decode and compare the pictures.
+    """
+
+    data: tyro.conf.Positional[Path]
+    contact_sheet: Path | None = None
+    join_restval: bool = False
+    captions_only: bool = False
+    quick: bool = False
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table."""
+    asked = tyro.cli(Inspect, args=arguments, prog="rungwise inspect")
+    data = read(asked.data, join_restval=asked.join_restval, captions_only=asked.captions_only)
+    with progress_bar("checking pictures", len(data.paths)) as advance:
+        seen = 0
+
+        def progress(done: int, total: int) -> None:
+            nonlocal seen
+            advance(done - seen)
+            seen = done
+
+        found = inspect(data, check_pictures=not asked.quick, progress=progress)
+    console.print(render(found))
+    if asked.contact_sheet:
+        contact_sheet(data, asked.contact_sheet)
+        say(f"contact sheet: {asked.contact_sheet}")
+    return 0

@@ -1,0 +1,64 @@
+"""``rungwise search``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.table import Table
+
+from rungwise.cli.terminal import console
+from rungwise.errors import UserError
+from rungwise.index import Index
+from rungwise.models import load
+
+
+@dataclass
+class Search:
+    """Find pictures by a text, or pictures and captions by a picture.
+
+    Attributes:
+        index: Folder of the index.
+        text: What to look for.
+        image: A picture to look for instead.
+        k: How many to show.
+        model: The model that built the index, if it has moved.
+    """
+
+    index: tyro.conf.Positional[Path]
+    text: tyro.conf.Positional[str | None] = None
+    image: Path | None = None
+    k: int = 10
+    model: str | None = None
+
+
+def main(arguments: list[str]) -> int:
+    """Print the hits."""
+    asked = tyro.cli(Search, args=arguments, prog="rungwise search")
+    if (asked.text is None) == (asked.image is None):
+        raise UserError('give either a text or --image FILE, as in: rungwise search INDEX "a red boat"')
+    if asked.k < 1:
+        raise UserError(f"--k must be at least 1, got {asked.k}")
+    index = Index.open(asked.index)
+    model = load(asked.model or index.manifest.model_location)
+    index.check(model)
+    if asked.text is not None:
+        hits, captions = index.search_text(model, asked.text, asked.k), []
+    else:
+        assert asked.image is not None
+        # As bytes: a query picture is not worth a row in the feature cache.
+        vector = index.encode_picture(model, read_bytes(asked.image))
+        hits = index.search(vector, asked.k)[0]
+        captions = index.captions_near(model, vector, asked.k)
+    table = Table("score", "picture", "file", box=None, pad_edge=False)
+    for hit in hits:
+        table.add_row(f"{hit.score:.3f}", hit.id, str(index.items[hit.position].path), style=None)
+    console.print(table, highlight=False, markup=False, soft_wrap=True)
+    if captions:
+        table = Table("score", "caption", box=None, pad_edge=False)
+        for caption in captions:
+            table.add_row(f"{caption.score:.3f}", caption.text)
+        console.print()
+        console.print(table, highlight=False, markup=False)
+    return 0

@@ -1,0 +1,48 @@
+"""``rungwise serve``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from rungwise.cli.terminal import say
+from rungwise.index import Index
+from rungwise.models import load
+from rungwise.serving import serve
+
+
+@dataclass
+class Serve:
+    """Serve the search page until Ctrl-C.
+
+    Attributes:
+        index: Folder of the index.
+        model: The model that built the index, if it has moved.
+        host: Address to listen on; 0.0.0.0 lets other machines in, who then can see every picture of the index.
+        port: 0 takes any that is free.
+        browser: Open the page.
+    """
+
+    index: tyro.conf.Positional[Path]
+    model: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    browser: bool = True
+
+
+def main(arguments: list[str]) -> int:
+    """Serve."""
+    asked = tyro.cli(Serve, args=arguments, prog="rungwise serve")
+    index = Index.open(asked.index)
+    model = load(asked.model or index.manifest.model_location)
+    serve(
+        index,
+        model,
+        host=asked.host,
+        port=asked.port,
+        open_browser=asked.browser,
+        ready=lambda address: say(f"{len(index)} pictures at {address}   (Ctrl-C ends)"),
+    )
+    return 0

@@ -1,0 +1,36 @@
+"""What the commands print with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rungwise.data.collection import Issue
+
+console = Console()
+"""For results."""
+
+
+def say(text: str) -> None:
+    """Print a line as it is: no markup, no colours of numbers, no wrapping."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar that vanishes when done; yields what advances it."""
+    columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(compact=True))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda done: progress.advance(task, done)
+
+
+def say_issues(issues: Sequence[Issue], most: int = 10) -> None:
+    """Count and list what was skipped or doubted."""
+    for issue in issues[:most]:
+        say(f"{issue.kind}: {issue.where}{': ' if issue.detail else ''}{issue.detail}")
+    if len(issues) > most:
+        say(f"... and {len(issues) - most} more")

@@ -1,0 +1,112 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rungwise.data.readers import read
+from rungwise.errors import UserError
+
+
+def image(name: str, split: str, *captions: str, **more: Any) -> dict[str, Any]:
+    sentences = [{"raw": text, "tokens": text.lower().split(), "sentid": hash((name, text))} for text in captions]
+    return {"filename": name, "split": split, "sentences": sentences, **more}
+
+
+IMAGES = [
+    image("v1.jpg", "restval", "A dog.", "A pet.", filepath="val2014", cocoid=11, imgid=0),
+    image("v2.jpg", "val", "A cat.", filepath="val2014", cocoid=12, imgid=1),
+    image("t1.jpg", "train", "A cow.", "", filepath="train2014", cocoid=13, imgid=2),
+]
+
+
+def write(root: Path, images: object = IMAGES, name: str = "dataset_coco.json") -> Path:
+    (root / name).write_text(json.dumps({"images": images, "dataset": "coco"}), encoding="utf-8")
+    return root
+
+
+def add_pictures(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+
+
+@pytest.mark.parametrize("name", ["dataset_coco.json", "whatever.json"])
+def test_a_folder_with_pictures_below_their_filepath(tmp_path: Path, name: str) -> None:
+    add_pictures(tmp_path, "images/val2014/v1.jpg", "images/val2014/v2.jpg", "images/train2014/t1.jpg")
+    data = read(write(tmp_path, name=name))
+    assert data.layout == "karpathy"
+    assert data.image_ids == ("v1.jpg", "v2.jpg", "t1.jpg")
+    assert data.splits == ("restval", "val", "train")
+    assert data.captions == ("A dog.", "A pet.", "A cat.", "A cow.")
+    assert data.caption_ids[0] == str(IMAGES[0]["sentences"][0]["sentid"])
+    assert data.paths[2] == tmp_path / "images" / "train2014" / "t1.jpg"
+    assert [(issue.kind, issue.where) for issue in data.issues] == [
+        ("empty caption", f"{tmp_path / name}, images[2].sentences[1]")
+    ]
+
+
+def test_restval_joins_train_on_request(tmp_path: Path) -> None:
+    assert read(write(tmp_path), join_restval=True).splits == ("train", "val", "train")
+
+
+def test_without_any_picture_the_captions_are_enough(tmp_path: Path) -> None:
+    data = read(write(tmp_path) / "dataset_coco.json")
+    assert data.paths == ()
+    assert len(data) == 3
+    assert data.name == "coco"
+
+
+def test_pictures_without_folders_are_found(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "v1.jpg", "v2.jpg", "t1.jpg")
+    assert [path.name for path in read(write(tmp_path)).paths] == ["v1.jpg", "v2.jpg", "t1.jpg"]
+
+
+def test_some_missing_pictures_are_kept_account_of(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "val2014/v1.jpg", "extra.jpg")
+    data = read(write(tmp_path))
+    assert data.image_ids == ("v1.jpg", "extra.jpg")
+    assert data.splits == ("restval", "none")
+    missing = [issue.where for issue in data.issues if issue.kind == "missing picture"]
+    assert missing == [f"{tmp_path / 'dataset_coco.json'}, images[{n}]" for n in (1, 2)]
+
+
+def test_equal_file_names_in_two_folders_stay_apart(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a/1.jpg", "b/1.jpg")
+    images = [image("1.jpg", "train", "A dog.", filepath="a"), image("1.jpg", "val", "A cat.", filepath="b")]
+    data = read(write(tmp_path, images))
+    assert data.image_ids == ("a/1.jpg", "b/1.jpg")
+    assert data.captions == ("A dog.", "A cat.")
+
+
+def test_mistakes_get_one_line(tmp_path: Path) -> None:
+    for content, message in (
+        ('{"images": [\n{"sentences": ]}', r"line 2, column 15: broken JSON \(Expecting value\); re-download"),
+        ("[]", "has no list 'images'"),
+        ('{"images": []}', "its list 'images' is empty"),
+        ('{"images": [3]}', "holds something that is no object"),
+        ('{"images": [{"filename": "a.jpg"}]}', r"images\[0\]: needs 'sentences' \(a list\)"),
+        ('{"images": [{"sentences": []}]}', r"images\[0\]: needs 'filename' \(a text\)"),
+        ('{"images": [{"filename": "a.jpg", "sentences": [{}]}]}', r"images\[0\].sentences\[0\]: needs 'raw'"),
+        ("", "the file is empty"),
+    ):
+        path = tmp_path / "dataset_x.json"
+        path.write_text(content)
+        with pytest.raises(UserError, match=rf"^\S*dataset_x.json.*{message}") as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_pictures_of_another_collection_are_refused(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "other.jpg")
+    with pytest.raises(UserError, match=r"images\[0\]: no picture named 'v1.jpg', nor any other"):
+        read(write(tmp_path))
+
+
+def test_two_files_in_one_folder_need_a_choice(tmp_path: Path) -> None:
+    write(write(tmp_path), name="dataset_flickr8k.json")
+    with pytest.raises(
+        UserError, match=r"2 files of captions \(dataset_coco.json, dataset_flickr8k.json\); give the one"
+    ):
+        read(tmp_path)
+    assert len(read(tmp_path / "dataset_coco.json")) == 3

@@ -1,0 +1,271 @@
+import csv
+import json
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rungwise.data.readers import read
+from rungwise.data.tables import read_table
+from rungwise.errors import UserError
+
+Row = dict[str, Any]
+ROWS: list[Row] = [
+    {"image": "a.jpg", "caption": 'A "small" dog, asleep.', "split": "train"},
+    {"image": "b.png", "caption": "Two lines\nof a cat.", "split": "dev"},
+    {"image": "a.jpg", "caption": "Ein Hund über Köln.", "split": "train"},
+]
+
+
+def write(path: Path, rows: list[Row]) -> Path:
+    columns = list(rows[0])
+    if path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, columns, dialect="excel-tab" if path.suffix == ".tsv" else "excel")
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
+def add_pictures(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".txt"])
+@pytest.mark.parametrize("pictures", [".", "pictures"])
+def test_every_format_reads_alike(tmp_path: Path, suffix: str, pictures: str) -> None:
+    add_pictures(tmp_path / pictures, "a.jpg", "b.png", "c.jpg")
+    table = write(tmp_path / f"captions{suffix}", ROWS)
+    for data in (read(tmp_path), read(table)):
+        assert data.layout == "table"
+        assert data.image_ids == ("a.jpg", "b.png", "c.jpg")
+        assert data.captions == tuple(row["caption"] for row in ROWS)
+        assert data.image_of_caption.tolist() == [0, 1, 0]
+        assert data.splits == ("train", "val", "none")
+        assert data.labels == ()
+        assert data.paths[1] == tmp_path / pictures / "b.png"
+        assert data.issues == ()
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.lists(ANY_TEXT, min_size=1), st.sampled_from([".csv", ".tsv", ".jsonl", ".parquet"]))
+def test_any_text_survives(tmp_path_factory: pytest.TempPathFactory, captions: list[str], suffix: str) -> None:
+    folder = tmp_path_factory.mktemp("table")
+    add_pictures(folder, "a.jpg")
+    write(folder / f"captions{suffix}", [{"image": "a.jpg", "caption": text} for text in captions])
+    data = read(folder)
+    assert list(data.captions) == [text.strip() for text in captions if text.strip()]
+    assert [issue.kind for issue in data.issues] == ["empty caption"] * (len(captions) - len(data.captions))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_optional_columns(tmp_path: Path, suffix: str) -> None:
+    add_pictures(tmp_path, "1.jpg", "2.jpg")
+    several: Any = "pet; brown" if suffix == ".csv" else ["pet", "brown"]
+    rows = [
+        {"File Name": "1", "Text": "A dog.", "class": "dog", "Labels": several, "sentid": 70},
+        {"File Name": "2", "Text": "A cat.", "class": "cat", "Labels": several, "sentid": 71},
+        {"File Name": "1", "Text": "A pet.", "class": "dog", "Labels": several, "sentid": None},
+    ]
+    for row in rows:
+        row["file_name"] = row.pop("File Name")
+    write(tmp_path / f"table{suffix}", rows)
+    data = read(tmp_path)
+    assert data.labels == (("dog", "pet", "brown"), ("cat", "pet", "brown"))
+    assert data.caption_ids == ("70", "71", "1#1")
+
+
+def test_a_list_of_captions_in_one_row(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "t.jsonl", [{"image": "a.jpg", "captions": ["A dog.", "A pet."]}])
+    assert read(tmp_path).caption_ids == ("a.jpg#0", "a.jpg#1")
+
+
+def test_numbers_as_picture_names(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "12.jpg", "13.jpg")
+    write(tmp_path / "t.jsonl", [{"image_id": 12, "caption": "A dog."}, {"image_id": 13.0, "caption": "A cat."}])
+    assert read(tmp_path).image_ids == ("12", "13")
+
+
+def test_one_table_for_each_split(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.jpg")
+    write(tmp_path / "train.csv", [{"image": "a.jpg", "caption": "A dog."}])
+    write(tmp_path / "captions_valid.csv", [{"image": "b.jpg", "caption": "A cat."}])
+    data = read(tmp_path)
+    assert dict(zip(data.image_ids, data.splits, strict=True)) == {"a.jpg": "train", "b.jpg": "val"}
+
+
+def test_two_tables_without_a_split_need_a_choice(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    for name in ("one.csv", "two.jsonl"):
+        write(tmp_path / name, [{"image": "a.jpg", "caption": "A dog."}])
+    with pytest.raises(UserError, match=r"2 tables of captions \(one.csv, two.jsonl\); give the one to read"):
+        read(tmp_path)
+    assert len(read(tmp_path / "two.jsonl").captions) == 1
+
+
+def test_another_table_is_left_out_and_said(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "captions.csv", [{"image": "a.jpg", "caption": "A dog."}])
+    write(tmp_path / "scores.csv", [{"image": "a.jpg", "score": "3"}])
+    data = read(tmp_path)
+    assert [(issue.kind, issue.where) for issue in data.issues] == [
+        ("table without captions", str(tmp_path / "scores.csv"))
+    ]
+
+
+def test_scenes_are_read_as_a_table_of_their_own_name(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "pictures/0.png")
+    (tmp_path / "scenes.json").write_text("{}")
+    write(tmp_path / "captions.jsonl", [{"image": "pictures/0.png", "caption": "A red circle.", "split": "test"}])
+    data = read(tmp_path)
+    assert (data.layout, data.image_ids, data.splits) == ("scenes", ("pictures/0.png",), ("test",))
+
+
+def test_composed_and_decomposed_names_match(tmp_path: Path) -> None:
+    add_pictures(tmp_path, unicodedata.normalize("NFD", "Zoë.jpg"))
+    name = unicodedata.normalize("NFC", "Zoë.jpg")
+    write(tmp_path / "t.csv", [{"image": name, "caption": "A dog."}])
+    assert read(tmp_path).image_ids == (name,)
+
+
+def test_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    (tmp_path / "t.csv").write_text("image,caption\na.jpg,Käse\n", encoding="utf-8-sig")
+    assert read(tmp_path).captions == ("Käse",)
+
+
+def test_unquoted_tsv_keeps_its_quotation_marks(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text('image\tcaption\na.jpg\t"Stop" sign\nb.jpg\t12" disc\n')
+    assert [row["caption"] for _, row in read_table(tmp_path / "t.tsv").rows] == ['"Stop" sign', '12" disc']
+
+
+def test_skipped_rows_are_kept_account_of_with_their_lines(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "x/b.jpg", "y/b.jpg")
+    lines = [
+        "image,caption",
+        'a.jpg,"A dog',
+        'asleep."',
+        "gone.jpg,A ghost.",
+        "a.jpg,A dog, awake.",
+        "",
+        "a.jpg",
+        "a.jpg,  ",
+        "b.jpg,Which one?",
+        ",Nobody.",
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    data = read(tmp_path)
+    assert data.captions == ("A dog\nasleep.",)
+    where = {issue.where.rpartition(" ")[2]: issue for issue in data.issues}
+    assert {line: issue.kind for line, issue in where.items()} == {
+        "4": "missing picture",
+        "5": "malformed row",
+        "7": "malformed row",
+        "8": "empty caption",
+        "9": "ambiguous picture",
+        "10": "missing picture",
+    }
+    assert where["5"].detail == "3 columns but the header has 2; put texts that hold a comma in quotes"
+    assert where["9"].detail == "'b.jpg' may be x/b.jpg, y/b.jpg"
+
+
+def test_one_picture_under_two_names_is_one_picture(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "t.csv", [{"image": name, "caption": name} for name in ("a.jpg", "./a.jpg", "./a.jpg")])
+    data = read(tmp_path)
+    assert data.image_of_caption.tolist() == [0, 0, 0]
+    assert [issue.kind for issue in data.issues] == ["picture under two names"]
+
+
+def test_if_no_caption_names_a_picture_the_first_is_named(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "t.csv", [{"image": "nope.jpg", "caption": "A dog."}, {"image": "no.jpg", "caption": "A cat."}])
+    with pytest.raises(UserError, match=r"t.csv, line 2: no picture named 'nope.jpg', nor any other"):
+        read(tmp_path)
+    data = read(tmp_path, captions_only=True)
+    assert (data.image_ids, data.paths) == (("nope.jpg", "no.jpg"), ())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_a_missing_column_is_named_with_those_found(tmp_path: Path, suffix: str) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / f"t{suffix}", [{"image": "a.jpg", "comment": "A dog."}])
+    columns = r"\(such as caption, captions or text\), found the columns image, comment; rename or add one"
+    with pytest.raises(UserError, match=rf"t{suffix}: needs a caption column {columns}"):
+        read(tmp_path)
+    write(tmp_path / f"t{suffix}", [{"x": "a.jpg", "caption": "A dog."}])
+    with pytest.raises(
+        UserError, match=r"needs an image column \(such as image, file or filename\), found the columns x, c"
+    ):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "t.csv: the file is empty"),
+        ("t.csv", b"image,caption\n", "no usable caption"),
+        ("t.csv", b"image,caption\na.jpg,\xe9\n", "t.csv, line 2: byte 0xe9 at offset 20 is not UTF-8"),
+        (
+            "t.csv",
+            b'image,caption\na.jpg,"A dog\na.jpg,A cat\n',
+            "t.csv, line 2: unexpected end of data; correct the quo",
+        ),
+        ("t.jsonl", b'{"image": "a.jpg", "caption": "A"}\n{"image": }\n', r"t.jsonl, line 2, column 11: broken JSON"),
+        ("t.jsonl", b"[1]\n", "t.jsonl, line 1: not a JSON object"),
+        ("t.jsonl", b'{"image": "a.jpg", "caption": {"en": "A"}}\n', "t.jsonl, line 1: column 'caption' holds a dict"),
+        ("t.parquet", b"not parquet at all", "t.parquet: not a readable Parquet file"),
+    ],
+)
+def test_mistakes_get_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "t.csv", [{"image": "a.jpg", "caption": text, "caption_id": "7"} for text in ("A", "B")])
+    with pytest.raises(UserError, match=r"line 3: caption id '7' stands already in .*line 2; make the ids unique"):
+        read(tmp_path)
+
+
+def test_without_pyarrow_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(
+        UserError, match=r"t.parquet: reading Parquet needs pyarrow; run: pip install 'rungwise\[parquet\]'"
+    ):
+        read(tmp_path)
+
+
+def test_ids_of_pictures_without_captions_stay_unique(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "x/a.jpg", "x/b.jpg", "y/b.jpg", "b.jpg")
+    write(tmp_path / "t.csv", [{"image": "a.jpg", "caption": "A dog."}])
+    data = read(tmp_path)
+    assert data.image_ids == ("a.jpg", "b.jpg", "x/b.jpg", "y/b.jpg")
+    assert [path.relative_to(tmp_path).as_posix() for path in data.paths] == ["x/a.jpg", "b.jpg", "x/b.jpg", "y/b.jpg"]
+
+
+@pytest.mark.real_data
+def test_the_real_coco_captions(real_data: Path) -> None:
+    data = read(real_data / "coco5k" / "captions.tsv", captions_only=True)
+    assert (len(data), len(data.captions), len(set(data.caption_ids))) == (5000, 25000, 25000)

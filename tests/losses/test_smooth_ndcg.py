@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+from rungwise.losses import SmoothNDCG
+from rungwise.losses import smooth_ndcg as smooth_ndcg_file
+from rungwise.losses.smooth_ndcg import smooth_rank
+from tests.losses import loss_reference as reference
+
+
+def test_equals_loops(equals_loops):
+    equals_loops(lambda **k: SmoothNDCG(0.11, **k), reference.smooth_ndcg(0.11))
+
+
+def test_negative_relevance_counts_as_0(equals_loops):
+    equals_loops(lambda **k: SmoothNDCG(0.11, **k), reference.smooth_ndcg(0.11), grade=lambda r: r - 0.5)
+
+
+def test_far_apart_similarities_give_the_measure_itself():
+    s = torch.tensor([[0.0, 2.0], [3.0, 5.0]])
+    relevance = torch.tensor([[1.0, 0.5], [0.0, 1.0]])
+    i2t, _ = SmoothNDCG(0.1, reduction="none")(s, relevance)
+    discount = 1 / torch.tensor(3.0).log2()
+    worst = 1 - (0.5 + discount) / (1 + 0.5 * discount)
+    torch.testing.assert_close(i2t, torch.stack([worst, torch.tensor(0.0)]))
+
+
+def test_following_the_gradient_puts_candidates_into_the_order_of_relevance():
+    g = torch.Generator().manual_seed(0)
+    relevance = torch.rand(8, 8, generator=g)
+    s = (torch.rand(8, 8, generator=g) * 0.2).requires_grad_()
+    loss = SmoothNDCG(0.2, reduction="none")
+    for _ in range(300):
+        (slope,) = torch.autograd.grad(loss(s, relevance)[0].sum(), s)
+        s.data -= 0.05 * slope
+    assert (s.argmax(dim=1) == relevance.argmax(dim=1)).all()
+    assert float(loss(s, relevance)[0].mean()) < 0.01
+
+
+def test_ranks_of_what_is_not_there_are_1_and_count_for_nobody():
+    s = torch.tensor([[5.0, 0.0, -5.0]])
+    ranks = smooth_rank(s, torch.tensor([[False, True, True]]), temperature=0.1)
+    assert ranks.tolist() == [[1.0, 1.0, 2.0]]
+
+
+def test_rows_in_chunks_equal_rows_at_once(monkeypatch):
+    s, relevance = torch.rand(10, 10), torch.rand(10, 10)
+    whole = SmoothNDCG()(s, relevance)
+    monkeypatch.setattr(smooth_ndcg_file, "CHUNK", 30)
+    torch.testing.assert_close(SmoothNDCG()(s, relevance), whole)
+
+
+def test_half_precision_stays_finite_when_cold(half_block):
+    s = half_block[0].clone().requires_grad_()
+    value = SmoothNDCG(0.01)(s, half_block[1])
+    value.backward()
+    assert value.isfinite()
+    assert s.grad.isfinite().all()
+
+
+def test_gradcheck():
+    g = torch.Generator().manual_seed(5)
+    s = torch.rand(6, 6, generator=g, dtype=torch.float64, requires_grad=True)
+    relevance = torch.rand(6, 6, generator=g)
+    assert torch.autograd.gradcheck(lambda block: SmoothNDCG()(block, relevance), s)
+
+
+def test_temperature_must_be_positive():
+    with pytest.raises(ValueError, match="temperature"):
+        SmoothNDCG(0.0)

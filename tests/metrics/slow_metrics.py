@@ -1,0 +1,118 @@
+"""Every measure as its definition says it, one query at a time; nothing here comes from the package."""
+
+import math
+
+import numpy as np
+import scipy.stats
+
+
+def ranking(scores):
+    """Candidates by falling score, the lower index first among equals."""
+    return sorted(range(len(scores)), key=lambda candidate: (-scores[candidate], candidate))
+
+
+def any_hit(scores, positives, k):
+    return 100.0 if any(p in ranking(scores)[:k] for p in positives) else 0.0
+
+
+def true_recall(scores, positives, k):
+    return 100.0 * sum(p in ranking(scores)[:k] for p in positives) / len(positives)
+
+
+def best_rank(scores, positives):
+    return 1.0 + min(ranking(scores).index(p) for p in positives)
+
+
+def average_precision(scores, positives):
+    total, hits = 0.0, 0
+    for place, candidate in enumerate(ranking(scores), 1):
+        if candidate in positives:
+            hits += 1
+            total += hits / place
+    return 100.0 * total / len(positives)
+
+
+def map_at_r(scores, positives):
+    total, hits = 0.0, 0
+    for place, candidate in enumerate(ranking(scores)[: len(positives)], 1):
+        if candidate in positives:
+            hits += 1
+            total += hits / place
+    return 100.0 * total / len(positives)
+
+
+def r_precision(scores, positives):
+    return true_recall(scores, positives, len(positives))
+
+
+def coherent(scores, relevance, k):
+    top = ranking(scores)[:k]
+    x, y = [scores[c] for c in top], [relevance[c] for c in top]
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        return 0.0
+    return float(scipy.stats.kendalltau(x, y).statistic)
+
+
+def rank_correlation(scores, relevance):
+    if len(set(scores)) == 1 or len(set(relevance)) == 1:
+        return 0.0
+    return float(scipy.stats.spearmanr(scores, relevance).statistic)
+
+
+def cumulative(scores, relevance, k, removed=()):
+    kept = [c for c in ranking(scores) if c not in removed]
+    got = math.fsum(relevance[c] for c in kept[:k])
+    ideal = math.fsum(sorted((relevance[c] for c in kept), reverse=True)[:k])
+    return 100.0 * got / ideal if ideal > 0 else 0.0
+
+
+def discounted(scores, relevance, k):
+    got = math.fsum(relevance[c] / math.log2(place + 1) for place, c in enumerate(ranking(scores)[:k], 1))
+    best = sorted(relevance, reverse=True)[:k]
+    ideal = math.fsum(r / math.log2(place + 1) for place, r in enumerate(best, 1))
+    return 100.0 * got / ideal if ideal > 0 else 0.0
+
+
+def semantic_recall(scores, relevance, k, m, removed=()):
+    kept = [c for c in ranking(scores) if c not in removed]
+    right = [c for c in ranking(relevance) if c not in removed][:m]
+    return 100.0 * len(set(kept[:k]) & set(right)) / len(right) if right else 0.0
+
+
+def median_rank(ranks):
+    return math.floor(np.median([rank - 1 for rank in ranks])) + 1
+
+
+def value(name, direction, scores, relevance, positives):
+    """One query's value of the measure of this name; NaN where it has none."""
+    scores, relevance = [float(s) for s in scores], [float(r) for r in relevance]
+    family, _, rest = name.partition("@")
+    if name == "MAP@R":
+        family = "MAP@R"
+    k = int(rest.partition("(")[0]) if rest and family != "MAP@R" else 0
+    removed = set(positives) if "non_gt" in name else ()
+    if family == "SR":
+        m = int(name.partition("m=")[2].rstrip(")").partition(",")[0]) if "m=" in name else None
+        m = m or (len(positives) if direction == "i2t" else 1)
+        return semantic_recall(scores, relevance, k, m, removed) if m else math.nan
+    if family in ("CS", "Kendall"):
+        return coherent(scores, relevance, k or len(scores))
+    if family == "Spearman":
+        return rank_correlation(scores, relevance)
+    if family == "NCS":
+        return cumulative(scores, relevance, k, removed)
+    if family == "nDCG":
+        return discounted(scores, relevance, k)
+    if not positives:
+        return math.nan
+    by_family = {
+        "R": lambda: any_hit(scores, positives, k),
+        "Recall": lambda: true_recall(scores, positives, k),
+        "MedR": lambda: best_rank(scores, positives),
+        "MeanR": lambda: best_rank(scores, positives),
+        "MRR": lambda: 100.0 / best_rank(scores, positives),
+        "MAP": lambda: average_precision(scores, positives),
+        "MAP@R": lambda: map_at_r(scores, positives),
+        "RPrecision": lambda: r_precision(scores, positives),
+    }
+    return by_family[family]()

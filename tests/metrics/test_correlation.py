@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rungwise.metrics.correlation import inversions, spearman, tau_b
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(2, 150), st.sampled_from([2, 5, 1000]), st.integers(0, 2**32 - 1))
+def test_tau_b_is_scipys(length, levels, seed):
+    generator = np.random.default_rng(seed)
+    x, y = generator.integers(0, levels, (2, 3, length)) / 7
+    ours, rhos = tau_b(x, y), spearman(x, y)
+    for row in range(3):
+        constant = len(set(x[row])) == 1 or len(set(y[row])) == 1
+        theirs = 0.0 if constant else scipy.stats.kendalltau(x[row], y[row]).statistic
+        rho = 0.0 if constant else scipy.stats.spearmanr(x[row], y[row]).statistic
+        assert ours[row] == pytest.approx(theirs, abs=1e-12)
+        assert rhos[row] == pytest.approx(rho, abs=1e-12)
+
+
+@pytest.mark.parametrize("length", [31, 32, 33, 64, 255, 256, 257, 1000, 3000])
+def test_tau_b_of_long_lists_is_scipys(length):
+    generator = np.random.default_rng(length)
+    x, y = generator.standard_normal((2, 2, length)).round(2)
+    theirs = [scipy.stats.kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)]
+    np.testing.assert_allclose(tau_b(x, y), theirs, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 90), min_size=1, max_size=200))
+def test_inversions_are_pairs_in_falling_order(values):
+    ranks = np.unique(values, return_inverse=True)[1].reshape(1, -1)
+    pairs = sum(a > b for place, a in enumerate(values) for b in values[place + 1 :])
+    assert inversions(ranks).tolist() == [pairs]
+
+
+def test_no_lists_and_single_entries():
+    assert tau_b(np.empty((0, 5)), np.empty((0, 5))).shape == (0,)
+    assert tau_b(np.ones((2, 1)), np.ones((2, 1))).tolist() == [0.0, 0.0]

@@ -1,0 +1,61 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rungwise.errors import UserError
+from rungwise.metrics import CS, FAMILIES, NCS, NSUM, SR, TOTALS, MedR, R, parse, parse_all
+
+CUT = st.integers(1, 10**6)
+EVERY = st.one_of(
+    *(st.builds(family, k=CUT) if "k" in family.__dataclass_fields__ else st.builds(family) for family in FAMILIES),
+    st.builds(NCS, k=CUT, non_gt=st.booleans()),
+    st.builds(SR, k=CUT, m=st.none() | CUT, non_gt=st.booleans()),
+    st.sampled_from(TOTALS),
+)
+
+
+@given(EVERY)
+def test_a_measure_prints_parses_back_and_hashes(measure):
+    again = parse(str(measure))
+    assert again == measure
+    assert hash(again) == hash(measure)
+    assert type(again) is type(measure)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("R@1", "Recall@5", "MedR", "MeanR", "CS@100", "SR@10(m=5)", "NCS@10", "NCS@10(non_gt)", "nDCG@10", "MAP"),
+        *("MAP@R", "RPrecision", "MRR", "Kendall", "Spearman", "rsum", "Nsum"),
+    ],
+)
+def test_canonical_names_are_kept(name):
+    assert str(parse(name)) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "R", "R@", "R@0", "R@-1", "R@1.5", "P@1", "MedR@3", "CS@5(m=2)", "NCS@1(non_gt=1)", "SR@1(m=x)", "rsum@1"],
+)
+def test_what_is_no_measure_is_refused_in_one_line(name):
+    with pytest.raises(UserError) as caught:
+        parse(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_name_lists_what_there_is():
+    with pytest.raises(UserError, match=r"measure 'P@1' is not known; there are R@K, .*SR@K\(m=..,non_gt\).*rsum"):
+        parse("P@1")
+
+
+def test_measures_know_unit_bounds_and_sense():
+    assert (R(1).unit, R(1).bounds, R(1).higher_is_better) == ("percent", (0.0, 100.0), True)
+    assert (MedR().unit, MedR().bounds, MedR().higher_is_better) == ("rank", (1.0, math.inf), False)
+    assert (CS(100).unit, CS(100).bounds) == ("correlation", (-1.0, 1.0))
+    assert NSUM.bounds == (0.0, 600.0)
+
+
+def test_each_measure_is_kept_once():
+    assert parse_all([R(1), "R@1", "rsum", "rsum"]) == (R(1), parse("rsum"))

@@ -1,0 +1,108 @@
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from rungwise.data.scene_description import Mention, Scene, SceneObject, Statement
+from rungwise.data.scenes import SceneConfig, generate, held_out_combinations, sample_picture
+from rungwise.errors import UserError
+from rungwise.relevance.base import Relevance
+from rungwise.relevance.scenes import SceneRelevance
+
+
+def by_definition(scene, statement):
+    """Counted fact by fact, for every way to give the mentions different objects or none."""
+    objects = [*range(len(scene.objects)), None, None, None]
+    best = total = 0
+    for chosen in set(permutations(objects, len(statement.mentions))):
+        held = total = 0
+        for thing, mention in zip(chosen, statement.mentions, strict=True):
+            for name in ("shape", "colour", "size", "texture"):
+                wanted = getattr(mention, name)
+                if wanted is not None:
+                    total += 1
+                    held += thing is not None and getattr(scene.objects[thing], name) == wanted
+        for relation, a, b in statement.relations:
+            total += 1
+            if chosen[a] is not None and chosen[b] is not None:
+                held += relation in scene.relations(chosen[a], chosen[b])
+        if statement.count is not None:
+            total += 1
+            held += statement.count == len(scene.objects)
+        best = max(best, held)
+    return best / total
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    held_out = held_out_combinations()
+    return [sample_picture(SceneConfig(captions_per_picture=4), n, held_out) for n in range(60)]
+
+
+@pytest.fixture(scope="module")
+def relevance(pictures):
+    return SceneRelevance([p.scene for p in pictures], [said for p in pictures for _, said in p.captions])
+
+
+def test_is_a_relevance_source(relevance):
+    assert isinstance(relevance, Relevance)
+
+
+def test_equals_the_definition(pictures, relevance):
+    expected = [[by_definition(p.scene, said) for q in pictures for _, said in q.captions] for p in pictures]
+    dense = relevance.dense()
+    assert dense.dtype == np.float32
+    np.testing.assert_allclose(dense, expected, rtol=1e-6)
+    assert len(np.unique(dense)) > 10
+
+
+def test_one_means_true(pictures, relevance):
+    true = [[said.is_true_of(p.scene) for q in pictures for _, said in q.captions] for p in pictures]
+    np.testing.assert_array_equal(relevance.dense() == 1, true)
+    own = np.repeat(np.arange(60), 4)
+    assert (relevance.dense()[own, np.arange(240)] == 1).all()
+
+
+def test_block_is_a_part_of_dense(relevance):
+    rng = np.random.default_rng(0)
+    images, captions = rng.integers(0, 60, 17), rng.integers(0, 240, 31)
+    np.testing.assert_array_equal(relevance.block(images, captions), relevance.dense()[np.ix_(images, captions)])
+    assert relevance.block([], [3]).shape == (0, 1)
+    assert relevance.block([2], []).shape == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("statement", "degree"),
+    [
+        (Statement((Mention("star", "red"),)), 1),
+        (Statement((Mention("star", "blue"),)), 1 / 2),
+        (Statement((Mention("star", "red"), Mention("heart", "blue")), (("left of", 0, 1),)), 1),
+        (Statement((Mention("star", "red"), Mention("heart", "blue")), (("right of", 0, 1),)), 4 / 5),
+        (Statement((Mention("star", "blue"), Mention("heart", "red")), (("left of", 0, 1),)), 3 / 5),
+        (Statement((Mention("star"), Mention("star"))), 1 / 2),
+        (Statement((Mention("star"), Mention("heart"), Mention("cross")), count=3), 1 / 2),
+        (Statement((Mention("star"),), count=2), 1),
+    ],
+)
+def test_degrees_by_hand(statement, degree):
+    star = SceneObject("star", "red", "small", "plain", 0.2, 0.5)
+    heart = SceneObject("heart", "blue", "large", "plain", 0.7, 0.5)
+    for objects in ((star, heart), (heart, star)):
+        assert SceneRelevance([Scene(objects)], [statement]).dense()[0, 0] == np.float32(degree)
+
+
+def test_load_goes_by_id(tmp_path):
+    data = generate(tmp_path, SceneConfig(pictures=60, side=32))
+    whole = SceneRelevance.load(tmp_path, data).dense()
+    chosen = np.random.default_rng(0).permutation(60)[:25]
+    part = data.select(chosen)
+    captions = [data.caption_ids.index(name) for name in part.caption_ids]
+    np.testing.assert_array_equal(SceneRelevance.load(tmp_path, part).dense(), whole[np.ix_(chosen, captions)])
+
+
+def test_load_refuses_a_stranger(tmp_path):
+    data = generate(tmp_path / "a", SceneConfig(pictures=4, side=32))
+    more = generate(tmp_path / "b", SceneConfig(pictures=5, side=32))
+    assert SceneRelevance.load(tmp_path / "b", data).dense().shape == (4, 20)
+    with pytest.raises(UserError, match="scene-00004"):
+        SceneRelevance.load(tmp_path / "a", more)
