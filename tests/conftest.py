@@ -1,15 +1,44 @@
-"""Fixtures that all tests share."""
+"""What all tests share: the real data, a cache of their own, and no quiet skipping."""
 
 import os
 from pathlib import Path
 
 import pytest
 
+FOLDER = os.environ.get("RUNGWISE_DATA", "")
+_skipped: list[str] = []
+
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real data that ``RUNGWISE_DATA`` names; skips where it is not set."""
-    folder = os.environ.get("RUNGWISE_DATA")
-    if not folder:
+    if not FOLDER:
         pytest.skip("RUNGWISE_DATA is not set: no real data here")
-    return Path(folder)
+    assert Path(FOLDER).is_dir(), f"RUNGWISE_DATA names {FOLDER}, which is no folder"
+    return Path(FOLDER)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["RUNGWISE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Note real-data tests that were skipped although the data are there."""
+    report = yield
+    if FOLDER and report.skipped and item.get_closest_marker("real_data") and not hasattr(report, "wasxfail"):
+        _skipped.append(item.nodeid)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where real data are, a skipped real-data test is a failure."""
+    if _skipped:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Say so."""
+    for test in _skipped:
+        terminalreporter.write_line(f"FAILED {test}: skipped although RUNGWISE_DATA is set", red=True)

@@ -75,6 +75,12 @@ def test_references_may_lead_outside_the_folder(tmp_path: Path) -> None:
     assert files.find("../pictures/b.jpg") == []
 
 
+def test_detours_and_full_paths_come_back_to_the_same_file(tmp_path: Path) -> None:
+    files = folder_with(tmp_path, "x/a.jpg")
+    for reference in ("x/../x/a.jpg", str(tmp_path / "x" / "a.jpg"), "../" + tmp_path.name + "/x/a.jpg"):
+        assert files.find(reference) == [tmp_path / "x" / "a.jpg"]
+
+
 def test_linked_folders_are_followed_and_loops_end(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "a.jpg").touch()

@@ -55,37 +55,39 @@ def assert_equals_loops(make_loss, one_side, both=None, grade=lambda r: r):
 
     The loops are given for one side, or for ``both`` at once; ``grade`` changes the relevance of the blocks.
     """
-    settings = product(BLOCKS.items(), ("mask", "keep", "pair"), (None, 0.6))
-    for (name, (block, relevance, positives)), extra, mask_above in settings:
-        scalars = [[x.clone().requires_grad_() for x in row] for row in block]
+    treatments = (("mask", None), ("keep", None), ("pair", None), ("mask", 0.6))
+    for (name, (block, relevance, positives)), (extra, mask_above) in product(BLOCKS.items(), treatments):
+        where = f"{name}, {extra}, mask_above={mask_above}"
         relevance = grade(relevance)
-        degrees = relevance.tolist()
-        status = reference.statuses(*block.shape, positives, extra, degrees, mask_above)
-        i2t, t2i = (both or reference.both_sides(one_side))(scalars, degrees, status)
-        pairs = sum(row.count("pair") for row in status)
-        weights = torch.linspace(0.5, 1.5, sum(block.shape), dtype=torch.float64)
-        expected = {
-            "none": torch.stack(i2t + t2i),
-            "sum": sum(i2t) + sum(t2i),
-            "mean": (sum(i2t) + sum(t2i)) / max(pairs, 1),
-        }
-        for reduction, value in expected.items():
-            where = f"{name}, {extra}, mask_above={mask_above}, {reduction}"
-            s = block.clone().requires_grad_()
+        scalars = [[x.clone().requires_grad_() for x in row] for row in block]
+        status = reference.statuses(*block.shape, positives, extra, relevance.tolist(), mask_above)
+        i2t, t2i = (both or reference.both_sides(one_side))(scalars, relevance.tolist(), status)
+        queries = torch.stack(i2t + t2i)
+        pairs = max(1, sum(row.count("pair") for row in status))
+        uneven = torch.linspace(0.5, 1.5, len(queries), dtype=torch.float64)
+        even = torch.ones_like(queries)
+        for reduction, weights in (("none", uneven), ("sum", even), ("mean", even / pairs)):
             loss = make_loss(reduction=reduction, extra_positives=extra, mask_above=mask_above)
+            s = block.clone().requires_grad_()
             got = loss(s, relevance, positives)
             if reduction == "none":
-                assert [len(v) for v in got] == list(block.shape), where
-                got = torch.cat(got)
-            scale = weights if reduction == "none" else torch.ones((), dtype=torch.float64)
-            (slope,) = torch.autograd.grad((got * scale).sum(), s)
-            flat = [x for row in scalars for x in row]
-            slopes = torch.autograd.grad((value * scale).sum(), flat, retain_graph=True, allow_unused=True)
-            slopes = torch.stack([torch.zeros((), dtype=torch.float64) if g is None else g for g in slopes])
-            torch.testing.assert_close(got, value.detach(), rtol=1e-9, atol=1e-12, msg=lambda m, w=where: f"{w}: {m}")
-            torch.testing.assert_close(
-                slope.flatten(), slopes, rtol=1e-9, atol=1e-12, msg=lambda m, w=where: f"{w}, gradient: {m}"
-            )
+                assert [len(side) for side in got] == list(block.shape), where
+                _assert_close(torch.cat(got), queries.detach(), f"{where}, none")
+                got = (torch.cat(got) * weights).sum()
+            expected = (queries * weights).sum()
+            _assert_close(got, expected.detach(), f"{where}, {reduction}")
+            (slope,) = torch.autograd.grad(got, s)
+            _assert_close(slope, _slopes(expected, scalars), f"{where}, gradient of {reduction}")
+
+
+def _slopes(value, scalars):
+    flat = [x for row in scalars for x in row]
+    slopes = torch.autograd.grad(value, flat, retain_graph=True, materialize_grads=True)
+    return torch.stack(slopes).reshape(len(scalars), -1)
+
+
+def _assert_close(got, expected, where):
+    torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-12, msg=lambda m: f"{where}: {m}")
 
 
 @pytest.fixture
@@ -93,7 +95,12 @@ def equals_loops():
     return assert_equals_loops
 
 
-@pytest.fixture(params=[torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+@pytest.fixture(
+    params=[
+        pytest.param(torch.float16, id="float16", marks=pytest.mark.slow),
+        pytest.param(torch.bfloat16, id="bfloat16", marks=pytest.mark.slow),
+    ]
+)
 def half_block(request):
     """Similarities (2048, 2048) of a trained model in half precision, and relevance."""
     g = torch.Generator().manual_seed(1)

@@ -49,14 +49,18 @@ def where(row, status):
     return [k for k, s in enumerate(row) if s == status]
 
 
+def number(x):
+    return float(x.detach()) if isinstance(x, torch.Tensor) else float(x)
+
+
 def hinge(x):
-    return x if float(x) > 0 else 0.0 * x
+    return x if number(x) > 0 else 0.0 * x
 
 
 def first_highest(row, among):
     best = among[0]
     for k in among[1:]:
-        if float(row[k]) > float(row[best]):
+        if number(row[k]) > number(row[best]):
             best = k
     return best
 
@@ -64,7 +68,7 @@ def first_highest(row, among):
 def first_lowest(row, among):
     best = among[0]
     for k in among[1:]:
-        if float(row[k]) < float(row[best]):
+        if number(row[k]) < number(row[best]):
             best = k
     return best
 
@@ -140,7 +144,7 @@ def ladder(thresholds, margins, weights, sampling, levels, pair_in_top_level):
 
 
 def log_sum_exp(values):
-    top = max(float(v) for v in values)
+    top = max(number(v) for v in values)
     total = sum((exp(v - top) for v in values), start=0.0)
     return top + log(total)
 
@@ -220,9 +224,9 @@ def adaptive_listwise(sharpness, margins, irrelevant):
 
 def smooth_ndcg(temperature):
     def ramp(x):
-        if float(x) <= -0.5:
+        if number(x) <= -0.5:
             return 0.0
-        return 1.0 if float(x) >= 0.5 else x + 0.5
+        return 1.0 if number(x) >= 0.5 else x + 0.5
 
     def one_side(similarity, relevance, status):
         values = []

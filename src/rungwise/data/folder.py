@@ -82,7 +82,10 @@ class PictureFolder:
             return [self.root / self._exact[wanted]]
         outside = self.root / reference
         if (".." in wanted or Path(reference).is_absolute()) and outside.is_file():
-            return [outside]
+            # Not Path.resolve, which would also follow links and so lead away from files of the folder.
+            straight, root = (Path(os.path.normpath(path.absolute())) for path in (outside, self.root))
+            inside = _parts(straight.relative_to(root).as_posix()) if straight.is_relative_to(root) else ()
+            return [self.root / self._exact[inside] if inside in self._exact else outside]
         named = self._by_name.get(wanted[-1].casefold(), [])
         return [self.root / path for path in _best(named, wanted)]
 

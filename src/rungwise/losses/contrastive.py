@@ -48,7 +48,7 @@ class ContrastiveSum(BlockLoss):
         mask_above: see there.
 
     >>> ContrastiveSum()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
-    tensor(0.3800)
+    tensor(3.3803)
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ContrastiveMax(BlockLoss):
         mask_above: see there.
 
     >>> ContrastiveMax()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
-    tensor(6.0000)
+    tensor(6.)
     """
 
     def __init__(

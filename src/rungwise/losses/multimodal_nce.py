@@ -41,7 +41,7 @@ class MultiModalNCE(BlockLoss):
 
     >>> s, within = torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[1.0, 0.3], [0.3, 1.0]])
     >>> MultiModalNCE()(s, image_similarity=within, text_similarity=within)
-    tensor(0.6368)
+    tensor(3.5158)
     """
 
     def __init__(

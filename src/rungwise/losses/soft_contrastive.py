@@ -54,7 +54,7 @@ class SoftContrastive(BlockLoss):
         mask_above: see there.
 
     >>> SoftContrastive()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[1.0, 0.9], [0.9, 1.0]]))
-    tensor(4.6829)
+    tensor(6.0697)
     """
 
     def __init__(

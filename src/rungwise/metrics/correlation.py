@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.metrics.ranking import row_sums
+
 _BASE = 32
 """Inversions inside runs of this length are counted by comparing all pairs; longer runs are merged."""
 
@@ -126,6 +128,6 @@ def spearman(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
 
     centre = (x.shape[1] + 1) / 2
     a, b = rankdata(x, axis=1) - centre, rankdata(y, axis=1) - centre
-    scale = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
-    correlation = np.divide((a * b).sum(axis=1), scale, out=np.zeros(len(x)), where=scale > 0)
+    scale = np.sqrt(row_sums(a * a) * row_sums(b * b))
+    correlation = np.divide(row_sums(a * b), scale, out=np.zeros(len(x)), where=scale > 0)
     return np.asarray(np.clip(correlation, -1.0, 1.0))

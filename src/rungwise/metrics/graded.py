@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rungwise.metrics.correlation import spearman, tau_b
 from rungwise.metrics.measures import CORRELATION, Measure, Total
+from rungwise.metrics.ranking import row_sums
 from rungwise.metrics.rankings import Rankings, Scores
 
 
@@ -110,8 +111,8 @@ class NCS(GradedMeasure):
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) 0..100."""
-        got = rankings.relevance_of_top(self.k, self.non_gt).sum(axis=1)
-        return _share(got, rankings.ideal(self.k, self.non_gt).sum(axis=1))
+        got = row_sums(rankings.relevance_of_top(self.k, self.non_gt))
+        return _share(got, row_sums(rankings.ideal(self.k, self.non_gt)))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """Queries to which nothing at all is relevant."""
@@ -136,7 +137,7 @@ class NDCG(GradedMeasure):
         """(queries,) 0..100."""
         got, ideal = rankings.relevance_of_top(self.k), rankings.ideal(self.k)
         discount = 1.0 / np.log2(np.arange(got.shape[1]) + 2.0)
-        return _share((got * discount).sum(axis=1), (ideal * discount).sum(axis=1))
+        return _share(row_sums(got * discount), row_sums(ideal * discount))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """Queries to which nothing at all is relevant."""

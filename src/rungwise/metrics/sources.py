@@ -176,7 +176,7 @@ class ProductSource(TiledSource):
         self._text = text
         super().__init__(self._product, (len(image), len(text)), order)
         longest = _longest(image, "image_embeddings") * _longest(text, "text_embeddings")
-        if longest > np.finfo(np.float32).max:
+        if longest > float(np.finfo(np.float32).max):
             raise UserError("image_embeddings and text_embeddings are so long that products overflow; normalise them")
 
     def _product(self, images: Positions, captions: Positions, out: Scores | None = None) -> Scores:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-HALF = (torch.float16, torch.bfloat16)
+from rungwise.similarity.vectors import HALF
 
 
 class _Order(torch.autograd.Function):

@@ -1,0 +1,147 @@
+"""Forward and backward of every loss, from embeddings, beside the similarity product and pytorch-metric-learning.
+
+    python benchmarks/losses.py                          # B = 128 and 512
+    python benchmarks/losses.py --batch 128 512 2048 8192 --threads 2
+
+Every case runs in a process of its own, so that the peak memory is its own. Where pytorch-metric-learning is not installed
+its rows are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from rungwise import losses
+from rungwise.similarity import cosine
+
+PRODUCT = "similarity product"
+HINGES = "MaxOfHinges"
+THREE = {"thresholds": (0.9, 0.8), "margins": (0.2, 0.01, 0.01), "weights": (1.0, 0.25, 0.125)}
+
+LOSSES: dict[str, Callable[[], losses.BlockLoss]] = {
+    HINGES: losses.MaxOfHinges,
+    "MaxOfHinges, 64 drawn": lambda: losses.MaxOfHinges(negative_set=64),
+    "SumOfHinges": losses.SumOfHinges,
+    "Ladder, hard contrastive, 2 rungs": lambda: losses.Ladder((0.9,)),
+    "Ladder, hard contrastive, 3 rungs": lambda: losses.Ladder(**THREE),
+    "Ladder, sum, 2 rungs": lambda: losses.Ladder((0.9,), sampling="sum"),
+    "Ladder, sum, 3 rungs": lambda: losses.Ladder(**THREE, sampling="sum"),
+    "SemanticAdaptiveMargin": losses.SemanticAdaptiveMargin,
+    "AdaptiveListwise": lambda: losses.AdaptiveListwise(irrelevant="other_item"),
+    "ContrastiveSum": losses.ContrastiveSum,
+    "ContrastiveMax": losses.ContrastiveMax,
+    "Sigmoid": losses.Sigmoid,
+    "SoftContrastive": losses.SoftContrastive,
+    "SmoothNDCG": losses.SmoothNDCG,
+}
+PEERS = {
+    "peer: TripletMarginLoss + BatchHardMiner": HINGES,
+    "peer: TripletMarginLoss, all triplets": "SumOfHinges",
+    "peer: NTXentLoss": "ContrastiveSum",
+}
+
+
+def peer(name: str, batch: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """pytorch-metric-learning's nearest loss, both directions."""
+    from pytorch_metric_learning.distances import CosineSimilarity
+    from pytorch_metric_learning.losses import NTXentLoss, TripletMarginLoss
+    from pytorch_metric_learning.miners import BatchHardMiner
+    from pytorch_metric_learning.reducers import SumReducer
+
+    own = torch.arange(batch)
+    options = {"distance": CosineSimilarity(), "reducer": SumReducer()}
+    mine = BatchHardMiner(distance=CosineSimilarity()) if "BatchHard" in name else None
+    loss = NTXentLoss(0.1, **options) if "NTXent" in name else TripletMarginLoss(margin=0.2, **options)
+
+    def one_side(queries: Tensor, candidates: Tensor) -> Tensor:
+        # A second label object: given the first one again, the library takes the pairs for self-comparisons.
+        labels = {"ref_emb": candidates, "ref_labels": own.clone()}
+        return loss(queries, own, mine(queries, own, **labels) if mine else None, **labels)
+
+    return lambda images, captions: one_side(images, captions) + one_side(captions, images)
+
+
+def step_of(name: str, batch: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """(images, captions) -> the scalar to go backward from."""
+    if name == PRODUCT:
+        upstream = torch.randn(batch, batch)
+        return lambda images, captions: (cosine(images, captions) * upstream).sum()
+    if name in PEERS:
+        return peer(name, batch)
+    loss, relevance = LOSSES[name](), torch.rand(batch, batch)
+    return lambda images, captions: loss(cosine(images, captions), relevance)
+
+
+def measure(name: str, batch: int, dim: int, threads: int, repeats: int) -> tuple[float, float, float]:
+    """(median ms, fastest ms, peak MB above what was in use before) of forward and backward."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    images, captions = (torch.randn(batch, dim).requires_grad_() for _ in range(2))
+    step = step_of(name, batch)
+    before, times = peak_mb(), []
+    for _ in range(repeats + 1):
+        images.grad = captions.grad = None
+        start = time.perf_counter()
+        step(images, captions).backward()
+        times.append(1000 * (time.perf_counter() - start))
+    return statistics.median(times[1:]), min(times[1:]), peak_mb() - before
+
+
+def peak_mb() -> float:
+    """Largest resident size of this process so far; nan where the system does not tell."""
+    if importlib.util.find_spec("resource") is None:
+        return float("nan")
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batch", type=int, nargs="+", default=[128, 512])
+    parser.add_argument("--dim", type=int, default=1024)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    names = [PRODUCT, *LOSSES]
+    if importlib.util.find_spec("pytorch_metric_learning"):
+        names += PEERS
+    spawn = get_context("spawn")
+    for batch in options.batch:
+        table = Table(title=f"B = {batch}, D = {options.dim}, {options.threads} threads, forward + backward")
+        table.add_column("loss")
+        for title in ("median ms", "fastest ms", "x product", "x MaxOfHinges", "x ours", "peak MB"):
+            table.add_column(title, justify="right")
+        fastest: dict[str, float] = {}
+        for name in names:
+            # All triplets of a large batch are B^3 of them: the peer would not fit.
+            if "all triplets" in name and batch > 256:
+                table.add_row(name, *["B^3"] * 6)
+                continue
+            with ProcessPoolExecutor(1, mp_context=spawn) as process:
+                arguments = (name, batch, options.dim, options.threads, options.repeats)
+                median, least, peak = process.submit(measure, *arguments).result()
+            fastest[name] = least
+            ratios = [
+                f"{least / fastest[other]:.2f}" if other in fastest else ""
+                for other in (PRODUCT, HINGES, PEERS.get(name))
+            ]
+            table.add_row(name, f"{median:.2f}", f"{least:.2f}", *ratios, f"{peak:.0f}")
+        Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What holds for every loss."""
+
+import pytest
+import torch
+
+from rungwise import losses
+
+FAMILIES = {
+    "SumOfHinges": losses.SumOfHinges,
+    "MaxOfHinges": losses.MaxOfHinges,
+    "MaxOfHinges, drawn": lambda **k: losses.MaxOfHinges(negative_set=3, **k),
+    "Ladder": losses.Ladder,
+    "Ladder, sum": lambda **k: losses.Ladder(sampling="sum", **k),
+    "SemanticAdaptiveMargin": losses.SemanticAdaptiveMargin,
+    "SemanticAdaptiveMargin, drawn": lambda **k: losses.SemanticAdaptiveMargin(negatives="random", **k),
+    "AdaptiveListwise": losses.AdaptiveListwise,
+    "ContrastiveSum": losses.ContrastiveSum,
+    "ContrastiveSum, learnable": lambda **k: losses.ContrastiveSum(learnable=True, **k),
+    "ContrastiveMax": losses.ContrastiveMax,
+    "MultiModalNCE": losses.MultiModalNCE,
+    "Sigmoid": losses.Sigmoid,
+    "SoftContrastive": losses.SoftContrastive,
+    "SmoothNDCG": losses.SmoothNDCG,
+}
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request):
+    return FAMILIES[request.param]
+
+
+def within(loss, block):
+    images, captions = block.shape
+    if not isinstance(loss, losses.MultiModalNCE):
+        return {}
+    kind = {"device": block.device, "dtype": block.dtype}
+    return {
+        "image_similarity": torch.zeros(images, images, **kind),
+        "text_similarity": torch.zeros(captions, captions, **kind),
+    }
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean", "none"])
+def test_square_blocks_never_ask_the_host_for_a_value(family, reduction):
+    # Tensors of the meta device hold no values: reading one, as a GPU's host would wait for it, raises.
+    loss = family(reduction=reduction).to("meta")
+    s = torch.zeros(8, 8, device="meta", requires_grad=True)
+    relevance, positives = torch.zeros(8, 8, device="meta"), torch.zeros(8, 8, dtype=torch.bool, device="meta")
+    value = loss(s, relevance, positives, **within(loss, s))
+    (value if reduction != "none" else value[0].sum() + value[1].sum()).backward()
+    assert s.grad.shape == (8, 8)
+
+
+def test_a_rectangular_block_without_pairs_costs_nothing_and_keeps_its_gradient(family):
+    loss = family(reduction="mean")
+    s = torch.randn(3, 4, requires_grad=True)
+    value = loss(s, torch.zeros(3, 4), torch.zeros(3, 4, dtype=torch.bool), **within(loss, s))
+    value.backward()
+    assert s.grad.isfinite().all()
+    if not isinstance(loss, losses.Sigmoid):
+        assert value == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(family, dtype):
+    block = torch.randn(8, 8).to(dtype)
+    relevance = torch.rand(8, 8)
+    torch.manual_seed(0)
+    half = family()(block, relevance, **within(family(), block))
+    torch.manual_seed(0)
+    whole = family()(block.float(), relevance, **within(family(), block))
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half, whole)
+
+
+def test_mean_is_the_sum_over_the_pairs_and_none_adds_up_to_the_sum(family):
+    block = torch.randn(3, 7)
+    positives = torch.tensor([0, 0, 1, 2, 2, 2, 1]) == torch.arange(3).unsqueeze(1)
+    relevance = torch.rand(3, 7)
+    values = {}
+    for reduction in ("sum", "mean", "none"):
+        torch.manual_seed(0)
+        loss = family(reduction=reduction)
+        values[reduction] = loss(block, relevance, positives, **within(loss, block))
+    i2t, t2i = values["none"]
+    assert (i2t.shape, t2i.shape) == ((3,), (7,))
+    torch.testing.assert_close(i2t.sum() + t2i.sum(), values["sum"])
+    torch.testing.assert_close(values["sum"] / 7, values["mean"])
