@@ -58,7 +58,9 @@ def check(python: str) -> int:
         started = time.monotonic()
         print(f"\n== {name}", flush=True)
         code = subprocess.call([python, *arguments], cwd=ROOT)
-        print(f"== {name}: {'ok' if code == 0 else f'failed ({code})'} in {time.monotonic() - started:.0f} s", flush=True)
+        print(
+            f"== {name}: {'ok' if code == 0 else f'failed ({code})'} in {time.monotonic() - started:.0f} s", flush=True
+        )
         if code:
             return code
     return 0

@@ -1,3 +1,21 @@
 """rungwise: image-text retrieval by degrees of relevance."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rungwise.evaluation import Result, evaluate
+
 __version__ = "0.1.0"
+
+__all__ = ["Result", "__version__", "evaluate"]
+
+
+def __getattr__(name: str) -> Any:
+    # Evaluation loads torch; whoever only asks for the version should not wait for it.
+    if name in ("Result", "evaluate"):
+        from rungwise import evaluation
+
+        return getattr(evaluation, name)
+    raise AttributeError(f"module 'rungwise' has no attribute {name!r}")

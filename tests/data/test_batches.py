@@ -5,9 +5,7 @@ from hypothesis import strategies as st
 from rungwise.data.batches import epoch_batches
 
 
-@given(
-    st.lists(st.integers(1, 30), min_size=1, max_size=80), st.integers(1, 9), st.integers(1, 5), st.integers(0, 3)
-)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=80), st.integers(1, 9), st.integers(1, 5), st.integers(0, 3))
 def test_every_caption_occurs_once(lengths: list[int], batch_size: int, pool: int, epoch: int) -> None:
     batches = epoch_batches(lengths, batch_size, seed=1, epoch=epoch, pool=pool)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
@@ -27,6 +25,8 @@ def test_pools_make_batches_of_similar_length() -> None:
     lengths = np.random.default_rng(0).integers(5, 40, 4000)
 
     def padding(pool: int) -> int:
-        return sum(int((lengths[b].max() - lengths[b]).sum()) for b in epoch_batches(lengths, 50, seed=0, epoch=0, pool=pool))
+        return sum(
+            int((lengths[b].max() - lengths[b]).sum()) for b in epoch_batches(lengths, 50, seed=0, epoch=0, pool=pool)
+        )
 
     assert padding(20) < 0.15 * padding(1)

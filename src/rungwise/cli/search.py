@@ -9,6 +9,7 @@ import tyro
 from rich.table import Table
 
 from rungwise.cli.terminal import console
+from rungwise.data.pictures import read_bytes
 from rungwise.errors import UserError
 from rungwise.index import Index
 from rungwise.models import load

@@ -30,7 +30,7 @@ class R(PositiveMeasure):
     """R@K, the field's any-hit recall: 100 where a positive stands in the top K, else 0.
 
     With several positives a query this is *not* the share of positives found (that is :class:`Recall`). VSE++ and its
-    successors print this one for both directions, and SAM calls it R^V (Biten et al. 2022, section 4).
+    successors print this one for both directions, and SAM calls it R^V (Biten et al. 2022, section 3.1).
 
     >>> from rungwise.metrics.rankings import rank_all
     >>> R(k=1).per_query(rank_all([[0.9, 0.8, 0.1], [0.3, 0.2, 0.1]], [[0, 1], [2]]))

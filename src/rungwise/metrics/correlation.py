@@ -39,7 +39,8 @@ def _tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     length = x.shape[1]
     pairs = length * (length - 1) // 2
     # One integer per entry holds both ranks, so that sorting it sorts by x and, within ties of x, by y.
-    both = np.sort(dense_ranks(x) * length + dense_ranks(y), axis=1)
+    small = np.int32 if length * length < 2**31 else np.int64
+    both = np.sort((dense_ranks(x) * length + dense_ranks(y)).astype(small), axis=1)
     by_x, y_in_order = np.divmod(both, max(1, length))
     ties_x, ties_both = _tied_pairs(by_x), _tied_pairs(both)
     ties_y = _tied_pairs(np.sort(y_in_order, axis=1))
@@ -61,11 +62,11 @@ def dense_ranks(values: NDArray[Any]) -> NDArray[np.int64]:
     steps = np.zeros(values.shape, dtype=np.int64)
     np.cumsum(ordered[:, 1:] != ordered[:, :-1], axis=1, out=steps[:, 1:])
     ranks = np.empty_like(steps)
-    np.put_along_axis(ranks, order, steps, axis=1)
+    ranks[np.arange(len(values))[:, None], order] = steps
     return ranks
 
 
-def inversions(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+def inversions(ranks: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Pairs of each row that stand in falling order: i < j and rank i > rank j.
 
     Runs of 32 are counted pair by pair, then merged two by two. A merge sorts keys of (rank, left before right); how
@@ -82,7 +83,7 @@ def inversions(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
     padded = -(-length // width) * width
     while padded > width:  # to a power of two runs; padding is greatest and last, so it is in no inversion
         width *= 2
-    runs = np.full((rows, width), length, dtype=np.int64)
+    runs = np.full((rows, width), length, dtype=np.int32)
     runs[:, :length] = ranks
     short: NDArray[Any] = runs.reshape(-1, _BASE).astype(np.uint8 if length < 256 else np.int32)
     count = np.zeros(len(short), dtype=np.int64)
@@ -95,8 +96,7 @@ def inversions(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         keys = 2 * runs.reshape(rows, -1, 2 * half)
         keys[:, :, half:] += 1
         keys = np.sort(keys, axis=2)
-        from_right = keys & 1
-        moved_to = (from_right * np.arange(2 * half)).sum(axis=2)
+        moved_to = ((keys & 1) @ np.arange(2 * half, dtype=np.float64)).astype(np.int64)
         # Unmoved, the right half fills places half..2 half - 1; each greater left entry pulls one of them down by one.
         total += (half * half + half * (half - 1) // 2 - moved_to).sum(axis=1)
         runs = keys >> 1
@@ -104,7 +104,7 @@ def inversions(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
     return total
 
 
-def _tied_pairs(ordered: NDArray[np.int64]) -> NDArray[np.int64]:
+def _tied_pairs(ordered: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """(rows,) pairs of equal entries in sorted rows."""
     rows, length = ordered.shape
     places = np.arange(length)

@@ -43,7 +43,7 @@ class CS(CorrelationMeasure):
     """CS@K, coherent score: Kendall's tau-b between S and R over the K candidates that S ranks first.
 
     Values are compared, not ranks, and the expected order is that of the *same* K candidates by relevance, as the
-    authors' program computes it (Zhou et al. 2020, section 4.2). Under the protocol ``full`` every caption is a query
+    authors' program computes it (Zhou et al. 2020, Coherent Score). Under the protocol ``full`` every caption is a query
     and a candidate; the published tables are those of ``one-caption-per-image``.
 
     >>> from rungwise.metrics.rankings import rank_all
@@ -146,7 +146,7 @@ class NDCG(GradedMeasure):
 
 @dataclass(frozen=True)
 class SR(GradedMeasure):
-    """SR@K, semantic recall: 100 x |top K by S and top m by R| / m (Biten et al. 2022, section 4.1).
+    """SR@K, semantic recall: 100 x |top K by S and top m by R| / m (Biten et al. 2022, section 3.2).
 
     The m most relevant candidates replace the annotation as the right answers; ties in R go to the lower index. By
     default m is the number of the query's own captions for i2t (an image without captions has no value) and 1 for t2i.
@@ -165,7 +165,7 @@ class SR(GradedMeasure):
         """(queries,) 0..100."""
         wanted = self._wanted(rankings)
         relevant, exist = rankings.most_relevant(int(wanted.max(initial=0)), self.non_gt)
-        exist &= np.arange(relevant.shape[1]) < wanted[:, None]
+        exist = exist & (np.arange(relevant.shape[1]) < wanted[:, None])
         right = np.zeros(rankings.scores.shape, dtype=np.bool_)
         np.put_along_axis(right, relevant, exist, axis=1)
         if self.non_gt:

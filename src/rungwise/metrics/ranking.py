@@ -120,23 +120,40 @@ def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
     >>> top_columns(np.array([[0.5, 0.9, 0.5, 0.1]]), 2)
     array([[1, 0]])
     """
-    rows, columns = scores.shape
-    k = min(k, columns)
-    if not k:
-        return np.empty((rows, 0), dtype=np.int64)
-    if k == columns:
-        found = np.argsort(-scores, axis=1)
-    else:
-        found = np.argpartition(scores, columns - k, axis=1)[:, columns - k :]
-        bar = np.take_along_axis(scores, found, axis=1).min(axis=1)
-        undecided = np.flatnonzero(count_true(scores >= bar[:, None]) > k)
-        found[undecided] = np.argsort(-scores[undecided], axis=1, kind="stable")[:, :k]
-        found = np.take_along_axis(found, np.argsort(-np.take_along_axis(scores, found, axis=1), axis=1), axis=1)
-    ordered = np.take_along_axis(scores, found, axis=1)
-    changes = np.zeros(ordered.shape, dtype=np.int64)
-    np.cumsum(ordered[:, 1:] != ordered[:, :-1], axis=1, out=changes[:, 1:])
-    # Equal scores share a number, so one sort of integers puts each tie in the order of its columns.
-    return np.asarray(np.sort(changes * columns + found, axis=1) % columns)
+    k = min(k, scores.shape[1])
+    if not scores.size or not k:
+        return np.empty((len(scores), k), dtype=np.int64)
+    row, column = np.nonzero(_contenders(scores, k))
+    order = np.lexsort((-scores[row, column], row))
+    starts = np.searchsorted(row, np.arange(len(scores)))
+    return np.asarray(column[order[starts[:, None] + np.arange(k)]])
+
+
+def _contenders(scores: NDArray[Any], k: int) -> NDArray[np.bool_]:
+    """(rows, columns) True for the first K of each row and few others."""
+    bar = _reached_by(scores, k)[:, None]
+    reached = scores >= bar
+    crowded = np.flatnonzero(count_true(reached) > 2 * k)
+    if crowded.size:
+        above = scores[crowded] > bar[crowded]
+        level = reached[crowded] & ~above
+        vacant = k - count_true(above)[:, None]
+        reached[crowded] = above | (level & (np.cumsum(level, axis=1) <= vacant))
+    return reached
+
+
+def _reached_by(scores: NDArray[Any], k: int) -> NDArray[Any]:
+    """(rows,) a score that at least K entries of the row reach, and seldom many more.
+
+    Each row is cut into groups and the K-th of the groups' maxima is taken: K groups have an entry that reaches it.
+    """
+    columns = scores.shape[1]
+    groups = 4 * k
+    if groups < columns // 2:
+        whole = columns // groups * groups
+        scores = scores[:, :whole].reshape(len(scores), -1, groups).max(axis=1)
+        columns = groups
+    return np.asarray(np.partition(scores, columns - k, axis=1)[:, columns - k])
 
 
 def row_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -150,15 +167,3 @@ def row_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not values.shape[1]:
         return np.zeros(len(values))
     return np.asarray(np.add.accumulate(values, axis=1)[:, -1])
-
-
-def largest(values: NDArray[Any], k: int) -> NDArray[Any]:
-    """(rows, K) the largest values of each row, falling.
-
-    >>> largest(np.array([[0.1, 0.9, 0.5]]), 2)
-    array([[0.9, 0.5]])
-    """
-    columns = values.shape[1]
-    if 0 < k < columns:
-        values = np.partition(values, columns - k, axis=1)[:, columns - k :]
-    return np.sort(values, axis=1)[:, ::-1][:, :k]

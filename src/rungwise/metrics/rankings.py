@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.errors import UserError
-from rungwise.metrics.ranking import count_ranks, largest, top_columns
+from rungwise.metrics.ranking import count_ranks, top_columns
 
 Direction = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[Direction, Direction] = ("i2t", "t2i")
@@ -111,6 +111,7 @@ class Rankings:
         self._relevance = relevance
         self._ranks = ranks
         self._depth = depth
+        self._most_relevant: dict[bool, tuple[NDArray[np.int64], NDArray[np.bool_]]] = {}
         self._top: NDArray[np.int64] = np.empty((len(positives.counts), 0), dtype=np.int64)
 
     @property
@@ -205,23 +206,28 @@ class Rankings:
         Raises:
             UserError: If a degree is negative, since a sum of gains then has no ideal.
         """
-        if self.relevance.size and self.relevance.min() < 0:
+        if self._lowest_degree < 0:
             raise UserError(
-                f"a relevance degree of {self.relevance.min():.3g} is negative, which gains cannot be;"
+                f"a relevance degree of {self._lowest_degree:.3g} is negative, which gains cannot be;"
                 " shift or clip the relevance to 0 and above"
             )
-        gains = np.where(self.positive_mask, 0, self.relevance) if non_gt else self.relevance
-        return largest(gains, min(k, self.gallery)).astype(np.float64)
+        listed, exist = self.most_relevant(k, non_gt)
+        return np.where(exist, np.take_along_axis(self.relevance, listed, axis=1), 0).astype(np.float64)
 
     def most_relevant(self, m: int, non_gt: bool = False) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """(queries, m) the most relevant candidates, ties to the lower index, and which of them exist."""
         m = min(m, self.gallery)
-        if not non_gt:
-            listed = top_columns(self.relevance, m)
-            return listed, np.ones(listed.shape, dtype=np.bool_)
-        others = np.where(self.positive_mask, -np.inf, self.relevance)
-        listed = top_columns(others, m)
-        return listed, ~np.take_along_axis(self.positive_mask, listed, axis=1)
+        made = self._most_relevant.get(non_gt)
+        if made is None or made[0].shape[1] < m:
+            degrees = np.where(self.positive_mask, -np.inf, self.relevance) if non_gt else self.relevance
+            listed = top_columns(degrees, min(max(m, self._depth), self.gallery))
+            removed = np.take_along_axis(self.positive_mask, listed, axis=1) if non_gt else np.False_
+            made = self._most_relevant[non_gt] = listed, ~np.broadcast_to(removed, listed.shape)
+        return made[0][:, :m], made[1][:, :m]
+
+    @cached_property
+    def _lowest_degree(self) -> float:
+        return float(self.relevance.min(initial=0))
 
 
 def rank_all(

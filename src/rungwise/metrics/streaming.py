@@ -88,7 +88,7 @@ def judge(
             if direction == "i2t":
                 degrees = relevance.block(which, np.arange(captions))
             else:
-                degrees = relevance.block(np.arange(images), which).T
+                degrees = np.ascontiguousarray(relevance.block(np.arange(images), which).T)
         own = positives[direction].select(which)
         rankings = Rankings(own, scores, degrees, direction, _longest_list(graded, own, scores.shape[1]))
         found.record(direction, which, asked, rankings)

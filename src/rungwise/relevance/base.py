@@ -1,11 +1,35 @@
-"""What every source of relevance degrees answers."""
+"""What every source of relevance degrees answers, and what sources share.
+
+A source computes lazily: :meth:`Degrees.block` is the one thing it must give; the rest follows from it in chunks.
+A source that knows captions derives from :class:`CaptionSource`; one that scores a caption against a caption derives
+from :class:`CaptionPairSource` and gives only :meth:`CaptionPairSource.pair_block`.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from rungwise.errors import UserError
+
+Direction = Literal["i2t", "t2i"]
+"""Which side asks: images for captions, or captions for images."""
+
+Reference = Literal["paired", "max", "mean"]
+"""Which of an image's captions stand for it when captions are scored against captions."""
+
+Positions = NDArray[np.int64]
+Block = NDArray[np.float32]
+
+CHUNK_BYTES = 64 * 2**20
+"""How large a block may grow while something is computed chunk by chunk."""
 
 
 @runtime_checkable
@@ -22,3 +46,305 @@ class Relevance(Protocol):
     def dense(self) -> NDArray[np.float32]:
         """(all images, all captions) float32 degrees."""
         ...
+
+
+class Degrees(ABC):
+    """Base of the sources here: give :meth:`block` and :meth:`options`; the rest follows.
+
+    Attributes:
+        shape: (images, captions) of the whole matrix.
+
+    >>> class Parity(Degrees):
+    ...     def block(self, images, captions):
+    ...         odd = np.add.outer(np.asarray(images), np.asarray(captions)) % 2
+    ...         return odd.astype(np.float32)
+    ...     def options(self):
+    ...         return {}
+    >>> source = Parity((2, 3))
+    >>> source.dense()
+    array([[0., 1., 0.],
+           [1., 0., 1.]], dtype=float32)
+    >>> source.topk(1)[0].ravel().tolist(), source.topk(1, "t2i")[0].ravel().tolist()
+    ([1, 0], [1, 0, 1])
+    """
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+
+    @abstractmethod
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
+        """(len(images), len(captions)) float32 degrees, by integer positions."""
+
+    @abstractmethod
+    def options(self) -> Mapping[str, Any]:
+        """What besides the data decides the degrees: values that JSON can hold, small."""
+
+    def dense(self) -> Block:
+        """(images, captions) float32 degrees, computed in chunks into one array."""
+        matrix = np.empty(self.shape, np.float32)
+        for rows, part in self.chunks():
+            matrix[rows] = part
+        return matrix
+
+    def chunks(self, direction: Direction = "i2t") -> Iterator[tuple[Positions, Block]]:
+        """Queries in order, a run at a time, with (queries, all candidates) degrees of at most :data:`CHUNK_BYTES`."""
+        queries, candidates = self.shape if direction == "i2t" else self.shape[::-1]
+        everything = np.arange(candidates)
+        run = max(1, CHUNK_BYTES // max(1, 4 * candidates))
+        for start in range(0, queries, run):
+            asked = np.arange(start, min(start + run, queries))
+            if direction == "i2t":
+                yield asked, self.block(asked, everything)
+            else:
+                yield asked, np.ascontiguousarray(self.block(everything, asked).T)
+
+    def topk(self, k: int, direction: Direction = "i2t") -> tuple[Positions, Block]:
+        """The k most relevant candidates of every query, best first, ties by the lower position.
+
+        Args:
+            k: How many; more than there are candidates is all of them.
+            direction: ``"i2t"``: captions for every image; ``"t2i"``: images for every caption.
+
+        Returns:
+            (queries, k) int64 positions and (queries, k) float32 degrees.
+
+        Raises:
+            UserError: If k is not positive or the direction is unknown.
+        """
+        queries, candidates = self.asked(k, direction)
+        k = min(k, candidates)
+        indices = np.empty((queries, k), np.int64)
+        values = np.empty((queries, k), np.float32)
+        for rows, part in self.chunks(direction):
+            indices[rows] = top_columns(part, k)
+            values[rows] = np.take_along_axis(part, indices[rows], axis=1)
+        return indices, values
+
+    def asked(self, k: int, direction: Direction) -> tuple[int, int]:
+        """(queries, candidates) of a direction, after k and the direction were checked.
+
+        Raises:
+            UserError: If k is not positive or the direction is unknown.
+        """
+        if direction not in ("i2t", "t2i"):
+            raise UserError(f"direction must be 'i2t' or 't2i', got {direction!r}")
+        if k < 1:
+            raise UserError(f"k must be at least 1, got {k}")
+        return self.shape if direction == "i2t" else self.shape[::-1]
+
+    def content_hash(self) -> str:
+        """Hash of the data, the source's name and its options: two sources with one hash give one matrix."""
+        digest = hashlib.sha256(type(self).__name__.encode())
+        digest.update(json.dumps([self.shape, dict(self.options())], sort_keys=True).encode())
+        for part in self.hashed():
+            digest.update(part)
+        return digest.hexdigest()
+
+    def hashed(self) -> Iterator[bytes]:
+        """The data that the degrees are computed from, for :meth:`content_hash`; nothing unless a source says so."""
+        yield from ()
+
+    def save(self, path: Path | str, *, k: int | None = None, direction: Direction = "i2t") -> None:
+        """Write the degrees to a folder that :func:`rungwise.relevance.load` maps into memory.
+
+        Args:
+            path: Folder to make; one that :meth:`save` wrote before is replaced.
+            k: Keep only the k best candidates of each query; pairs that are not kept read as 0. None keeps all pairs.
+            direction: Whose best candidates, with ``k``.
+
+        Raises:
+            UserError: If the disk is full, the path cannot be written, or it is there and holds something else.
+        """
+        from rungwise.relevance.storage import write  # storage builds on this module
+
+        write(self, Path(path), k=k, direction=direction)
+
+
+class CaptionSource(Degrees):
+    """Base of the sources that read captions.
+
+    Args:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) the position of each caption's image.
+        images: Number of images, where the last ones have no caption; None counts up to the highest position.
+
+    Attributes:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) int64.
+
+    Raises:
+        UserError: If there is not one image position per caption, or one is negative or beyond ``images``.
+    """
+
+    def __init__(
+        self, captions: Sequence[str], image_of_caption: Sequence[int] | ArrayLike, *, images: int | None = None
+    ) -> None:
+        self.captions = tuple(captions)
+        self.image_of_caption = np.asarray(image_of_caption, dtype=np.int64)
+        owners = self.image_of_caption
+        if owners.shape != (len(self.captions),):
+            raise UserError(
+                f"relevance: {len(self.captions)} captions but image_of_caption has shape {owners.shape};"
+                " give one image position per caption"
+            )
+        highest = int(owners.max(initial=-1))
+        count = highest + 1 if images is None else images
+        if int(owners.min(initial=0)) < 0 or highest >= count:
+            raise UserError(
+                f"relevance: image_of_caption runs {owners.min()}..{highest} but there are {count} images;"
+                f" positions must lie in 0..{count - 1}"
+            )
+        super().__init__((count, len(self.captions)))
+        self._order = np.argsort(owners, kind="stable")
+        self._starts = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count)))).astype(np.int64)
+
+    def references_of(self, image: int) -> Positions:
+        """Positions of the captions that were written for an image, ascending; possibly none.
+
+        >>> class Nothing(CaptionSource):
+        ...     block = options = None
+        >>> Nothing(["a dog", "a cat", "dogs"], [1, 0, 1]).references_of(1)
+        array([0, 2])
+        """
+        return self._order[self._starts[image] : self._starts[image + 1]]
+
+    def hashed(self) -> Iterator[bytes]:
+        """Captions and ownership."""
+        for text in self.captions:
+            yield text.encode("utf-8", "surrogatepass")
+            yield b"\0"
+        yield np.ascontiguousarray(self.image_of_caption, dtype="<i8").tobytes()
+
+
+class CaptionPairSource(CaptionSource):
+    """Base of the sources that score a caption against a caption: give :meth:`pair_block` and ``options``.
+
+    R(i, t) needs captions that stand for image i (``reference``):
+
+    * ``"paired"``: one caption t_q of the image (Zhou et al. 2020): its first, or the one in ``paired``;
+    * ``"max"``: the caption of G_i that t is most like;
+    * ``"mean"``: the average over G_i.
+
+    In a training batch every image comes with a caption of its own; there :meth:`pair_block` of the batch's captions
+    with themselves is R by the paired caption.
+
+    Args:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) the position of each caption's image.
+        reference: See above.
+        paired: (images,) the caption that stands for each image, -1 for none; only with ``reference="paired"``.
+        leave_one_out: A caption is no reference for itself; a pair without any other reference gets 0.
+        images: See :class:`CaptionSource`.
+
+    Raises:
+        UserError: If the reference is unknown, or ``paired`` does not fit.
+
+    >>> class Equal(CaptionPairSource):
+    ...     def pair_block(self, first, second):
+    ...         texts = np.array(self.captions)
+    ...         return (texts[first][:, None] == texts[second][None, :]).astype(np.float32)
+    >>> captions = ["a dog", "dogs", "a cat"]
+    >>> for reference in ("paired", "max", "mean"):
+    ...     print(Equal(captions, [0, 0, 1], reference=reference).dense().tolist())
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        captions: Sequence[str],
+        image_of_caption: Sequence[int] | ArrayLike,
+        *,
+        reference: Reference = "max",
+        paired: ArrayLike | None = None,
+        leave_one_out: bool = False,
+        images: int | None = None,
+    ) -> None:
+        super().__init__(captions, image_of_caption, images=images)
+        if reference not in ("paired", "max", "mean"):
+            raise UserError(f"reference must be 'paired', 'max' or 'mean', got {reference!r}")
+        self.reference = reference
+        self.leave_one_out = leave_one_out
+        if reference == "paired":
+            self._order, self._starts = self._one_each(paired)
+        elif paired is not None:
+            raise UserError(f"paired= goes with reference='paired', not with {reference!r}")
+
+    @abstractmethod
+    def pair_block(self, first: Positions, second: Positions) -> Block:
+        """(len(first), len(second)) float32 score of caption ``first[a]``, as reference, with caption ``second[b]``."""
+
+    def options(self) -> Mapping[str, Any]:
+        """The reference choice; a source with more options adds them to these."""
+        chosen = {"reference": self.reference, "leave_one_out": self.leave_one_out}
+        return chosen | ({"paired": self._order.tolist()} if self.reference == "paired" else {})
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
+        """(len(images), len(captions)) float32 degrees; an image without references has 0."""
+        rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        counts = self._starts[rows + 1] - self._starts[rows]
+        out = np.zeros((len(rows), len(columns)), np.float32)
+        ends = np.cumsum(counts)
+        most = max(1, CHUNK_BYTES // max(1, 4 * len(columns)))
+        start = 0
+        while start < len(rows):
+            before = ends[start] - counts[start]
+            stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+            some = start + np.flatnonzero(counts[start:stop])
+            if len(some):
+                out[some] = self._reduced(rows[some], counts[some], columns)
+            start = stop
+        return out
+
+    def _reduced(self, images: Positions, counts: Positions, captions: Positions) -> Block:
+        """Block of images that all have references, over all of which pairs are scored at once."""
+        firsts = np.cumsum(counts) - counts
+        within = np.arange(counts.sum()) - np.repeat(firsts, counts)
+        references = self._order[np.repeat(self._starts[images], counts) + within]
+        scores = self.pair_block(references, captions)
+        if self.leave_one_out:
+            itself = references[:, None] == captions[None, :]
+            left = counts[:, None] - np.add.reduceat(itself, firsts, axis=0, dtype=np.int64)
+            scores = np.where(itself, np.float32(0 if self.reference == "mean" else -np.inf), scores)
+        else:
+            left = counts[:, None]
+        if self.reference == "mean":
+            totals: Block = np.add.reduceat(scores, firsts, axis=0)
+            return totals / np.maximum(left, 1).astype(np.float32)
+        best = np.maximum.reduceat(scores, firsts, axis=0)
+        return np.where(left > 0, best, np.float32(0)) if self.leave_one_out else best
+
+    def _one_each(self, paired: ArrayLike | None) -> tuple[Positions, Positions]:
+        counts = np.diff(self._starts)
+        if paired is None:
+            has = counts > 0
+            return self._order[self._starts[:-1][has]], np.concatenate(([0], np.cumsum(has))).astype(np.int64)
+        given = np.asarray(paired, np.int64)
+        if given.shape != (self.shape[0],):
+            raise UserError(
+                f"paired has shape {given.shape} but there are {self.shape[0]} images; give one caption each"
+            )
+        if given.max(initial=-1) >= self.shape[1]:
+            raise UserError(f"paired names caption {given.max()} but there are {self.shape[1]} captions")
+        return given[given >= 0], np.concatenate(([0], np.cumsum(given >= 0))).astype(np.int64)
+
+
+def top_columns(scores: NDArray[Any], k: int) -> Positions:
+    """(rows, k) columns of the k highest scores of each row, best first, ties by the lower column.
+
+    >>> top_columns(np.array([[1.0, 3.0, 2.0, 3.0]]), 3)
+    array([[1, 3, 2]])
+    """
+    rows, columns = scores.shape
+    if k < columns:
+        kth = np.partition(scores, columns - k, axis=1)[:, columns - k, None]
+        above = scores > kth
+        ties = scores == kth
+        room = k - above.sum(axis=1, keepdims=True)
+        kept = above | (ties & (np.cumsum(ties, axis=1) <= room))
+        chosen = np.nonzero(kept)[1].reshape(rows, k)
+    else:
+        chosen = np.broadcast_to(np.arange(columns), (rows, columns))
+    order = np.argsort(-np.take_along_axis(scores, chosen, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, axis=1).astype(np.int64)

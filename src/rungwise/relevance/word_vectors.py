@@ -1,0 +1,206 @@
+r"""Word vectors from files: GloVe's text, word2vec's text and word2vec's binary layout, any of them gzipped.
+
+* GloVe text: ``word x1 ... xD`` on every line, no header.
+* word2vec text: the same after a first line ``count D``.
+* word2vec binary: a first line ``count D``, then for each word its UTF-8 bytes, a blank, D little-endian float32, and
+  after some programs a line end.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+
+_HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s*")
+_GZIP = b"\x1f\x8b"
+_LONGEST_WORD = 4096
+"""No word is as long as this many bytes; what is, is not a file of word vectors."""
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """A vector for each word.
+
+    Attributes:
+        row: The row of each word.
+        table: (words, dimension) float32.
+        name: Where the vectors come from, for messages and descriptions.
+
+    >>> vectors = WordVectors({"dog": 0, "cat": 1}, np.eye(2, dtype=np.float32))
+    >>> vectors.table[vectors.row["cat"]].tolist()
+    [0.0, 1.0]
+    """
+
+    row: dict[str, int]
+    table: NDArray[np.float32]
+    name: str = "word vectors"
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self.table.shape[1])
+
+
+def load_word_vectors(path: Path | str, words: Collection[str] | None = None) -> WordVectors:
+    r"""Read a file of word vectors; which of the three layouts it has is seen from its beginning.
+
+    Args:
+        path: The file, gzipped or not.
+        words: Keep these words only, so that memory holds the vectors that are needed and not the file.
+
+    Returns:
+        The vectors; of a word that stands several times, the first.
+
+    Raises:
+        UserError: If the file is missing or is no file of word vectors, or a vector is broken; the place is named.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
+    >>> _ = file.write_text("dog 1 0\ncat 0 1\n")
+    >>> load_word_vectors(file, {"cat", "unicorn"}).row
+    {'cat': 0}
+    """
+    path = Path(path).expanduser()
+    wanted = None if words is None else {word.encode() for word in words}
+    try:
+        with _opened(path) as file:
+            found, vectors = _gather(path, file, wanted)
+    except (OSError, EOFError) as error:
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        raise UserError(f"{path}: cannot be read as word vectors ({reason}); correct the path or the file") from error
+    rows = {word.decode("utf-8", "replace"): row for row, word in enumerate(found)}
+    return WordVectors(rows, vectors, path.name)
+
+
+def _opened(path: Path) -> BufferedReader:
+    with path.open("rb") as file:
+        packed = file.read(2) == _GZIP
+    # gzip's reader has the methods of a buffered one that are used here: readline, read, iteration.
+    return cast(BufferedReader, gzip.open(path, "rb")) if packed else path.open("rb")  # noqa: SIM115
+
+
+def _gather(path: Path, file: BufferedReader, wanted: set[bytes] | None) -> tuple[list[bytes], NDArray[np.float32]]:
+    first = file.readline(1 << 20)
+    if not first.strip():
+        raise UserError(f"{path}: the file is empty; re-download it or give another one")
+    if header := _HEADER.fullmatch(first):
+        count, dimension = int(header[1]), int(header[2])
+        if _begins_binary(file, dimension):
+            entries = _binary(path, file, count, dimension, wanted)
+        else:
+            entries = _text(path, enumerate(file, start=2), dimension, wanted)
+    else:
+        dimension = _trailing_numbers(first)
+        if not dimension:
+            raise UserError(
+                f"{path}, line 1: neither a word with numbers (GloVe) nor 'count dimension' (word2vec);"
+                " give a file of word vectors"
+            )
+        entries = _text(path, _with_first(first, file), dimension, wanted)
+    found: dict[bytes, NDArray[np.float32]] = {}
+    for word, vector in entries:
+        found.setdefault(word, vector)
+    table = np.stack(list(found.values())) if found else np.zeros((0, dimension), np.float32)
+    return list(found), table
+
+
+def _with_first(first: bytes, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
+    yield 1, first
+    yield from enumerate(file, start=2)
+
+
+def _begins_binary(file: BufferedReader, dimension: int) -> bool:
+    """Whether what follows the header is binary: in text, the first word is followed by that many numbers."""
+    head = file.peek(1 << 14).lstrip(b"\n")
+    line, end, _ = head.partition(b"\n")
+    if end:
+        return _trailing_numbers(line) < dimension
+    # A line longer than what can be looked at: its numbers, but for the last that may be cut, must be numbers.
+    cells = line.split(b" ")[1:-1]
+    return not cells or not all(_is_number(cell) for cell in cells)
+
+
+def _trailing_numbers(line: bytes) -> int:
+    """How many numbers end a line; its first cell is the word even where it looks like a number."""
+    count = 0
+    for cell in reversed(line.split()[1:]):
+        if not _is_number(cell):
+            break
+        count += 1
+    return count
+
+
+def _is_number(cell: bytes) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(
+    path: Path, lines: Iterator[tuple[int, bytes]], dimension: int, wanted: set[bytes] | None
+) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
+    for number, line in lines:
+        # Some published words hold blanks (". . ."), so the numbers are counted from the end; a wanted word is a
+        # token and holds none, which spares splitting the lines of all others.
+        if wanted is not None and line[: line.find(b" ")] not in wanted:
+            continue
+        cells = line.rstrip().rsplit(b" ", dimension)
+        if len(cells) <= dimension:
+            if not line.strip():
+                continue
+            raise UserError(
+                f"{path}, line {number}: {len(cells) - 1} numbers where {dimension} belong; re-download the file"
+            )
+        try:
+            vector = np.array(cells[1:], dtype=np.float32)
+        except ValueError as error:
+            raise UserError(
+                f"{path}, line {number}: holds something that is no number; re-download the file"
+            ) from error
+        if wanted is None or cells[0] in wanted:
+            yield cells[0], vector
+
+
+def _binary(
+    path: Path, file: BufferedReader, count: int, dimension: int, wanted: set[bytes] | None
+) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
+    size = 4 * dimension
+    for number in range(count):
+        word = bytearray()
+        while (byte := file.read(1)) != b" ":
+            if not byte or len(word) > _LONGEST_WORD:
+                raise UserError(
+                    f"{path}: word {number + 1} of {count} is broken or missing; the file is cut off: re-download it"
+                )
+            word += byte
+        values = file.read(size)
+        if len(values) < size:
+            raise UserError(f"{path}: the vector of word {number + 1} of {count} is cut off; re-download the file")
+        key = bytes(word).lstrip(b"\n")
+        if wanted is None or key in wanted:
+            yield key, np.frombuffer(values, "<f4").astype(np.float32)
+
+
+def nouns_from(tagger: Callable[[Sequence[str]], Sequence[str]]) -> Callable[[Sequence[str]], list[bool]]:
+    """Turn a part-of-speech tagger into what says which tokens are nouns.
+
+    Args:
+        tagger: Gives each token of a caption its tag; Penn Treebank's (``NN``, ``NNS``, ``NNP``) and Universal
+            Dependencies' (``NOUN``, ``PROPN``) names of nouns are known.
+
+    >>> nouns_from(lambda tokens: ["DT", "NN"])(["a", "dog"])
+    [False, True]
+    """
+    return lambda tokens: [tag.startswith("NN") or tag in ("NOUN", "PROPN") for tag in tagger(tokens)]
