@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rungwise.evaluation import Result, evaluate
+    from rungwise.evaluation.evaluate import evaluate
+    from rungwise.evaluation.result import Result
 
 __version__ = "0.1.0"
 

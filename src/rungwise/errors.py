@@ -8,7 +8,7 @@ class UserError(Exception):
 
     The command line prints it without a traceback and exits with status 2; a library caller catches it like any exception.
 
-    >>> raise UserError("captions.csv, line 3: no picture named 'a.jpg'; correct the name or add the picture")
+    >>> raise UserError("captions.csv, line 3: no picture named 'a.jpg'; correct the name")
     Traceback (most recent call last):
-    rungwise.errors.UserError: captions.csv, line 3: no picture named 'a.jpg'; correct the name or add the picture
+    rungwise.errors.UserError: captions.csv, line 3: no picture named 'a.jpg'; correct the name
     """

@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from rungwise.encoders.cache import pixel_rows
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
 from rungwise.errors import UserError
@@ -146,3 +147,17 @@ def test_an_extra_tensor_is_refused(tmp_path: Path) -> None:
     save_file(tensors | {"head.weight": torch.zeros(1)}, tmp_path / "model.safetensors")
     with pytest.raises(UserError, match=r"head.weight"):
         load(tmp_path)
+
+
+def test_encoding_in_the_middle_of_training_uses_and_changes_no_batch_statistics(
+    pictures: list[Path], tmp_path: Path
+) -> None:
+    model = make(frozen=False)
+    expected = model.encode_image(pictures).vectors
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model.train()
+    rows = pixel_rows(model.backbone.preprocessing, pictures, tmp_path / "cache")
+    np.testing.assert_allclose(model.encode_rows(rows), expected, atol=1e-6)
+    np.testing.assert_allclose(model.encode_image(pictures).vectors, expected, atol=1e-6)
+    assert model.training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())

@@ -146,7 +146,7 @@ def test_the_frozen_backbone_is_not_in_the_checkpoint(
 
 def test_the_ladder_asks_its_source(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
     config = replace(config, loss=LadderConfig(thresholds=(0.5,)))
-    with pytest.raises(UserError, match="the ladder loss needs relevance degrees"):
+    with pytest.raises(UserError, match="the loss ladder needs relevance degrees"):
         train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
     source = Colours(coloured)
     result = train(config, coloured, tmp_path / "run", relevance=source, cache=tmp_path / "cache")

@@ -15,7 +15,7 @@ from rungwise.data.splits import with_splits
 from rungwise.errors import UserError
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.scenes import SceneRelevance
-from rungwise.training.config import LadderConfig, TrainConfig
+from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.recipes import load_config, preset_names
 from rungwise.training.reports import TerminalWatcher
@@ -86,11 +86,11 @@ def main(arguments: list[str]) -> int:
 
 def _relevance(config: TrainConfig, data: ImageCaptions) -> Relevance | None:
     """Generated scenes know their degrees; the loss says whether it wants any."""
-    if not isinstance(config.loss, LadderConfig):
+    if not config.needs_relevance:
         return None
     if data.layout != "scenes":
         raise UserError(
-            f"{config.data.path}: the ladder loss needs relevance degrees, which only generated scenes bring along;"
-            " use max_of_hinges, or call rungwise.training.loop.train with relevance="
+            f"{config.data.path}: the loss needs relevance degrees as it is set, which only generated scenes bring along;"
+            " use max_of_hinges without mask_above, or call rungwise.training.loop.train with relevance="
         )
     return SceneRelevance.load(Path(config.data.path), data)

@@ -137,7 +137,7 @@ def read_bytes(path: Path) -> bytes:
 
     >>> read_bytes(Path("absent.jpg"))
     Traceback (most recent call last):
-    rungwise.errors.UserError: absent.jpg: cannot be read (no such file or directory); correct the path or its permissions
+    rungwise.errors.UserError: absent.jpg: cannot be read (no such file or directory); correct the path ...
     """
     try:
         return path.read_bytes()

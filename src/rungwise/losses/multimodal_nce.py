@@ -10,6 +10,8 @@ and likewise for a caption with S_tt (the baseline MVN of ConVSE, after Alayrac 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -24,6 +26,24 @@ def _square(modality: str, within: Tensor | None, same: Tensor) -> Tensor:
         got = "nothing" if within is None else tuple(within.shape)
         raise ValueError(f"{modality}_similarity must be {tuple(same.shape)}, got {got}")
     return within
+
+
+def itself(own: Tensor, items: int) -> Tensor:
+    """(Q, items) bool: True where an item is the query itself; ``own`` (Q,) are the queries' places among the items.
+
+    >>> itself(torch.tensor([1]), 3)
+    tensor([[False,  True, False]])
+    """
+    return own.unsqueeze(1) == torch.arange(items, device=own.device)
+
+
+def sharing(described: Tensor, every: Tensor) -> Tensor:
+    """(Q, K) bool: a query, by its row of (Q, C) positives, shares one with an item, by its row of (K, C) positives.
+
+    >>> sharing(torch.tensor([[True, False]]), torch.tensor([[True, True], [False, True]]))
+    tensor([[ True, False]])
+    """
+    return described.float() @ every.float().T > 0
 
 
 class MultiModalNCE(BlockLoss):
@@ -81,30 +101,28 @@ class MultiModalNCE(BlockLoss):
             ValueError: shapes differ or something that is needed was not passed.
         """
         i2t, t2i = two_sides(similarity, relevance, positives, self.extra_positives, self.mask_above)
-        images, captions = self._same_items(i2t, positives)
-        i2t_loss = self._one_side(i2t, _square("image", image_similarity, images), images)
-        t2i_loss = self._one_side(t2i, _square("text", text_similarity, captions), captions)
-        return self.reduce(i2t_loss, t2i_loss, len(i2t.query))
+        images, captions = (torch.arange(n, device=similarity.device) for n in similarity.shape)
+        described = None if positives is None else positives.bool()
+        if len(images) == len(captions):
+            if described is None or self.extra_positives == "keep":
+                described = torch.zeros_like(i2t.paired)
+            # Caption q is the paired one of image q: where it describes image p too, p and q are one picture.
+            same_images = same_captions = itself(images, len(images)) | described | described.T
+        else:
+            assert described is not None
+            same_images = itself(images, len(images)) | sharing(described, described)
+            same_captions = itself(captions, len(captions)) | sharing(described.T, described.T)
+        i2t = replace(i2t, within=_square("image", image_similarity, same_images), same=same_images)
+        t2i = replace(t2i, within=_square("text", text_similarity, same_captions), same=same_captions)
+        return self.reduce(self.per_query(i2t), self.per_query(t2i), len(i2t.query))
 
-    def _one_side(self, side: Side, within: Tensor, same: Tensor) -> Tensor:
-        """(Q,): MVN over each query's pairs; ``within`` and ``same`` are (Q, Q), of the queries' own modality."""
+    def per_query(self, side: Side) -> Tensor:
+        """(Q,): MVN over each query's pairs; the side needs its ``within`` and ``same``."""
+        if side.within is None or side.same is None:
+            raise ValueError("MultiModalNCE needs the similarities within each modality")
         across = side.rows(side.similarity).masked_fill(side.left_out, -torch.inf)
-        inside = side.rows(within.to(across.dtype).masked_fill(same, -torch.inf))
+        inside = side.rows(side.within.to(across.dtype).masked_fill(side.same, -torch.inf))
         temperature = self.temperature()
         logits = torch.cat([across, inside], dim=1) / temperature
         pair = side.of_pairs(side.similarity) / temperature
         return side.sum_per_query(logits.logsumexp(dim=1) - pair)
-
-    def _same_items(self, i2t: Side, positives: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(images, images) and (captions, captions) bool: no negatives of each other."""
-        images, captions = i2t.similarity.shape
-        itself = [torch.eye(n, dtype=torch.bool, device=i2t.similarity.device) for n in (images, captions)]
-        if positives is None or (images == captions and self.extra_positives == "keep"):
-            return itself[0], itself[1]
-        described = positives.bool()
-        if images == captions:
-            # Caption q is the paired one of image q: where it describes image p too, p and q are one picture.
-            both = itself[0] | described | described.T
-            return both, both
-        linked = described.float()
-        return itself[0] | (linked @ linked.T > 0), itself[1] | (linked.T @ linked > 0)

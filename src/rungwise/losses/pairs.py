@@ -30,6 +30,10 @@ class Side:
         aligned: True when pair number k belongs to query number k, so that rows need no copy.
         query_ids: (Q,) key of each query in random draws; None counts from 0.
         candidate_ids: (C,) key of each candidate in random draws; None counts from 0.
+        image_degrees: (P, C) how well each candidate's own caption describes the image of the pair, for losses whose
+            caption queries read that too; nan where a candidate has no caption. None: the rows of ``relevance``.
+        within: (Q, K) similarities of the queries to all K items of their own modality, for losses that read them.
+        same: (Q, K) bool, items of the queries' own modality that are no negatives of them; goes with ``within``.
 
     >>> i2t, t2i = two_sides(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
     >>> i2t.of_pairs(i2t.similarity)
@@ -48,6 +52,9 @@ class Side:
     aligned: bool
     query_ids: Tensor | None = None
     candidate_ids: Tensor | None = None
+    image_degrees: Tensor | None = None
+    within: Tensor | None = None
+    same: Tensor | None = None
 
     @property
     def excluded(self) -> Tensor:
@@ -82,6 +89,70 @@ class Side:
         if self.relevance is None:
             raise ValueError("this loss is graded: pass relevance, a tensor of the shape of similarity")
         return self.relevance
+
+    def turned(self) -> Side:
+        """The block seen by the candidates; pairs are listed in the same order."""
+        relevance = None if self.relevance is None else self.relevance.T
+        return Side(
+            self.similarity.T,
+            relevance,
+            self.paired.T,
+            self.masked.T,
+            self.column,
+            self.query,
+            self.aligned,
+            self.candidate_ids,
+            self.query_ids,
+        )
+
+
+def one_side(
+    similarity: Tensor,
+    relevance: Tensor | None,
+    positives: Tensor | None,
+    own: Tensor | None,
+    extra_positives: ExtraPositives = "mask",
+    mask_above: float | None = None,
+) -> Side:
+    """Some queries of a block over all its candidates.
+
+    Args:
+        similarity: (Q, C); float16 and bfloat16 are taken to float32.
+        relevance: (Q, C) relevance degrees.
+        positives: (Q, C) bool.
+        own: (Q,) the candidate each query is paired with in a square block; None where every True entry of
+            ``positives`` is a pair.
+        extra_positives: as in :func:`two_sides`.
+        mask_above: as in :func:`two_sides`.
+
+    Raises:
+        ValueError: something that is needed was not passed.
+
+    >>> one_side(torch.zeros(2, 4), None, None, torch.tensor([2, 3])).paired
+    tensor([[False, False,  True, False],
+            [False, False, False,  True]])
+    """
+    described = torch.zeros_like(similarity, dtype=torch.bool) if positives is None else positives.bool()
+    masked = torch.zeros_like(described)
+    paired = described
+    if own is not None:
+        diagonal = torch.zeros_like(described).scatter(1, own.unsqueeze(1), True)
+        paired = described | diagonal if extra_positives == "pair" else diagonal
+        if extra_positives == "mask" and positives is not None:
+            masked = described & ~diagonal
+    elif positives is None:
+        queries, candidates = similarity.shape
+        raise ValueError(f"a block of {queries} and {candidates} items needs positives: which are pairs?")
+    if mask_above is not None:
+        if relevance is None:
+            raise ValueError("mask_above compares with relevance: pass relevance, or leave mask_above out")
+        masked = masked | ((relevance >= mask_above) & ~paired)
+    exact = similarity.float() if similarity.dtype in HALF else similarity
+    if own is not None and (positives is None or extra_positives != "pair"):
+        rows = torch.arange(len(own), device=similarity.device)
+        return Side(exact, relevance, paired, masked, rows, own, aligned=True)
+    query, column = paired.nonzero(as_tuple=True)
+    return Side(exact, relevance, paired, masked, query, column, aligned=False)
 
 
 def two_sides(
@@ -122,25 +193,8 @@ def two_sides(
                 f"{name} is {tuple(block.shape)} but similarity is {tuple(similarity.shape)}: pass equal shapes"
             )
     images, captions = similarity.shape
-    aligned = images == captions and (positives is None or extra_positives != "pair")
-    if images == captions:
-        own = torch.eye(images, dtype=torch.bool, device=similarity.device)
-        described = own if positives is None else own | positives.bool()
-        paired = described if extra_positives == "pair" else own
-        masked = described & ~own if extra_positives == "mask" else torch.zeros_like(own)
-    elif positives is None:
+    if images != captions and positives is None:
         raise ValueError(f"a block of {images} images and {captions} captions needs positives: which are pairs?")
-    else:
-        paired, masked = positives.bool(), torch.zeros_like(positives, dtype=torch.bool)
-    if mask_above is not None:
-        if relevance is None:
-            raise ValueError("mask_above compares with relevance: pass relevance, or leave mask_above out")
-        masked = masked | ((relevance >= mask_above) & ~paired)
-    if aligned:
-        query = column = torch.arange(images, device=similarity.device)
-    else:
-        query, column = paired.nonzero(as_tuple=True)
-    exact = similarity.float() if similarity.dtype in HALF else similarity
-    i2t = Side(exact, relevance, paired, masked, query, column, aligned)
-    t2i = Side(exact.T, None if relevance is None else relevance.T, paired.T, masked.T, column, query, aligned)
-    return i2t, t2i
+    own = torch.arange(images, device=similarity.device) if images == captions else None
+    i2t = one_side(similarity, relevance, positives, own, extra_positives, mask_above)
+    return i2t, i2t.turned()

@@ -12,6 +12,7 @@ wrong way round: the margin of a direction is about that direction's own negativ
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -23,6 +24,24 @@ from rungwise.losses.hinge import max_of_hinges
 from rungwise.losses.pairs import ExtraPositives, Side, two_sides
 
 Negatives = Literal["random", "hardest", "softest"]
+
+
+def degrees_of_images(degrees: Tensor, paired: Tensor) -> Tensor:
+    """M[i, c_l]: how well the captions of one image describe another, on average.
+
+    Args:
+        degrees: (Q, captions) relevance of some images.
+        paired: (images, captions) bool.
+
+    Returns:
+        (Q, images); nan in the column of an image without captions.
+
+    >>> degrees_of_images(torch.tensor([[9.0, 7.0, 1.0]]), torch.tensor([[True, True, False], [False, False, True]]))
+    tensor([[8., 1.]])
+    """
+    share = paired.to(degrees.dtype)
+    count = share.sum(dim=1)
+    return ((degrees @ share.T) / count).masked_fill(count == 0, torch.nan)
 
 
 class SemanticAdaptiveMargin(BlockLoss):
@@ -74,26 +93,20 @@ class SemanticAdaptiveMargin(BlockLoss):
     ) -> LossValue:
         """The loss of a block; ``relevance`` is M and is needed, the rest as in the base class."""
         i2t, t2i = two_sides(similarity, relevance, positives, self.extra_positives, self.mask_above)
-        degrees = i2t.graded().to(i2t.similarity.dtype)
-        captioned = i2t.paired.any(dim=1)
-        by_caption_of_image = degrees
-        if not i2t.aligned:
-            share = i2t.paired.to(degrees.dtype)
-            by_caption_of_image = degrees @ (share / share.sum(dim=1, keepdim=True).clamp(min=1)).T
-        # Both sides list the same pairs in the same order, so a pair's row is that of its image on either side.
-        own = i2t.of_pairs(degrees).unsqueeze(1)
-        i2t_margins, t2i_margins = (
-            (own - i2t.rows(block)) / self.temperature for block in (degrees, by_caption_of_image)
-        )
-        return self.reduce(
-            self._one_side(i2t, i2t_margins, i2t.rows(~i2t.excluded)),
-            self._one_side(t2i, t2i_margins, t2i.rows(~t2i.excluded) & captioned),
-            len(i2t.query),
-        )
+        degrees = i2t.graded()
+        if i2t.aligned:
+            t2i = replace(t2i, image_degrees=degrees)
+        else:
+            t2i = replace(t2i, image_degrees=degrees_of_images(degrees, i2t.paired)[i2t.query])
+        return self.reduce(self.per_query(i2t), self.per_query(t2i), len(i2t.query))
 
-    def _one_side(self, side: Side, margins: Tensor, eligible: Tensor) -> Tensor:
-        """(Q,): SAM over each query's pairs; ``margins`` and ``eligible`` are (P, C)."""
+    def per_query(self, side: Side) -> Tensor:
+        """(Q,): SAM over each query's pairs; the captions' side needs its ``image_degrees``."""
+        kind = side.similarity.dtype
+        degrees = side.rows(side.graded()) if side.image_degrees is None else side.image_degrees
+        margins = (side.of_pairs(side.graded()).to(kind).unsqueeze(1) - degrees.to(kind)) / self.temperature
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
+        eligible = side.rows(~side.excluded) & ~margins.isnan()
         negative = self._choice(side, rows.detach(), eligible)
         hinges = (margins.gather(1, negative) + rows.gather(1, negative)).squeeze(1) - pair
         loss = hinges.relu().where(eligible.any(dim=1), 0)

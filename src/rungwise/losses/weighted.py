@@ -61,9 +61,22 @@ class Weighted(nn.Module):
             loss(similarity, relevance, positives, **(within if isinstance(loss, MultiModalNCE | Weighted) else {}))
             for loss in self.losses
         ]
+        return self.combine(values)
+
+    @property
+    def members(self) -> list[BlockLoss | Weighted]:
+        """The losses, in the order of their weights."""
+        return [loss for loss in self.losses if isinstance(loss, BlockLoss | Weighted)]
+
+    def combine(self, values: Sequence[LossValue]) -> LossValue:
+        """The weighted sum of what the losses returned.
+
+        Args:
+            values: scalars, or with ``reduction="none"`` pairs of vectors, in the order of :attr:`members`.
+        """
         if self.reduction == "none":
             return self._sum([i2t for i2t, _ in values]), self._sum([t2i for _, t2i in values])
-        return self._sum(values)
+        return self._sum([value for value in values if isinstance(value, Tensor)])
 
     def _sum(self, values: list[Tensor]) -> Tensor:
         return torch.stack([weight * value for weight, value in zip(self.weights, values, strict=True)]).sum(dim=0)

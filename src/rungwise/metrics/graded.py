@@ -43,8 +43,8 @@ class CS(CorrelationMeasure):
     """CS@K, coherent score: Kendall's tau-b between S and R over the K candidates that S ranks first.
 
     Values are compared, not ranks, and the expected order is that of the *same* K candidates by relevance, as the
-    authors' program computes it (Zhou et al. 2020, Coherent Score). Under the protocol ``full`` every caption is a query
-    and a candidate; the published tables are those of ``one-caption-per-image``.
+    authors' program computes it (Zhou et al. 2020, Coherent Score). Under the protocol ``full`` every caption is a
+    query and a candidate; the published tables are those of ``one-caption-per-image``.
 
     >>> from rungwise.metrics.rankings import rank_all
     >>> CS(k=3).per_query(rank_all([[0.9, 0.8, 0.7, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.3, 0.9]])).round(4)

@@ -28,7 +28,7 @@ def count_true(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
     for start in range(0, columns, 255 * _LANES):
         part = ones[:, start : start + 255 * _LANES]
         whole = part.shape[1] // _LANES * _LANES
-        lanes = part[:, :whole].reshape(rows, -1, _LANES)
+        lanes = part[:, :whole].reshape(rows, whole // _LANES, _LANES)
         total += np.add.reduce(lanes, axis=1, dtype=np.uint8).sum(axis=1, dtype=np.int64)
         total += part[:, whole:].sum(axis=1, dtype=np.int64)
     return total
@@ -124,9 +124,13 @@ def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
     if not scores.size or not k:
         return np.empty((len(scores), k), dtype=np.int64)
     row, column = np.nonzero(_contenders(scores, k))
-    order = np.lexsort((-scores[row, column], row))
-    starts = np.searchsorted(row, np.arange(len(scores)))
-    return np.asarray(column[order[starts[:, None] + np.arange(k)]])
+    counts = np.bincount(row, minlength=len(scores))
+    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    falling = np.full((len(scores), int(counts.max())), np.inf, dtype=scores.dtype)
+    falling[row, place] = -scores[row, column]
+    columns = np.zeros(falling.shape, dtype=np.int64)
+    columns[row, place] = column
+    return np.take_along_axis(columns, np.argsort(falling, axis=1, kind="stable")[:, :k], axis=1)
 
 
 def _contenders(scores: NDArray[Any], k: int) -> NDArray[np.bool_]:

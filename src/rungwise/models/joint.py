@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -127,7 +128,6 @@ class JointEmbedding(nn.Module):
         """(n, longest) token numbers and (n,) lengths to (n, dimension), normalised."""
         return F.normalize(self.text_encoder(tokens, lengths).float(), dim=1)
 
-    @torch.inference_mode()
     def encode_image(
         self,
         pictures: Sequence[Path | bytes],
@@ -146,14 +146,12 @@ class JointEmbedding(nn.Module):
             cache: Folder of the feature cache; the default one if None.
             batch: Pictures a step.
         """
-        training = self.training
-        self.eval()
-        try:
-            paths = [picture for picture in pictures if isinstance(picture, Path)]
-            if self.config.image.frozen and len(paths) == len(pictures):
-                rows = feature_rows(self.backbone, paths, cache, batch=batch, progress=progress)
-                return EncodedPictures(self.encode_rows(rows), rows.kept, rows.issues)
-            vectors, kept, issues = [], [], []
+        paths = [picture for picture in pictures if isinstance(picture, Path)]
+        if self.config.image.frozen and len(paths) == len(pictures):
+            rows = feature_rows(self.backbone, paths, cache, batch=batch, progress=progress)
+            return EncodedPictures(self.encode_rows(rows), rows.kept, rows.issues)
+        vectors, kept, issues = [], [], []
+        with self._inference():
             for part in prepared_batches(pictures, self.backbone.preprocessing, batch):
                 if part.positions:
                     vectors.append(self.embed_images(part.pictures.to(self.device)).float().cpu().numpy())
@@ -161,40 +159,43 @@ class JointEmbedding(nn.Module):
                 issues += [issue for _, issue in part.issues]
                 if progress:
                     progress(part.asked)
-            stacked = np.concatenate(vectors) if vectors else np.zeros((0, self.dimension), np.float32)
-            return EncodedPictures(stacked, np.array(kept, dtype=np.int64), tuple(issues))
-        finally:
-            self.train(training)
+        stacked = np.concatenate(vectors) if vectors else np.zeros((0, self.dimension), np.float32)
+        return EncodedPictures(stacked, np.array(kept, dtype=np.int64), tuple(issues))
 
-    @torch.inference_mode()
     def encode_text(self, texts: Sequence[str], *, batch: int = 256) -> NDArray[np.float32]:
         """(len(texts), dimension) float32 vectors of captions or queries."""
-        training = self.training
-        self.eval()
-        try:
-            return self.encode_tokens(tokenise(self.tokenizer, texts), batch=batch)
-        finally:
-            self.train(training)
+        return self.encode_tokens(tokenise(self.tokenizer, texts), batch=batch)
 
-    @torch.inference_mode()
     def encode_rows(self, rows: ImageRows, batch: int = 256) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of pictures whose features or pixels are at hand."""
         vectors = np.zeros((len(rows), self.dimension), np.float32)
-        for begin in range(0, len(rows), batch):
-            chosen = np.arange(begin, min(begin + batch, len(rows)))
-            vectors[chosen] = self.embed_images(rows.take(chosen).to(self.device)).float().cpu().numpy()
+        with self._inference():
+            for begin in range(0, len(rows), batch):
+                chosen = np.arange(begin, min(begin + batch, len(rows)))
+                vectors[chosen] = self.embed_images(rows.take(chosen).to(self.device)).float().cpu().numpy()
         return vectors
 
-    @torch.inference_mode()
     def encode_tokens(self, tokens: Sequence[Sequence[int]], batch: int = 256) -> NDArray[np.float32]:
         """Vectors of tokenised captions, encoded shortest first so that batches hold little padding."""
         vectors = np.zeros((len(tokens), self.dimension), np.float32)
         order = np.argsort([len(one) for one in tokens], kind="stable")
-        for begin in range(0, len(order), batch):
-            chosen = order[begin : begin + batch]
-            padded, lengths = pad([tokens[position] for position in chosen])
-            vectors[chosen] = self.embed_captions(padded.to(self.device), lengths).float().cpu().numpy()
+        with self._inference():
+            for begin in range(0, len(order), batch):
+                chosen = order[begin : begin + batch]
+                padded, lengths = pad([tokens[position] for position in chosen])
+                vectors[chosen] = self.embed_captions(padded.to(self.device), lengths).float().cpu().numpy()
         return vectors
+
+    @contextmanager
+    def _inference(self) -> Iterator[None]:
+        """Without gradients and with the statistics of training; the mode is put back afterwards."""
+        training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self.train(training)
 
     def similarity(self, image_vectors: NDArray[np.float32], text_vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """S: (images, captions) inner products of vectors that are normalised as the configuration says."""

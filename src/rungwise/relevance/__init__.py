@@ -1,5 +1,62 @@
-"""Relevance degrees R[image, caption]."""
+"""Relevance degrees R[image, caption]: from captions, models, labels and people.
 
-from rungwise.relevance.base import Relevance
+Names are loaded when they are first used, so that a light command stays fast.
+"""
 
-__all__ = ["Relevance"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rungwise.relevance.base import CaptionPairSource, CaptionSource, Degrees, Relevance
+from rungwise.relevance.storage import Stored, load
+
+if TYPE_CHECKING:
+    from rungwise.relevance.cascade import Cascade
+    from rungwise.relevance.cbow import CBoW
+    from rungwise.relevance.cider import CIDEr, CIDErD
+    from rungwise.relevance.cross_encoder import CrossEncoder
+    from rungwise.relevance.human import Human
+    from rungwise.relevance.labels import Labels
+    from rungwise.relevance.ngrams import DocumentFrequencies
+    from rungwise.relevance.sentences import BiEncoder
+    from rungwise.relevance.tfidf import TfIdf
+
+_LATER = {
+    "BiEncoder": "sentences",
+    "CBoW": "cbow",
+    "CIDEr": "cider",
+    "CIDErD": "cider",
+    "Cascade": "cascade",
+    "CrossEncoder": "cross_encoder",
+    "DocumentFrequencies": "ngrams",
+    "Human": "human",
+    "Labels": "labels",
+    "TfIdf": "tfidf",
+}
+"""Module of every name that is loaded late."""
+
+__all__ = [
+    "BiEncoder",
+    "CBoW",
+    "CIDEr",
+    "CIDErD",
+    "CaptionPairSource",
+    "CaptionSource",
+    "Cascade",
+    "CrossEncoder",
+    "Degrees",
+    "DocumentFrequencies",
+    "Human",
+    "Labels",
+    "Relevance",
+    "Stored",
+    "TfIdf",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -53,6 +53,7 @@ class Degrees(ABC):
 
     Attributes:
         shape: (images, captions) of the whole matrix.
+        image_of_caption: (captions,) int64 position of each caption's image; None where a source does not know it.
 
     >>> class Parity(Degrees):
     ...     def block(self, images, captions):
@@ -67,6 +68,8 @@ class Degrees(ABC):
     >>> source.topk(1)[0].ravel().tolist(), source.topk(1, "t2i")[0].ravel().tolist()
     ([1, 0], [1, 0, 1])
     """
+
+    image_of_caption: Positions | None = None
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -179,9 +182,9 @@ class CaptionSource(Degrees):
     def __init__(
         self, captions: Sequence[str], image_of_caption: Sequence[int] | ArrayLike, *, images: int | None = None
     ) -> None:
+        owners = np.asarray(image_of_caption, dtype=np.int64)
         self.captions = tuple(captions)
-        self.image_of_caption = np.asarray(image_of_caption, dtype=np.int64)
-        owners = self.image_of_caption
+        self.image_of_caption: Positions = owners
         if owners.shape != (len(self.captions),):
             raise UserError(
                 f"relevance: {len(self.captions)} captions but image_of_caption has shape {owners.shape};"
@@ -311,7 +314,8 @@ class CaptionPairSource(CaptionSource):
             left = counts[:, None]
         if self.reference == "mean":
             totals: Block = np.add.reduceat(scores, firsts, axis=0)
-            return totals / np.maximum(left, 1).astype(np.float32)
+            averages: Block = np.divide(totals, np.maximum(left, 1), dtype=np.float32)
+            return averages
         best = np.maximum.reduceat(scores, firsts, axis=0)
         return np.where(left > 0, best, np.float32(0)) if self.leave_one_out else best
 

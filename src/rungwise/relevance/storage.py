@@ -1,7 +1,8 @@
 """Degrees on disk: a folder of plain arrays that are mapped into memory, known by the hash of what made them.
 
 ``relevance.json`` says what the folder holds. A dense matrix is ``values.npy``, (images, captions) float32. The k best
-of each query are ``indices.npy``, (queries, k) int32, and ``values.npy``, (queries, k) float32, best first.
+of each query are ``indices.npy``, (queries, k) int32, and ``values.npy``, (queries, k) float32, best first. Where the
+source knows whose captions they are, ``image_of_caption.npy`` says it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rungwise.relevance.base import Block, Degrees, Direction, Positions
 HEADER = "relevance.json"
 VALUES = "values.npy"
 INDICES = "indices.npy"
+OWNERS = "image_of_caption.npy"
 VERSION = 1
 
 
@@ -53,6 +55,8 @@ def write(source: Degrees, path: Path, *, k: int | None, direction: Direction) -
                 indices, values = source.topk(k, direction)
                 np.save(draft / INDICES, indices.astype(np.int32))
                 np.save(draft / VALUES, values)
+            if source.image_of_caption is not None:
+                np.save(draft / OWNERS, source.image_of_caption)
             (draft / HEADER).write_text(json.dumps(header, indent=1, ensure_ascii=False), encoding="utf-8")
             shutil.rmtree(path, ignore_errors=True)
             draft.replace(path)
@@ -88,6 +92,7 @@ def load(path: Path | str, expected: str | Degrees | None = None) -> Stored:
         found, shape, k = str(header["content_hash"]), tuple(header["shape"]), header["k"]
         values = np.load(folder / VALUES, mmap_mode="r", allow_pickle=False)
         indices = None if k is None else np.load(folder / INDICES, mmap_mode="r", allow_pickle=False)
+        owners = np.load(folder / OWNERS, allow_pickle=False) if (folder / OWNERS).is_file() else None
         images, captions = shape
         queries, candidates = shape if header["direction"] == "i2t" else shape[::-1]
         fits = values.shape == ((images, captions) if k is None else (queries, min(k, candidates)))
@@ -107,7 +112,7 @@ def load(path: Path | str, expected: str | Degrees | None = None) -> Stored:
             f"{folder}: made from other captions or options (hash {found[:16]} where {wanted[:16]} is expected);"
             " save the source again"
         )
-    return Stored(header, values, indices)
+    return Stored(header, values, indices, owners)
 
 
 class Stored(Degrees):
@@ -117,6 +122,7 @@ class Stored(Degrees):
         header: What ``relevance.json`` says.
         values: (images, captions), or (queries, k) with ``indices``; usually memory-mapped.
         indices: (queries, k) which candidate each value belongs to; None where all pairs are there.
+        image_of_caption: (captions,) the position of each caption's image; None where it is not known.
 
     >>> kept = {"content_hash": "0", "shape": [2, 3], "k": 1, "direction": "i2t", "source": "Human", "options": {}}
     >>> Stored(kept, np.array([[0.5], [0.25]], np.float32), np.array([[2], [0]])).dense()
@@ -124,9 +130,16 @@ class Stored(Degrees):
            [0.25, 0.  , 0.  ]], dtype=float32)
     """
 
-    def __init__(self, header: Mapping[str, Any], values: Block, indices: NDArray[Any] | None = None) -> None:
+    def __init__(
+        self,
+        header: Mapping[str, Any],
+        values: Block,
+        indices: NDArray[Any] | None = None,
+        image_of_caption: Positions | None = None,
+    ) -> None:
         images, captions = header["shape"]
         super().__init__((images, captions))
+        self.image_of_caption = image_of_caption
         self.header = header
         self.direction: Direction = header["direction"]
         self._values = values

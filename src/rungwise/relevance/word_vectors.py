@@ -86,7 +86,7 @@ def _opened(path: Path) -> BufferedReader:
     with path.open("rb") as file:
         packed = file.read(2) == _GZIP
     # gzip's reader has the methods of a buffered one that are used here: readline, read, iteration.
-    return cast(BufferedReader, gzip.open(path, "rb")) if packed else path.open("rb")  # noqa: SIM115
+    return cast(BufferedReader, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
 def _gather(path: Path, file: BufferedReader, wanted: set[bytes] | None) -> tuple[list[bytes], NDArray[np.float32]]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from rungwise.errors import UserError
 from rungwise.files import replacing
+from rungwise.training.collapse import CollapseMemory
 
 
 @dataclass
@@ -33,6 +34,7 @@ class RunState:
         best_epoch: Of the snapshot kept, from 1; 0 when there is none yet.
         history: One mapping of numbers an epoch.
         identity: Hashes of what the run was started with.
+        collapse: What the collapse watch remembers.
     """
 
     epoch: int = 0
@@ -44,6 +46,7 @@ class RunState:
     best_epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     identity: dict[str, str] = field(default_factory=dict)
+    collapse: CollapseMemory = field(default_factory=CollapseMemory)
 
 
 def trained_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -85,7 +88,8 @@ def load_checkpoint(
     """
     try:
         with safe_open(path, framework="pt") as file:
-            state = RunState(**json.loads(file.metadata()["state"]))
+            saved = json.loads(file.metadata()["state"])
+            state = RunState(**saved | {"collapse": CollapseMemory(**saved.get("collapse", {}))})
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise UserError(f"{path}: no checkpoint to resume from; start without --resume") from None
@@ -100,15 +104,15 @@ def load_checkpoint(
     trained = {name.removeprefix("model/"): tensor for name, tensor in tensors.items() if name.startswith("model/")}
     model.load_state_dict(trained, strict=False)
     for name, parameter in _named(model, optimizer):
-        saved: dict[str, Any] = {}
+        moments: dict[str, Any] = {}
         prefix = f"optimizer/{name}/"
         for key, tensor in tensors.items():
             if key.startswith(prefix):
                 # Fused Adam walks through memory: its moments must be laid out like the parameter, not like the file.
                 like = torch.empty_like(parameter) if tensor.shape == parameter.shape else tensor
-                saved[key.removeprefix(prefix)] = like.copy_(tensor).to(parameter.device)
-        if saved:
-            optimizer.state[parameter] = saved
+                moments[key.removeprefix(prefix)] = like.copy_(tensor).to(parameter.device)
+        if moments:
+            optimizer.state[parameter] = moments
     return state
 
 

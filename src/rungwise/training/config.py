@@ -25,6 +25,7 @@ class SumOfHingesConfig:
         margin: Of the hinge.
         reduction: Sum over a batch, or the sum divided by its pairs.
         extra_positives: What other captions of the same picture are.
+        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
     """
 
     __pydantic_config__ = STRICT
@@ -33,10 +34,13 @@ class SumOfHingesConfig:
     margin: float = 0.2
     reduction: Reduction = "sum"
     extra_positives: ExtraPositives = "mask"
+    mask_above: float | None = None
 
     def build(self) -> SumOfHinges:
         """The loss itself."""
-        return SumOfHinges(self.margin, reduction=self.reduction, extra_positives=self.extra_positives)
+        return SumOfHinges(
+            self.margin, reduction=self.reduction, extra_positives=self.extra_positives, mask_above=self.mask_above
+        )
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class MaxOfHingesConfig:
         margin: Of the hinge.
         reduction: Sum over a batch, or the sum divided by its pairs.
         extra_positives: What other captions of the same picture are.
+        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
     """
 
     __pydantic_config__ = STRICT
@@ -56,10 +61,13 @@ class MaxOfHingesConfig:
     margin: float = 0.2
     reduction: Reduction = "sum"
     extra_positives: ExtraPositives = "mask"
+    mask_above: float | None = None
 
     def build(self) -> MaxOfHinges:
         """The loss itself."""
-        return MaxOfHinges(self.margin, reduction=self.reduction, extra_positives=self.extra_positives)
+        return MaxOfHinges(
+            self.margin, reduction=self.reduction, extra_positives=self.extra_positives, mask_above=self.mask_above
+        )
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,7 @@ class LadderConfig:
         weights: Of each rung.
         reduction: Sum over a batch, or the sum divided by its pairs.
         extra_positives: What other captions of the same picture are.
+        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
     """
 
     __pydantic_config__ = STRICT
@@ -84,6 +93,7 @@ class LadderConfig:
     weights: tuple[float, ...] = (1.0, 0.25)
     reduction: Reduction = "sum"
     extra_positives: ExtraPositives = "mask"
+    mask_above: float | None = None
 
     @property
     def margin(self) -> float:
@@ -99,6 +109,7 @@ class LadderConfig:
             sampling="hard_contrastive",
             reduction=self.reduction,
             extra_positives=self.extra_positives,
+            mask_above=self.mask_above,
         )
 
 
@@ -166,6 +177,11 @@ class TrainConfig:
             )
         if min(self.batch_size, self.bucket_pool, self.checkpoint_steps, *self.epochs) < 1 or self.clip_norm <= 0:
             raise UserError("epochs, batch_size, bucket_pool, checkpoint_steps and clip_norm must be positive")
+
+    @property
+    def needs_relevance(self) -> bool:
+        """Whether the loss asks for relevance degrees."""
+        return isinstance(self.loss, LadderConfig) or self.loss.mask_above is not None
 
     @property
     def total_epochs(self) -> int:

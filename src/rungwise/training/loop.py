@@ -31,7 +31,8 @@ from rungwise.losses.base import BlockLoss
 from rungwise.models.joint import JointEmbedding
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
-from rungwise.training.config import LadderConfig, TrainConfig
+from rungwise.training.collapse import CollapseWatch, spread
+from rungwise.training.config import MaxOfHingesConfig, TrainConfig
 from rungwise.training.reports import EpochReport, StepReport, TensorBoardWatcher, Watcher
 
 REPORT_STEPS = 10
@@ -109,9 +110,10 @@ def train(
         UserError: If the data do not suit, the disk is full, the loss is no longer finite, or a checkpoint does not
             belong to this run.
     """
-    if isinstance(config.loss, LadderConfig) and relevance is None:
+    if config.needs_relevance and relevance is None:
         raise UserError(
-            "the ladder loss needs relevance degrees, and none were given; pass relevance= or use max_of_hinges"
+            f"the loss {config.loss.kind} needs relevance degrees as it is set, and none were given; pass relevance=,"
+            " or use max_of_hinges without mask_above"
         )
     checkpoint = out / "checkpoint.safetensors"
     if checkpoint.exists() and not resume:
@@ -138,13 +140,17 @@ class _Run:
         self.config = config
         self.data = data
         self.out = out
-        self.relevance = relevance
+        self.relevance = relevance if config.needs_relevance else None
         self.device = device
         self.watchers = [watcher] if watcher else []
         self.state = RunState()
+        self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
         self.loss: BlockLoss = config.loss.build()
         self.warm_up: BlockLoss = SumOfHinges(
-            config.loss.margin, reduction=config.loss.reduction, extra_positives=config.loss.extra_positives
+            config.loss.margin,
+            reduction=config.loss.reduction,
+            extra_positives=config.loss.extra_positives,
+            mask_above=config.loss.mask_above,
         )
         identity = hashlib.sha256(json.dumps(to_plain(config), sort_keys=True).encode()).hexdigest()
         self.identity = {"configuration": identity, "data": data.content_hash()}
@@ -179,10 +185,11 @@ class _Run:
         """Train until the end or until asked to stop."""
         if resume:
             self.state = load_checkpoint(checkpoint, self.model, self.optimizer, self.identity)
-            for watcher in self.watchers:
-                watcher.say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
+            self._say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.identity = self.identity
         self._open_tensorboard()
+        if isinstance(self.config.loss, MaxOfHingesConfig):
+            self.watchers.append(CollapseWatch(self.config.loss.margin, self._say, memory=self.state.collapse))
         lengths = [len(tokens) for tokens in self.pairs["train"].tokens]
         finished = False
         try:
@@ -259,7 +266,10 @@ class _Run:
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.optimizer.param_groups[0]["params"], config.clip_norm)
         self.optimizer.step()
-        return loss.detach() * (len(batch) if loss_function.reduction == "mean" else 1)
+        total = loss.detach() * (len(batch) if loss_function.reduction == "mean" else 1)
+        if len(batch) >= min(config.batch_size, len(pairs)):
+            self.last = total / len(batch), spread(image_vectors, text_vectors)
+        return total
 
     def _validate(self) -> None:
         """Close the epoch: measure on the validation split and keep the model if it is the best."""
@@ -296,9 +306,23 @@ class _Run:
                 f"the loss is {loss} at epoch {state.epoch + 1}, step {state.step}; lower the learning rate or use"
                 " precision float32, and resume from the last checkpoint or start anew"
             )
-        speed = self.timed_pairs / max(self.seconds, 1e-9)
+        batch_loss, vector_spread = self.last or (torch.tensor(torch.nan), torch.tensor(torch.nan))
+        report = StepReport(
+            total_step=state.total_steps,
+            epoch=state.epoch + 1,
+            step=state.step,
+            steps=steps,
+            loss=loss,
+            pairs_per_second=self.timed_pairs / max(self.seconds, 1e-9),
+            batch_loss=float(batch_loss),
+            spread=float(vector_spread),
+        )
         for watcher in self.watchers:
-            watcher.step(StepReport(state.total_steps, state.epoch + 1, state.step, steps, loss, speed))
+            watcher.step(report)
+
+    def _say(self, message: str) -> None:
+        for watcher in self.watchers:
+            watcher.say(message)
 
     def _read(self, name: str, images: NDArray[np.int64], captions: NDArray[np.int64], cache: Path | None) -> Pairs:
         """Features or pixels of some pictures, and the tokens of their captions."""
@@ -314,12 +338,10 @@ class _Run:
         else:
             rows = pixel_rows(backbone.preprocessing, paths, cache, progress=progress)
         speed = rows.computed / max(rows.seconds, 1e-9)
-        message = (
+        self._say(
             f"{name}: {len(paths)} pictures, {len(paths) - rows.computed - len(rows.issues)} from the cache,"
             f" {rows.computed} computed in {rows.seconds:.1f} s ({speed:.0f} images/s)"
         )
-        for watcher in self.watchers:
-            watcher.say(message)
         place = np.full(len(self.data), -1, dtype=np.int64)
         place[images[rows.kept]] = np.arange(len(rows.kept))
         readable = captions[place[self.data.image_of_caption[captions]] >= 0]
@@ -335,8 +357,7 @@ class _Run:
         try:
             self.watchers.append(TensorBoardWatcher(self.out / "tensorboard", self.state.total_steps + 1))
         except ImportError:
-            for watcher in self.watchers:
-                watcher.say("no TensorBoard events: pip install 'rungwise[tensorboard]' to have them")
+            self._say("no TensorBoard events: pip install 'rungwise[tensorboard]' to have them")
 
 
 def _captions_of(data: ImageCaptions, images: NDArray[np.int64]) -> NDArray[np.int64]:

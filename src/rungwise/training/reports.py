@@ -23,6 +23,8 @@ class StepReport:
         steps: Of the epoch.
         loss: Per pair.
         pairs_per_second: Of training steps alone.
+        batch_loss: Per pair, of the last full batch alone; nan before there was one.
+        spread: Of its embeddings, see :func:`rungwise.training.collapse.spread`.
     """
 
     total_step: int
@@ -31,6 +33,8 @@ class StepReport:
     steps: int
     loss: float
     pairs_per_second: float
+    batch_loss: float
+    spread: float
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,7 @@ class TensorBoardWatcher(Watcher):
     def step(self, report: StepReport) -> None:
         """Record loss and speed."""
         self.writer.add_scalar("train/loss", report.loss, report.total_step)
+        self.writer.add_scalar("train/spread", report.spread, report.total_step)
         self.writer.add_scalar("train/pairs_per_second", report.pairs_per_second, report.total_step)
 
     def epoch(self, report: EpochReport) -> None:

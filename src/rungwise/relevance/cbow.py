@@ -1,0 +1,141 @@
+"""Continuous bag of words (Mikolov et al. 2013): the cosine of averaged word vectors, as the ladder authors use it.
+
+    v(t) = sum over tokens of weight * vector,  weight 2 for nouns, 0 for stop words, 1 else       R = cos(v(a), v(b))
+
+It sees that "pup" is near "dog"; it misses order, so "a man bites a dog" is "a dog bites a man". Sum and average differ
+by a factor that the cosine does not see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from rungwise.errors import UserError
+from rungwise.relevance.base import Reference
+from rungwise.relevance.tokenisers import ptb
+from rungwise.relevance.vectors import VectorSource, normalised
+from rungwise.relevance.word_vectors import WordVectors, load_word_vectors
+
+Nouns = Collection[str] | Callable[[Sequence[str]], Sequence[bool]]
+"""Words that are nouns, or what tells of each token of a caption whether it is one."""
+
+
+class CBoW(VectorSource):
+    """R by the cosine of averaged word vectors.
+
+    Words without a vector count nothing; ``unknown_share`` says how many tokens that were. A caption of such words only
+    has 0 with every other.
+
+    Args:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) the position of each caption's image.
+        vectors: A file in GloVe's or word2vec's layout, or vectors that are loaded.
+        tokenizer: Text to tokens; the words of ``vectors`` must look like them (lower case, say).
+        stop_words: Words that are left out. The paper leaves them out; the authors' program keeps them.
+        nouns: Words that are nouns, or a callable that marks them; :func:`rungwise.relevance.word_vectors.nouns_from`
+            makes one of a part-of-speech tagger.
+        noun_weight: What a noun counts; the authors take 2.
+        reference: See :class:`rungwise.relevance.base.CaptionPairSource`, as the next three.
+        paired: (images,) the caption that stands for each image.
+        leave_one_out: A caption is no reference for itself.
+        images: Number of images.
+
+    Attributes:
+        unknown_share: Share of the tokens, stop words aside, that have no vector, 0..1.
+        unknown_words: These words with their counts, the most frequent first.
+
+    Raises:
+        UserError: If the file is no file of word vectors, or knows none of the words.
+
+    >>> words = WordVectors({"dog": 0, "pup": 1, "car": 2}, np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32))
+    >>> source = CBoW(["a dog", "a pup", "a car"], [0, 1, 2], words)
+    >>> source.dense().round(2)
+    array([[1. , 0.8, 0. ],
+           [0.8, 1. , 0.6],
+           [0. , 0.6, 1. ]], dtype=float32)
+    >>> source.unknown_share, source.unknown_words
+    (0.5, {'a': 3})
+    """
+
+    def __init__(
+        self,
+        captions: Sequence[str],
+        image_of_caption: Sequence[int] | ArrayLike,
+        vectors: Path | str | WordVectors,
+        *,
+        tokenizer: Callable[[str], Sequence[str]] = ptb,
+        stop_words: Collection[str] = (),
+        nouns: Nouns = (),
+        noun_weight: float = 2.0,
+        reference: Reference = "max",
+        paired: ArrayLike | None = None,
+        leave_one_out: bool = False,
+        images: int | None = None,
+    ) -> None:
+        super().__init__(
+            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
+        )
+        stopped = frozenset(stop_words)
+        marked = nouns if callable(nouns) else _among(frozenset(nouns))
+        tokens = [list(tokenizer(text)) for text in self.captions]
+        weights = [
+            [
+                0.0 if token in stopped else noun_weight if noun else 1.0
+                for token, noun in zip(some, marked(some), strict=True)
+            ]
+            for some in tokens
+        ]
+        counts = Counter(token for some in tokens for token in some if token not in stopped)
+        words = vectors if isinstance(vectors, WordVectors) else load_word_vectors(vectors, counts)
+        unknown = Counter({token: count for token, count in counts.items() if token not in words.row})
+        self.unknown_words = dict(unknown.most_common())
+        self.unknown_share = unknown.total() / counts.total() if counts else 0.0
+        if counts and self.unknown_share == 1:
+            raise UserError(
+                f"{words.name}: has a vector for none of the {len(counts)} words of the captions, such as"
+                f" {next(iter(counts))!r}; give vectors of their language and a tokenizer that fits them"
+            )
+        self._vectors = _embedded(tokens, weights, words)
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """(captions, dimension) of length 1, or 0 where no word has a vector."""
+        return self._vectors
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the captions' vectors: whatever changes a score changes them."""
+        return hashlib.sha256(np.ascontiguousarray(self._vectors, "<f4").data).hexdigest()
+
+    def options(self) -> Mapping[str, Any]:
+        """The reference choice and the fingerprint."""
+        return {**super().options(), "vectors": self.fingerprint}
+
+
+def _among(words: frozenset[str]) -> Callable[[Sequence[str]], list[bool]]:
+    return lambda tokens: [token in words for token in tokens]
+
+
+def _embedded(tokens: list[list[str]], weights: list[list[float]], words: WordVectors) -> NDArray[np.float32]:
+    """(captions, dimension) normalised sums of weighted vectors."""
+    places = [
+        (caption, words.row[token], weight)
+        for caption, (some, heavy) in enumerate(zip(tokens, weights, strict=True))
+        for token, weight in zip(some, heavy, strict=True)
+        if token in words.row
+    ]
+    rows, columns, values = zip(*places, strict=True) if places else ((), (), ())
+    bags = sparse.csr_array(
+        (np.array(values, np.float32), (np.array(rows, np.int64), np.array(columns, np.int64))),
+        shape=(len(tokens), len(words.row)),
+    )
+    return normalised(np.asarray(bags @ words.table, np.float32))

@@ -1,0 +1,233 @@
+"""Sources made of sources: weighted sums, maxima, and curves that bring degrees to 0..1 or to people's grades.
+
+Sources have scales of their own (CIDEr 0..10, a cosine -1..1): calibrate before you combine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
+
+from rungwise.errors import UserError
+from rungwise.relevance.base import Block, Degrees
+from rungwise.relevance.describe import sample
+
+
+class Weighted(Degrees):
+    """Sum of weight * degree over sources.
+
+    Args:
+        sources: At least one, all of the same images and captions.
+        weights: One per source.
+
+    Raises:
+        UserError: If the sources differ in shape, or weights and sources in number.
+
+    >>> from rungwise.relevance import CIDErD, TfIdf
+    >>> captions, of = ["a dog", "a cat", "the dog"], [0, 1, 2]
+    >>> both = Weighted([CIDErD(captions, of), TfIdf(captions, of)], [0.1, 0.5])
+    >>> both.dense().round(2)[0]
+    array([1.  , 0.18, 0.18], dtype=float32)
+    """
+
+    def __init__(self, sources: Sequence[Degrees], weights: Sequence[float]) -> None:
+        super().__init__(_common_shape(sources))
+        if len(weights) != len(sources):
+            raise UserError(f"relevance: {len(weights)} weights for {len(sources)} sources; give one each")
+        self.sources = tuple(sources)
+        self.weights = tuple(float(weight) for weight in weights)
+        self.image_of_caption = sources[0].image_of_caption
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
+        """(len(images), len(captions)) float32 degrees."""
+        total = np.float32(self.weights[0]) * self.sources[0].block(images, captions)
+        for source, weight in zip(self.sources[1:], self.weights[1:], strict=True):
+            total += np.float32(weight) * source.block(images, captions)
+        return total
+
+    def options(self) -> Mapping[str, Any]:
+        """Weights, and the hash of each source."""
+        return {"weights": list(self.weights), "sources": [source.content_hash() for source in self.sources]}
+
+
+class Maximum(Degrees):
+    """The highest degree that any source gives.
+
+    Args:
+        sources: At least one, all of the same images and captions.
+
+    Raises:
+        UserError: If the sources differ in shape.
+
+    >>> from rungwise.relevance import CIDErD, TfIdf
+    >>> captions, of = ["a dog", "a cat", "the dog"], [0, 1, 2]
+    >>> Maximum([CIDErD(captions, of), TfIdf(captions, of)]).dense().round(2)[0]
+    array([5.  , 0.61, 0.61], dtype=float32)
+    """
+
+    def __init__(self, sources: Sequence[Degrees]) -> None:
+        super().__init__(_common_shape(sources))
+        self.sources = tuple(sources)
+        self.image_of_caption = sources[0].image_of_caption
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
+        """(len(images), len(captions)) float32 degrees."""
+        highest = np.array(self.sources[0].block(images, captions))
+        for source in self.sources[1:]:
+            np.maximum(highest, source.block(images, captions), out=highest)
+        return highest
+
+    def options(self) -> Mapping[str, Any]:
+        """The hash of each source."""
+        return {"sources": [source.content_hash() for source in self.sources]}
+
+
+def mean(sources: Sequence[Degrees]) -> Weighted:
+    """The average of sources.
+
+    Raises:
+        UserError: If there is no source, or they differ in shape.
+
+    >>> from rungwise.relevance import CIDErD, TfIdf
+    >>> mean([CIDErD(["a dog", "a cat"], [0, 1]), TfIdf(["a dog", "a cat"], [0, 1])]).weights
+    (0.5, 0.5)
+    """
+    return Weighted(sources, [1 / max(1, len(sources))] * len(sources))
+
+
+class Calibrated(Degrees):
+    """A source through a rising curve: straight lines between knots, level beyond them.
+
+    Args:
+        source: What to calibrate.
+        knots: (knots,) degrees of the source, rising.
+        values: (knots,) what they become, not falling.
+
+    Raises:
+        UserError: If the knots do not rise, or the values fall.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> source = CIDErD(["a dog", "a cat"], [0, 1])
+    >>> Calibrated(source, [0, 10], [0, 1]).dense()
+    array([[0.5, 0. ],
+           [0. , 0.5]], dtype=float32)
+    """
+
+    def __init__(self, source: Degrees, knots: ArrayLike, values: ArrayLike) -> None:
+        super().__init__(source.shape)
+        self.source = source
+        self.image_of_caption = source.image_of_caption
+        self.knots: NDArray[np.float64] = np.array(knots, np.float64)
+        self.values: NDArray[np.float64] = np.array(values, np.float64)
+        if self.knots.ndim != 1 or self.knots.shape != self.values.shape or not len(self.knots):
+            raise UserError(
+                f"calibration: knots of shape {self.knots.shape} and values of shape {self.values.shape};"
+                " give two lists of one length"
+            )
+        if (np.diff(self.knots) <= 0).any() or (np.diff(self.values) < 0).any():
+            raise UserError("calibration: knots must rise and values must not fall")
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
+        """(len(images), len(captions)) float32 degrees."""
+        return np.interp(self.source.block(images, captions), self.knots, self.values).astype(np.float32)
+
+    def options(self) -> Mapping[str, Any]:
+        """The curve, and the source's hash."""
+        return {
+            "knots": self.knots.tolist(),
+            "values": self.values.tolist(),
+            "source": self.source.content_hash(),
+        }
+
+
+def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) -> Calibrated:
+    """A source brought to 0..1 by a straight line: its lowest degree of a sample to 0, its highest to 1.
+
+    Captions of the sampled images are in the sample, so that the high end is that of well described images. What lies
+    beyond the sample's ends becomes 0 or 1.
+
+    Args:
+        source: What to calibrate.
+        pairs: About how many pairs to sample.
+        seed: Of the sample.
+
+    Raises:
+        UserError: If all degrees of the sample are equal.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> to_unit_interval(CIDErD(["a dog", "a cat"], [0, 1])).dense()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    degrees = sample(source, pairs=pairs, seed=seed).degrees
+    low, high = float(degrees.min()), float(degrees.max())
+    if not low < high:
+        raise UserError(f"calibration: all {degrees.size} sampled degrees are {low:g}; such a source has no scale")
+    return Calibrated(source, [low, high], [0.0, 1.0])
+
+
+def to_grades(source: Degrees, images: ArrayLike, captions: ArrayLike, grades: ArrayLike) -> Calibrated:
+    """A source brought to the scale of people's grades by isotonic regression on graded pairs.
+
+    The regression is a staircase; the curve runs straight between the middles of its steps, so that degrees that differ
+    stay different wherever the grades rise.
+
+    Args:
+        source: What to calibrate.
+        images: (pairs,) positions.
+        captions: (pairs,) positions.
+        grades: (pairs,) people's grades, on any scale.
+
+    Raises:
+        UserError: If there is no graded pair, or the three differ in length.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> source = CIDErD(["a dog", "a cat", "a red dog"], [0, 1, 2])
+    >>> graded = to_grades(source, images=[0, 0, 0], captions=[0, 1, 2], grades=[5.0, 0.0, 3.0])
+    >>> graded.dense()[0]
+    array([5., 0., 3.], dtype=float32)
+    """
+    rows, columns, given = np.asarray(images), np.asarray(captions), np.asarray(grades, np.float64)
+    if not rows.shape == columns.shape == given.shape or rows.ndim != 1 or not len(rows):
+        raise UserError(
+            f"calibration: {rows.size} images, {columns.size} captions, {given.size} grades; give at least one of each"
+            " and equally many"
+        )
+    degrees = pair_degrees(source, rows, columns)
+    order = np.argsort(degrees, kind="stable")
+    distinct, first = np.unique(degrees[order], return_index=True)
+    counts = np.diff(first, append=len(order))
+    averages = np.add.reduceat(given[order], first) / counts
+    fitted = isotonic_regression(averages, weights=counts)
+    steps = np.repeat(np.arange(len(fitted.blocks) - 1), np.diff(fitted.blocks))
+    sizes = np.bincount(steps, weights=counts)
+    middles = np.bincount(steps, weights=counts * distinct) / sizes
+    return Calibrated(source, middles, fitted.x[fitted.blocks[:-1]])
+
+
+def pair_degrees(source: Degrees, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float64]:
+    """(pairs,) degrees of single pairs, asked image by image.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> pair_degrees(CIDErD(["a dog", "a cat"], [0, 1]), [1, 0, 1], [1, 1, 0])
+    array([5., 0., 0.])
+    """
+    rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+    degrees = np.empty(len(rows))
+    order = np.argsort(rows, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1) if len(rows) else []:
+        degrees[part] = source.block(rows[part[:1]], columns[part])[0]
+    return degrees
+
+
+def _common_shape(sources: Sequence[Degrees]) -> tuple[int, int]:
+    shapes = {source.shape for source in sources}
+    if len(shapes) != 1:
+        raise UserError(
+            f"relevance: sources of shapes {sorted(shapes)} cannot be combined; build them from the same captions"
+        )
+    return shapes.pop()

@@ -1,0 +1,180 @@
+"""Cross-encoder: a model that reads two captions together and gives them one score (ladder loss, Zhou et al. 2020).
+
+The most exact of the caption sources and by far the dearest: the model runs once for every pair, so all pairs of
+25,000 captions take weeks on a processor. Let :class:`rungwise.relevance.Cascade` choose the pairs that deserve it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.errors import UserError
+from rungwise.relevance.base import CaptionPairSource, Positions, Reference
+from rungwise.relevance.sentences import Precision, cannot_load, model_place, weights_hash, without_bars
+
+Scale = Literal["raw", "sigmoid", "softmax"] | tuple[float, float]
+"""How a model's output becomes a degree; see :class:`CrossEncoder`."""
+
+
+class CrossEncoder(CaptionPairSource):
+    """R by a Hugging Face model that scores a pair of texts.
+
+    What a model puts out is known to its maker only, so ``scale`` must be said:
+
+    * ``"raw"``: as it is;
+    * ``"sigmoid"``: 1 / (1 + exp(-x)), for models trained with a binary cross-entropy, such as
+      ``cross-encoder/stsb-*`` and most re-rankers;
+    * ``"softmax"``: the probability of class ``output``, for models with several outputs (entailment, say);
+    * ``(low, high)``: (x - low) / (high - low), cut off at 0 and 1, for models that predict grades: ``(0, 5)`` after a
+      regression on the grades of STS-B.
+
+    Args:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) the position of each caption's image.
+        model: A name on the Hugging Face hub or a local folder.
+        scale: See above.
+        output: Which of the model's outputs counts, where it has several.
+        symmetric: Give every pair in one order (sorted), whichever caption is the reference, so that (a, b) and (b, a)
+            cost one run. False keeps the reference first, as the paper's (t_q, t_p).
+        reference: See :class:`rungwise.relevance.base.CaptionPairSource`, as the next three.
+        paired: (images,) the caption that stands for each image.
+        leave_one_out: A caption is no reference for itself.
+        images: Number of images.
+        batch_size: Pairs per pass; pairs of like length go together.
+        max_length: Tokens of a pair beyond which both are cut; None takes the model's own limit.
+        precision: ``"bfloat16"`` is two to three times as fast where the processor has it.
+        device: Such as ``"cuda"``.
+        progress: Called with the number of pairs that were scored since the last call.
+
+    Raises:
+        UserError: If transformers is not installed, the model cannot be loaded, or ``scale`` and ``output`` do not fit.
+
+    >>> captions = ["a man rides a horse", "someone on horseback"]
+    >>> CrossEncoder(captions, [0, 1], "cross-encoder/stsb-roberta-base", scale="sigmoid")  # doctest: +SKIP
+    <rungwise.relevance.cross_encoder.CrossEncoder object at ...>
+    """
+
+    def __init__(
+        self,
+        captions: Sequence[str],
+        image_of_caption: Sequence[int] | ArrayLike,
+        model: str | Path,
+        *,
+        scale: Scale,
+        output: int = 0,
+        symmetric: bool = False,
+        reference: Reference = "max",
+        paired: ArrayLike | None = None,
+        leave_one_out: bool = False,
+        images: int | None = None,
+        batch_size: int = 64,
+        max_length: int | None = None,
+        precision: Precision = "float32",
+        device: str = "cpu",
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__(
+            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
+        )
+        _check_scale(scale)
+        self.scale = scale
+        self.output = output
+        self.symmetric = symmetric
+        self.batch_size = batch_size
+        self.precision = precision
+        self.device = device
+        self._progress = progress
+        self._tokenizer, self._model = _load(model)
+        self._model.to(device).eval()
+        self.max_length = max_length or _longest(self._tokenizer, self._model.config)
+        outputs = int(self._model.config.num_labels)
+        if not 0 <= output < outputs:
+            raise UserError(f"{model}: output={output} but the model has {outputs}; choose one of 0..{outputs - 1}")
+        if scale == "softmax" and outputs == 1:
+            raise UserError(f"{model}: has one output, whose softmax is always 1; take scale='sigmoid' or (low, high)")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the model and of what makes its output a score, whatever the collection."""
+        besides = f"{self.scale} {self.output} {self.symmetric} {self.max_length} {self.precision}"
+        return weights_hash(self._model.state_dict(), f"{type(self._model).__name__} {besides}")
+
+    def options(self) -> Mapping[str, Any]:
+        """The reference choice and the model's fingerprint."""
+        return {**super().options(), "model": self.fingerprint}
+
+    def pair_block(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(len(first), len(second)) float32 scores; the model runs for every pair of different texts once."""
+        a, b = np.repeat(first, len(second)), np.tile(second, len(first))
+        return self.pair_scores(a, b).reshape(len(first), len(second))
+
+    def pair_scores(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(n,) float32 score of caption ``first[k]``, as reference, with caption ``second[k]``."""
+        texts = [(self.captions[a], self.captions[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+        if self.symmetric:
+            texts = [(a, b) if a <= b else (b, a) for a, b in texts]
+        distinct = sorted(dict.fromkeys(texts), key=lambda pair: len(pair[0]) + len(pair[1]), reverse=True)
+        score: dict[tuple[str, str], float] = {}
+        for start in range(0, len(distinct), self.batch_size):
+            batch = distinct[start : start + self.batch_size]
+            score.update(zip(batch, self._run(batch), strict=True))
+            if self._progress is not None:
+                self._progress(len(batch))
+        return np.array([score[pair] for pair in texts], np.float32)
+
+    def _run(self, pairs: list[tuple[str, str]]) -> list[float]:
+        import torch
+
+        batch = self._tokenizer(
+            [a for a, _ in pairs],
+            [b for _, b in pairs],
+            padding=True,
+            truncation=True,
+            max_length=self.max_length,
+            return_tensors="pt",
+        ).to(self.device)
+        low = self.precision == "bfloat16"
+        with torch.inference_mode(), torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=low):
+            logits = self._model(**batch).logits.float()
+        if self.scale == "softmax":
+            return list(logits.softmax(dim=1)[:, self.output].tolist())
+        raw = logits[:, self.output]
+        if self.scale == "sigmoid":
+            raw = raw.sigmoid()
+        elif isinstance(self.scale, tuple):
+            raw = ((raw - self.scale[0]) / (self.scale[1] - self.scale[0])).clamp(0, 1)
+        return list(raw.tolist())
+
+
+def _check_scale(scale: object) -> None:
+    if isinstance(scale, tuple):
+        if len(scale) != 2 or not scale[0] < scale[1]:
+            raise UserError(f"scale must be (low, high) with low < high, got {scale}")
+    elif scale not in ("raw", "sigmoid", "softmax"):
+        raise UserError(f"scale must be 'raw', 'sigmoid', 'softmax' or (low, high), got {scale!r}")
+
+
+def _load(model: str | Path) -> tuple[Any, Any]:
+    """Tokenizer and model; transformers gives them no types."""
+    if importlib.util.find_spec("transformers") is None:
+        raise UserError(f"{model}: a cross-encoder needs transformers; run: pip install 'rungwise[sentences]'")
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    name = model_place(model, "cross-encoder")
+    try:
+        with without_bars():
+            return AutoTokenizer.from_pretrained(name), AutoModelForSequenceClassification.from_pretrained(name)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise UserError(cannot_load(model, "sequence-classification", error)) from error
+
+
+def _longest(tokenizer: Any, config: Any) -> int:
+    """The most tokens a model reads; tokenizers that know no limit say a huge number."""
+    return int(min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512)))

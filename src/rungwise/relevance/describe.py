@@ -1,0 +1,238 @@
+"""What a source's degrees look like, measured on a sample of pairs, and thresholds that cut them into rungs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from rungwise.errors import UserError
+from rungwise.relevance.base import Block, Degrees, Positions
+
+BINS = 20
+BAR = 40
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A block of degrees: some images with their own captions, or with any where ownership is not known.
+
+    Attributes:
+        images: (m,) positions.
+        captions: (n,) positions.
+        degrees: (m, n) float32.
+        own: (m, n) bool, the caption was written for the image; all False where that is not known.
+    """
+
+    images: Positions
+    captions: Positions
+    degrees: Block
+    own: NDArray[np.bool_]
+
+    @property
+    def others(self) -> Block:
+        """The degrees of pairs that were not written for each other, without those that are not known (NaN)."""
+        return self.degrees[~self.own & ~np.isnan(self.degrees)]
+
+
+def sample(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) -> Sample:
+    """Degrees of about ``pairs`` pairs: images drawn at random, and the captions of these images.
+
+    Raises:
+        UserError: If the source has no images or no captions.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> sample(CIDErD(["a dog", "a cat"], [0, 1])).own.sum()
+    np.int64(2)
+    """
+    images, captions = source.shape
+    if not images or not captions:
+        raise UserError(f"relevance: nothing to look at among {images} images and {captions} captions")
+    draw = np.random.default_rng(seed)
+    rows = min(images, max(2, round((pairs * images / captions) ** 0.5)))
+    chosen = np.sort(draw.choice(images, rows, replace=False))
+    owners = source.image_of_caption
+    candidates = np.arange(captions) if owners is None else np.flatnonzero(np.isin(owners, chosen))
+    if not len(candidates):
+        candidates = np.arange(captions)
+    columns = np.sort(draw.choice(candidates, min(len(candidates), max(1, pairs // rows)), replace=False))
+    own = np.zeros((rows, len(columns)), bool) if owners is None else chosen[:, None] == owners[columns][None, :]
+    return Sample(chosen, columns, source.block(chosen, columns), own)
+
+
+def thresholds(source: Degrees, shares: Sequence[float], *, pairs: int = 1_000_000, seed: int = 0) -> tuple[float, ...]:
+    """Degrees that cut the non-paired candidates into rungs of given shares, measured on a sample.
+
+    Args:
+        source: Whose scale the thresholds are on; they mean nothing for another source.
+        shares: Share of candidates in each rung but the last, from the top: ``(0.001, 0.01)`` puts the best 0.1 % on
+            the first rung and the next 1 % on the second.
+        pairs: About how many pairs to sample; at least some tens must fall on each rung.
+        seed: Of the sample.
+
+    Returns:
+        Falling thresholds, one per share; a degree equal to a threshold is on the upper rung.
+
+    Raises:
+        UserError: If shares are not positive or leave nothing for the last rung, or the source gives so many candidates
+            the same degree that no threshold comes near a share.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> source = CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3])
+    >>> [round(value, 2) for value in thresholds(source, (0.16, 0.3))]
+    [0.69, 0.36]
+    """
+    ends = np.cumsum(shares)
+    if not len(ends) or min(shares) <= 0 or ends[-1] >= 1:
+        raise UserError(f"shares must be positive and add up to less than 1, got {tuple(shares)}")
+    degrees = np.sort(sample(source, pairs=pairs, seed=seed).others)[::-1]
+    if not len(degrees):
+        raise UserError("thresholds need pairs that were not written for each other, and there are none")
+    cuts = degrees[np.maximum(np.ceil(ends * len(degrees)).astype(np.int64) - 1, 0)]
+    reached = np.searchsorted(-degrees, -cuts, side="right") / len(degrees)
+    for cut, end, share in zip(cuts, ends, reached, strict=True):
+        if share > 2 * end + 2 / len(degrees):
+            raise UserError(
+                f"no threshold puts {end:.2%} of the candidates above it: {share:.2%} have {cut:g} or more, many"
+                " exactly that; ask for larger shares or take a source with finer degrees"
+            )
+    if (np.diff(cuts) >= 0).any():
+        raise UserError(f"thresholds {cuts.tolist()} do not fall: the rungs are finer than the degrees; ask for fewer")
+    return tuple(float(cut) for cut in cuts)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A source's degrees in numbers; prints as text.
+
+    Attributes:
+        name: Of the source.
+        pairs: How many pairs were looked at.
+        own: Mean degree of captions with their own image; NaN where that is not known.
+        others: Mean degree of all other pairs.
+        zeros: Share of other pairs with degree 0.
+        percentiles: Degree of other pairs at 1, 10, 50, 90, 99, 99.9 %.
+        edges: (bins + 1,) of the histogram of other pairs.
+        counts: (bins,) pairs in each bin.
+        shares: Threshold to share of other pairs at or above it.
+    """
+
+    name: str
+    pairs: int
+    own: float
+    others: float
+    zeros: float
+    percentiles: dict[float, float]
+    edges: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    shares: dict[float, float]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name}: {self.pairs:,} pairs; mean {self.own:.3f} of captions with their own image,"
+            f" {self.others:.4f} of all others, of which {self.zeros:.1%} are 0",
+            "percentiles: " + ", ".join(f"{at:g} % {value:.3f}" for at, value in self.percentiles.items()),
+        ]
+        lines += [f"at or above {cut:.4g}: {share:.3%}" for cut, share in self.shares.items()]
+        # Most degrees are near the low end, so bars are on a logarithmic scale: otherwise only one would be seen.
+        tallest = np.log1p(max(1, int(self.counts.max())))
+        for low, high, count in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True):
+            bar = "█" * round(BAR * float(np.log1p(count) / tallest))
+            lines.append(f"{low:9.3f} ..{high:8.3f} {count:10,d} {bar}")
+        return "\n".join(lines)
+
+
+def describe(
+    source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_000, seed: int = 0, name: str = ""
+) -> Description:
+    """Histogram, percentiles and shares above thresholds of a sample of pairs.
+
+    Args:
+        source: What to look at.
+        at: Thresholds whose shares are wanted.
+        pairs: About how many pairs to sample.
+        seed: Of the sample.
+        name: For the print; empty takes the source's class.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> print(describe(CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3]), at=[0.5]))
+    CIDErD: 16 pairs; mean 5.625 of captions with their own image, 0.2687 of all others, of which 16.7% are 0
+    percentiles: 1 % 0.000, ...
+    at or above 0.5: 16.667%
+        0.000 ..   0.035          2 ...
+    ...
+    """
+    seen = sample(source, pairs=pairs, seed=seed)
+    others = seen.others.astype(np.float64)
+    if not len(others):
+        raise UserError("relevance: all pairs were written for each other; there is nothing to describe")
+    counts, edges = np.histogram(others, bins=BINS)
+    percents = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9)
+    return Description(
+        name=name or type(source).__name__,
+        pairs=seen.degrees.size,
+        own=float(seen.degrees[seen.own].mean()) if seen.own.any() else float("nan"),
+        others=float(others.mean()),
+        zeros=float((others == 0).mean()),
+        percentiles=dict(zip(percents, np.percentile(others, percents).tolist(), strict=True)),
+        edges=edges,
+        counts=counts,
+        shares={float(cut): float((others >= cut).mean()) for cut in at},
+    )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike two sources order the same pairs.
+
+    Attributes:
+        pairs: How many pairs were compared, those written for each other left out.
+        pearson: Correlation of degrees; NaN where one source is constant.
+        spearman: Correlation of ranks.
+        top: Mean share of an image's ten best captions (of the sample) that both sources name.
+    """
+
+    pairs: int
+    pearson: float
+    spearman: float
+    top: float
+
+    def __str__(self) -> str:
+        return (
+            f"Pearson {self.pearson:.3f}, Spearman {self.spearman:.3f}, top 10 shared {self.top:.1%}"
+            f" ({self.pairs:,} pairs)"
+        )
+
+
+def agreement(first: Degrees, second: Degrees, *, pairs: int = 200_000, seed: int = 0) -> Agreement:
+    """Compare two sources of the same images and captions on a sample of pairs.
+
+    Raises:
+        UserError: If their shapes differ.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> source = CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3])
+    >>> print(agreement(source, source))
+    Pearson 1.000, Spearman 1.000, top 10 shared 100.0% (12 pairs)
+    """
+    if first.shape != second.shape:
+        raise UserError(f"sources of shapes {first.shape} and {second.shape} have no pairs in common")
+    owning = first if first.image_of_caption is not None else second
+    seen = sample(owning, pairs=pairs, seed=seed)
+    here = [
+        seen.degrees if source is owning else source.block(seen.images, seen.captions) for source in (first, second)
+    ]
+    left, right = (degrees[~seen.own].astype(np.float64) for degrees in here)
+    constant = not len(left) or np.ptp(left) == 0 or np.ptp(right) == 0
+    k = min(10, len(seen.captions))
+    tops = [np.argsort(-np.where(seen.own, -np.inf, degrees), axis=1, kind="stable")[:, :k] for degrees in here]
+    shared = [len(np.intersect1d(a, b)) / k for a, b in zip(*tops, strict=True)]
+    return Agreement(
+        pairs=len(left),
+        pearson=float("nan") if constant else float(stats.pearsonr(left, right).statistic),
+        spearman=float("nan") if constant else float(stats.spearmanr(left, right).statistic),
+        top=float(np.mean(shared)),
+    )

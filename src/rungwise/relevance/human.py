@@ -1,0 +1,357 @@
+"""People's judgements of how well a caption describes an image: CrissCrossed Captions, ECCV Caption, Flickr8K, any CSV.
+
+Judgements name images and captions by ids; they are found in a collection by these, an image also by its file's name
+without folder and ending or by the number that ends it, since COCO's annotations call ``COCO_val2014_000000391895.jpg``
+just 391895. What is not in the collection is counted and listed in ``issues``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.textfiles import read_lines, read_text
+from rungwise.errors import UserError
+from rungwise.relevance.base import Degrees, Direction, Positions, top_columns
+
+Judgement = tuple[str, str, str, float]
+"""Place in the file, image id, caption id, grade."""
+
+_LAST_NUMBER = re.compile(r"(?:^|_)(\d+)$")
+
+
+class Human(Degrees):
+    """R by people: the grade of each judged pair, NaN where nobody was asked.
+
+    Several judgements of a pair are averaged. Grades keep the scale they come in: 0..5 in CxC, 1..4 from Flickr8K's
+    experts, 0..1 from its crowd.
+
+    Args:
+        images: Positions of judged pairs' images.
+        captions: Positions of their captions.
+        grades: Their grades.
+        shape: (images, captions) of the whole matrix.
+        closed_images: Images of which every caption was judged: a pair of theirs that is not listed is 0 and not NaN.
+        closed_captions: The same for captions.
+        image_of_caption: (captions,) the position of each caption's image, where it is known.
+        issues: Judgements that were left out.
+
+    Attributes:
+        pairs: (n, 2) positions (image, caption) of the judged pairs, ascending.
+        grades: (n,) float32, their grades.
+        issues: Judgements that were left out.
+
+    Raises:
+        UserError: If positions and grades do not fit, or a grade is not finite.
+
+    >>> human = Human([0, 1, 1], [0, 0, 0], [4.0, 1.0, 2.0], (2, 2))
+    >>> human.dense()
+    array([[4. , nan],
+           [1.5, nan]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        images: ArrayLike,
+        captions: ArrayLike,
+        grades: ArrayLike,
+        shape: tuple[int, int],
+        *,
+        closed_images: ArrayLike = (),
+        closed_captions: ArrayLike = (),
+        image_of_caption: ArrayLike | None = None,
+        issues: Iterable[Issue] = (),
+    ) -> None:
+        super().__init__(shape)
+        self.image_of_caption = None if image_of_caption is None else np.asarray(image_of_caption, np.int64)
+        rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        values = np.asarray(grades, np.float64)
+        if not rows.shape == columns.shape == values.shape or rows.ndim != 1:
+            raise UserError(
+                f"human judgements: {rows.shape} images, {columns.shape} captions and {values.shape} grades do not fit;"
+                " give one of each a judgement"
+            )
+        for what, positions, count in (("image", rows, shape[0]), ("caption", columns, shape[1])):
+            if positions.size and not 0 <= positions.min() <= positions.max() < count:
+                raise UserError(
+                    f"human judgements: {what} positions run {positions.min()}..{positions.max()} but there are {count}"
+                )
+        if not np.isfinite(values).all():
+            raise UserError(f"human judgements: grade {int(np.argmin(np.isfinite(values)))} is not a finite number")
+        keys, place, counts = np.unique(rows * shape[1] + columns, return_inverse=True, return_counts=True)
+        self._keys = keys
+        self.pairs: Positions = np.stack(np.divmod(keys, max(1, shape[1])), axis=1)
+        sums = np.bincount(place, weights=values, minlength=len(keys))
+        self.grades: NDArray[np.float32] = (sums / counts).astype(np.float32)
+        self.issues = tuple(issues)
+        self._closed_images, self._closed_captions = np.zeros(shape[0], np.bool_), np.zeros(shape[1], np.bool_)
+        self._closed_images[np.asarray(closed_images, np.int64)] = True
+        self._closed_captions[np.asarray(closed_captions, np.int64)] = True
+
+    @classmethod
+    def from_csv(cls, path: Path | str, data: ImageCaptions) -> Human:
+        r"""Any CSV or TSV with columns ``image``, ``caption`` (ids) and a grade.
+
+        The grade's column may be called ``grade``, ``agg_score``, ``score``, ``rating`` or ``relevance``; an id may
+        carry a prefix that ends with a colon. So this also reads CxC's ``sits_*.csv``.
+
+        Raises:
+            UserError: If the file cannot be read, a column is missing, a grade is no number (the line is named), or
+                none of the judgements is of this collection.
+
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "grades.csv"
+        >>> _ = file.write_text("image,caption,grade\na.jpg,a.jpg#0,3.5\n")
+        >>> data = ImageCaptions(("a.jpg",), ("a dog", "a pup"), np.array([0, 0]))
+        >>> Human.from_csv(file, data).dense()
+        array([[3.5, nan]], dtype=float32)
+        """
+        return cls._found(Path(path), _table(Path(path)), data)
+
+    @classmethod
+    def cxc(cls, path: Path | str, data: ImageCaptions) -> Human:
+        """CrissCrossed Captions' image-caption ratings (``sits_*.csv``; Parekh et al. 2021): means of 0..5.
+
+        Args:
+            path: The CSV with columns ``caption`` (``COCO_val2014:sentid:<id>``), ``image``, ``agg_score``.
+            data: COCO's images with their ``sentid`` as caption ids.
+
+        Raises:
+            UserError: As :meth:`from_csv`.
+
+        >>> Human.cxc("sits_test.csv", coco)                                # doctest: +SKIP
+        """
+        return cls.from_csv(path, data)
+
+    @classmethod
+    def eccv(cls, image_to_caption: Path | str, caption_to_image: Path | str, data: ImageCaptions) -> Human:
+        """ECCV Caption's positives (Chun et al. 2022), or CxC's in the same layout: 1, and 0 for others of a query.
+
+        The benchmark counts the whole gallery as checked for every query that a file names, so its other pairs are 0;
+        pairs of an image and a caption that both are no query are NaN.
+
+        Args:
+            image_to_caption: JSON ``{image id: [caption ids]}``.
+            caption_to_image: JSON ``{caption id: [image ids]}``.
+            data: COCO's images with their ``sentid`` as caption ids.
+
+        Raises:
+            UserError: If a file cannot be read or is no such JSON, or nothing in it is of this collection.
+
+        >>> Human.eccv("eccv_image_to_caption.json", "eccv_caption_to_image.json", coco)  # doctest: +SKIP
+        """
+        by_image, by_caption = Path(image_to_caption), Path(caption_to_image)
+        of_images, of_captions = _lists(by_image), _lists(by_caption)
+        listed = [(f"{by_image}, {key!r}", key, other, 1.0) for key, others in of_images.items() for other in others]
+        listed += [
+            (f"{by_caption}, {key!r}", other, key, 1.0) for key, others in of_captions.items() for other in others
+        ]
+        image_of, caption_of = _Finder(data.image_ids), _Finder(data.caption_ids)
+        closed_images = [at for key in of_images if (at := image_of(key)) is not None]
+        closed_captions = [at for key in of_captions if (at := caption_of(key)) is not None]
+        return cls._found(by_image, listed, data, closed_images, closed_captions)
+
+    @classmethod
+    def flickr8k_crowd(cls, path: Path | str, data: ImageCaptions) -> Human:
+        r"""Flickr8K's ``CrowdFlowerAnnotations.txt`` (Hodosh et al. 2013): the share of people who said yes, 0..1.
+
+        Raises:
+            UserError: If a line has another form, or none of the judgements is of this collection.
+
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "CrowdFlowerAnnotations.txt"
+        >>> _ = file.write_text("a.jpg\ta.jpg#1\t0.333333333333333\t1\t2\n")
+        >>> data = ImageCaptions(("a.jpg",), ("a dog", "a pup"), np.array([0, 0]))
+        >>> Human.flickr8k_crowd(file, data).dense().round(2)
+        array([[ nan, 0.33]], dtype=float32)
+        """
+        judgements = (
+            (where, image, caption, yes / (yes + no))
+            for where, image, caption, (_, yes, no) in _tabbed(Path(path), 3)
+            if yes + no > 0
+        )
+        return cls._found(Path(path), judgements, data)
+
+    @classmethod
+    def flickr8k_expert(cls, path: Path | str, data: ImageCaptions) -> Human:
+        r"""Flickr8K's ``ExpertAnnotations.txt`` (Hodosh et al. 2013): the mean of three experts' grades, 1..4.
+
+        Raises:
+            UserError: If a line has another form, or none of the judgements is of this collection.
+
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "ExpertAnnotations.txt"
+        >>> _ = file.write_text("a.jpg\ta.jpg#0\t4\t4\t3\n")
+        >>> data = ImageCaptions(("a.jpg",), ("a dog", "a pup"), np.array([0, 0]))
+        >>> Human.flickr8k_expert(file, data).dense().round(2)
+        array([[3.67,  nan]], dtype=float32)
+        """
+        judgements = (
+            (where, image, caption, sum(grades) / len(grades))
+            for where, image, caption, grades in _tabbed(Path(path), 3)
+        )
+        return cls._found(Path(path), judgements, data)
+
+    @classmethod
+    def _found(
+        cls,
+        path: Path,
+        judgements: Iterable[Judgement],
+        data: ImageCaptions,
+        closed_images: ArrayLike = (),
+        closed_captions: ArrayLike = (),
+    ) -> Human:
+        image_of, caption_of = _Finder(data.image_ids), _Finder(data.caption_ids)
+        images, captions, grades, issues = [], [], [], []
+        for where, image_id, caption_id, grade in judgements:
+            image, caption = image_of(image_id), caption_of(caption_id)
+            if image is None:
+                issues.append(Issue("judgement of an unknown image", where, repr(image_id)))
+            elif caption is None:
+                issues.append(Issue("judgement of an unknown caption", where, repr(caption_id)))
+            else:
+                images.append(image)
+                captions.append(caption)
+                grades.append(grade)
+        if not grades:
+            first = f", such as {issues[0].detail} ({issues[0].where})" if issues else ""
+            raise UserError(
+                f"{path}: none of its {len(issues)} judgements is of {data.name}{first};"
+                " give the collection that was judged, with its ids"
+            )
+        shape = (len(data.image_ids), len(data.captions))
+        return cls(
+            images,
+            captions,
+            grades,
+            shape,
+            closed_images=closed_images,
+            closed_captions=closed_captions,
+            image_of_caption=data.image_of_caption,
+            issues=issues,
+        )
+
+    @property
+    def own(self) -> NDArray[np.bool_]:
+        """(n,) bool, the caption of each judged pair was written for its image; False where that is not known."""
+        if self.image_of_caption is None:
+            return np.zeros(len(self.pairs), np.bool_)
+        return np.asarray(self.image_of_caption[self.pairs[:, 1]] == self.pairs[:, 0])
+
+    def options(self) -> Mapping[str, Any]:
+        """Nothing besides the judgements decides the degrees."""
+        return {}
+
+    def hashed(self) -> Iterator[bytes]:
+        """Pairs, grades, and which items were judged throughout."""
+        for array in (self._keys, self.grades, self._closed_images, self._closed_captions):
+            yield np.ascontiguousarray(array).tobytes()
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        """(len(images), len(captions)) float32 grades; NaN where nobody was asked."""
+        rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        closed = self._closed_images[rows][:, None] | self._closed_captions[columns][None, :]
+        out = np.where(closed, np.float32(0), np.float32(np.nan))
+        if len(self._keys):
+            keys = rows[:, None] * self.shape[1] + columns[None, :]
+            place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            out = np.where(self._keys[place] == keys, self.grades[place], out)
+        return out
+
+    def topk(self, k: int, direction: Direction = "i2t") -> tuple[Positions, NDArray[np.float32]]:
+        """As :meth:`rungwise.relevance.base.Degrees.topk`; pairs that nobody judged come last, with NaN."""
+        queries, candidates = self.asked(k, direction)
+        k = min(k, candidates)
+        indices, values = np.empty((queries, k), np.int64), np.empty((queries, k), np.float32)
+        for rows, part in self.chunks(direction):
+            indices[rows] = top_columns(np.where(np.isnan(part), -np.inf, part), k)
+            values[rows] = np.take_along_axis(part, indices[rows], axis=1)
+        return indices, values
+
+
+class _Finder:
+    """Position of an id: as it stands, or the one item that has it as the name or final number of its file."""
+
+    def __init__(self, ids: tuple[str, ...]) -> None:
+        self._exact = {one: position for position, one in enumerate(ids)}
+        self._loose: dict[str, int | None] = {}
+        for position, one in enumerate(ids):
+            for name in _other_names(one) - {one}:
+                self._loose[name] = None if name in self._loose else position
+
+    def __call__(self, one: str) -> int | None:
+        """None where there is no such item, or no single one."""
+        bare = one.rpartition(":")[2]
+        for name in (one, bare):
+            if (position := self._exact.get(name, self._loose.get(name))) is not None:
+                return position
+        return None
+
+
+def _other_names(one: str) -> set[str]:
+    if "#" in one:  # a caption's id that is its picture's name and a number
+        return set()
+    path = PurePosixPath(one)
+    number = _LAST_NUMBER.search(path.stem)
+    return {path.name, path.stem} | ({str(int(number[1]))} if number else set())
+
+
+_GRADE_COLUMNS = ("grade", "agg_score", "score", "rating", "relevance")
+
+
+def _table(path: Path) -> Iterator[Judgement]:
+    text = read_text(path)
+    delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    columns = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
+    graded = next((columns[name] for name in _GRADE_COLUMNS if name in columns), None)
+    if graded is None or not {"image", "caption"} <= columns.keys():
+        raise UserError(
+            f"{path}: needs the columns image, caption and grade (or agg_score, score, rating, relevance), found"
+            f" {', '.join(columns) or 'none'}; rename or add them"
+        )
+    for cells in reader:
+        where = f"{path}, line {reader.line_num}"
+        image, caption = cells[columns["image"]], cells[columns["caption"]]
+        yield where, (image or "").strip(), (caption or "").strip(), _grade(cells[graded], where)
+
+
+def _tabbed(path: Path, count: int) -> Iterator[tuple[str, str, str, list[float]]]:
+    for number, line in read_lines(path):
+        where = f"{path}, line {number}"
+        cells = line.split("\t")
+        if len(cells) != 2 + count:
+            raise UserError(f"{where}: not image, caption and {count} numbers between tabs; give the published file")
+        yield where, cells[0], cells[1], [_grade(cell, where) for cell in cells[2:]]
+
+
+def _grade(cell: str | None, where: str) -> float:
+    try:
+        grade = float(cell or "")
+    except ValueError:
+        grade = math.nan
+    if not math.isfinite(grade):
+        raise UserError(f"{where}: {cell!r} is no grade; write a number")
+    return grade
+
+
+def _lists(path: Path) -> dict[str, list[str]]:
+    try:
+        content = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{path}, line {error.lineno}, column {error.colno}: broken JSON ({error.msg}); re-download or correct it"
+        ) from error
+    if not isinstance(content, dict) or not all(isinstance(value, list) for value in content.values()):
+        raise UserError(f"{path}: is not an object of lists of ids, {{query: [positives]}}; give another file")
+    return {key: [str(one) for one in value] for key, value in content.items()}

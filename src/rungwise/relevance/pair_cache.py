@@ -1,0 +1,166 @@
+"""Scores of pairs of texts in a file that only grows, known by hashes of the texts and of what scored them.
+
+The file is a line that says what it is, then records of 24 bytes, little-endian: a key of two uint64, the score as
+float32, and a check of 4 bytes. A record that was cut off or does not match its check, as after a crash, is skipped and
+its pair scored again. Several processes may add to one file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from rungwise.errors import UserError
+from rungwise.files import explained
+
+KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
+_RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("score", "<f4"), ("check", "<u4")])
+_HEADER = b"rungwise pair scores 1 \n"
+assert len(_HEADER) == _RECORD.itemsize, "records stay aligned with the file's beginning"
+
+
+class Keys:
+    """Keys of pairs of captions: 128 bits of what scored them and of the two texts.
+
+    Texts are hashed one by one; pairs of hashes are mixed in bulk, since there are so many more.
+
+    Args:
+        texts: (captions,) texts.
+        fingerprint: Hash of what scores them.
+        symmetric: (a, b) and (b, a) have one key.
+
+    >>> keys = Keys(["a dog", "a cat", "a dog"], "model", symmetric=True)
+    >>> first, second = keys.of(np.array([0, 1]), np.array([1, 2]))
+    >>> bool(first == second)
+    True
+    """
+
+    def __init__(self, texts: Sequence[str], fingerprint: str, *, symmetric: bool) -> None:
+        seed = hashlib.blake2b(f"{fingerprint} {symmetric}".encode(), digest_size=16).digest()
+        digests = b"".join(
+            hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=seed, digest_size=32).digest() for text in texts
+        )
+        self._hashes = np.frombuffer(digests, "<u8").reshape(len(texts), 4)
+        self._symmetric = symmetric
+
+    def of(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.void]:
+        """(n,) keys, of type :data:`KEY`, of caption ``first[k]`` with caption ``second[k]``."""
+        a, b = self._hashes[first], self._hashes[second]
+        if self._symmetric:
+            swap = (a[:, 0] > b[:, 0])[:, None]
+            a, b = np.where(swap, b, a), np.where(swap, a, b)
+        keys = np.empty(len(first), KEY)
+        keys["high"] = _mixed(a[:, 0] + _mixed(b[:, 1]))
+        keys["low"] = _mixed(a[:, 2] + _mixed(b[:, 3]))
+        return keys
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A bijection of 64 bits that scatters them: the finaliser of SplitMix64 (Steele et al. 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+class PairCache:
+    """Scores by key, in memory and in a file.
+
+    Args:
+        path: The file, made when something is added; None keeps scores in memory only.
+
+    Attributes:
+        skipped: Records of the file that were damaged.
+
+    Raises:
+        UserError: If the path is a file of another kind or cannot be read.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "scores"
+    >>> keys = Keys(["a dog", "a cat"], "model", symmetric=False).of(np.array([0]), np.array([1]))
+    >>> PairCache(file).add(keys, np.array([0.5], np.float32))
+    >>> PairCache(file).look_up(keys)
+    (array([0.5], dtype=float32), array([ True]))
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._keys = np.empty(0, KEY)
+        self._scores = np.empty(0, np.float32)
+        self._added: list[tuple[NDArray[np.void], NDArray[np.float32]]] = []
+        self.skipped = 0
+        if path is not None and path.exists():
+            self._read(path)
+
+    def __len__(self) -> int:
+        """Number of scores."""
+        self._settle()
+        return len(self._keys)
+
+    def look_up(self, keys: NDArray[np.void]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """(n,) float32 scores, 0 where there is none, and (n,) bool: there is one."""
+        self._settle()
+        if not len(self._keys):
+            return np.zeros(len(keys), np.float32), np.zeros(len(keys), np.bool_)
+        # Two keys that agree in their first half only are as good as impossible; the later one would be scored anew.
+        place = np.minimum(np.searchsorted(self._keys["high"], keys["high"]), len(self._keys) - 1)
+        known = self._keys[place] == keys
+        return np.where(known, self._scores[place], np.float32(0)), known
+
+    def add(self, keys: NDArray[np.void], scores: NDArray[np.float32]) -> None:
+        """Keep (n,) scores by (n,) keys; when this returns they are in the file.
+
+        Raises:
+            UserError: If the disk is full or the file cannot be written.
+        """
+        self._added.append((keys.copy(), scores.copy()))
+        if self._path is None:
+            return
+        records = np.empty(len(keys), _RECORD)
+        records["high"], records["low"], records["score"] = keys["high"], keys["low"], scores
+        records["check"] = _checks(records)
+        with explained(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{self._path}.lock"), self._path.open("ab") as file:
+                # What a crash cut off is filled up to a whole record, which its check then tells apart.
+                size = file.tell()
+                file.write(_HEADER[size:] or b"\0" * (-size % _RECORD.itemsize))
+                file.write(records.tobytes())
+
+    def _read(self, path: Path) -> None:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UserError(
+                f"{path}: the cache cannot be read ({reason}); correct the path or its permissions"
+            ) from error
+        if not data.startswith(_HEADER) and not _HEADER.startswith(data):
+            raise UserError(f"{path}: is no cache of pair scores; choose another file")
+        whole = len(data) // _RECORD.itemsize
+        records = np.frombuffer(data, _RECORD, count=whole)[1:]
+        sound = records[records["check"] == _checks(records)]
+        self.skipped = len(records) - len(sound)
+        keys = np.empty(len(sound), KEY)
+        keys["high"], keys["low"] = sound["high"], sound["low"]
+        self._added.append((keys, sound["score"].copy()))
+
+    def _settle(self) -> None:
+        """Sort what was added in among the rest, so that it can be found by bisection."""
+        if not self._added:
+            return
+        keys = np.concatenate([self._keys, *(keys for keys, _ in self._added)])
+        scores = np.concatenate([self._scores, *(scores for _, scores in self._added)])
+        order = np.argsort(keys["high"], kind="stable")
+        self._keys, self._scores = keys[order], scores[order]
+        self._added = []
+
+
+def _checks(records: NDArray[np.void]) -> NDArray[np.uint32]:
+    """(n,) what the check of each record must be; never that of a run of zeros."""
+    bits = records["high"] ^ _mixed(records["low"] + records["score"].view("<u4") + np.uint64(1))
+    return np.asarray(bits >> np.uint64(32), dtype=np.uint32)

@@ -1,0 +1,89 @@
+"""Cosine of tf-idf weighted words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rungwise.relevance.base import Block, CaptionPairSource, Positions, Reference
+from rungwise.relevance.inverted_index import InvertedIndex
+from rungwise.relevance.lexical import Counted, sparse_rows, unit
+from rungwise.relevance.ngrams import DocumentFrequencies
+from rungwise.relevance.tokenisers import Tokeniser, ptb
+
+
+class TfIdf(CaptionPairSource):
+    """Cosine of two captions' words, each weighted by tf * log(images / images that have it). 0..1.
+
+    It sees words in common, rare ones above all, and neither order nor synonyms.
+
+    Args:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) the position of each caption's image.
+        tokenizer: Text to tokens.
+        document_frequencies: Of a corpus; None counts the images of these captions.
+        orders: Longest n-gram; 1 is words.
+        reference: Which captions stand for an image; see :class:`~rungwise.relevance.base.CaptionPairSource`.
+        paired: (images,) the caption that stands for each image, with ``reference="paired"``.
+        leave_one_out: A caption is no reference for itself.
+        images: Number of images, where the last ones have no caption.
+        threads: None takes the processor's.
+
+    >>> TfIdf(["a dog runs", "a dog sits", "the cat sleeps"], [0, 0, 1], reference="mean").dense().round(2)
+    array([[0.83, 0.83, 0.  ],
+           [0.  , 0.  , 1.  ]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        captions: Sequence[str],
+        image_of_caption: Sequence[int] | ArrayLike,
+        *,
+        tokenizer: Tokeniser = ptb,
+        document_frequencies: DocumentFrequencies | None = None,
+        orders: int = 1,
+        reference: Reference = "max",
+        paired: ArrayLike | None = None,
+        leave_one_out: bool = False,
+        images: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(
+            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
+        )
+        self.orders = orders
+        self._threads = threads
+        self._counted = Counted(
+            self.captions,
+            self.image_of_caption,
+            tokeniser=tokenizer,
+            frequencies=document_frequencies,
+            orders=orders,
+        )
+        counts, sizes = self._counted.counts, [len(idf) for idf in self._counted.idf]
+        caption = np.concatenate(counts.caption)
+        columns = np.concatenate([ngram + sum(sizes[:order]) for order, ngram in enumerate(counts.ngram)])
+        weights = unit(
+            caption, np.concatenate(counts.count) * np.concatenate(self._counted.idf)[columns], self.shape[1]
+        )
+        self._rows = sparse_rows(
+            caption, columns, weights, weights, lengths=np.zeros(self.shape[1]), penalty=np.ones(1)
+        )
+
+    def pair_block(self, first: Positions, second: Positions) -> Block:
+        """(len(first), len(second)) float32 cosine of captions."""
+        references, captions = np.asarray(first, np.int64), np.asarray(second, np.int64)
+        index = InvertedIndex(self._rows, references, np.ones(len(references), np.int64), self._threads)
+        return np.ascontiguousarray(index.scores(captions).T)
+
+    def options(self) -> Mapping[str, Any]:
+        """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
+        return {**super().options(), "orders": self.orders, **self._counted.options()}
+
+    def hashed(self) -> Iterator[bytes]:
+        """Captions, ownership and tokens."""
+        yield from super().hashed()
+        yield from self._counted.counts.hashed()

@@ -1,0 +1,56 @@
+"""What sources share that give each caption a vector: the score of two captions is the cosine of their vectors."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.relevance.base import CaptionPairSource, Positions
+
+
+class VectorSource(CaptionPairSource):
+    """Base of the sources that embed captions: give :attr:`vectors`, ``fingerprint`` and ``options``.
+
+    Attributes:
+        symmetric: The order of two captions does not matter.
+
+    >>> class Length(VectorSource):
+    ...     vectors = normalised(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]], np.float32))
+    ...     fingerprint = "length"
+    >>> Length(["a dog", "dogs", ""], [0, 0, 1]).dense()
+    array([[1., 1., 0.],
+           [0., 0., 0.]], dtype=float32)
+    """
+
+    symmetric = True
+
+    @property
+    @abstractmethod
+    def vectors(self) -> NDArray[np.float32]:
+        """(captions, dimension) of length 1, or 0 where a caption has no vector; computed when first asked for."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Hash of what besides the two texts decides a score, whatever the collection."""
+
+    def pair_block(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(len(first), len(second)) float32 cosines, -1..1; 0 where a caption has no vector."""
+        return self.vectors[first] @ self.vectors[second].T
+
+    def pair_scores(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(n,) float32 cosine of caption ``first[k]`` with caption ``second[k]``."""
+        return np.asarray(np.einsum("nd,nd->n", self.vectors[first], self.vectors[second]))
+
+
+def normalised(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each row divided by its length; a row of zeros stays as it is.
+
+    >>> normalised(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))
+    array([[0.6, 0.8],
+           [0. , 0. ]], dtype=float32)
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0))

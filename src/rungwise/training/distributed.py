@@ -1,0 +1,372 @@
+"""Global negatives: every process's queries against all processes' candidates, with correct gradients.
+
+A process computes its own rows of the block on either side: its images against all captions, and its captions against
+all images. With B pairs over W processes that is B/W x B entries twice, instead of B x B.
+
+**Value.** With ``reduction="sum"`` or ``"mean"``, every process gets the loss of the whole batch, the number that one
+process with the whole batch would get.
+
+**Gradients.** They are scaled so that their *average* over the processes is the gradient of the whole batch's loss:
+what :class:`torch.nn.parallel.DistributedDataParallel` leaves in ``.grad`` is what one process would have there. For
+parameters outside of it, such as a learnable temperature, call :func:`average_gradients`.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rungwise.losses import BlockLoss, MultiModalNCE, SemanticAdaptiveMargin, Weighted
+from rungwise.losses.base import LossValue
+from rungwise.losses.multimodal_nce import itself, sharing
+from rungwise.losses.pairs import Side, one_side
+from rungwise.losses.semantic_adaptive_margin import degrees_of_images
+from rungwise.relevance.base import Relevance
+from rungwise.similarity import cosine
+
+Positives = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
+"""(len(images), len(captions)) bool by positions, such as ``ImageCaptions.positives``."""
+
+
+@contextmanager
+def process_group(backend: str, **options: Any) -> Iterator[None]:
+    """Join the processes of a run, and leave them cleanly.
+
+    Processes that still hold communicating objects when they exit may abort. So let everything that communicates, a
+    ``DistributedDataParallel`` above all, be local to a function that is called inside: what it leaves behind is
+    collected, then all wait for each other, then they part. After an exception nobody waits.
+
+    Args:
+        backend: ``"gloo"`` or ``"nccl"``.
+        options: of :func:`torch.distributed.init_process_group`; none are needed under ``torchrun``.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with process_group("gloo", init_method=f"file://{folder}/meet", rank=0, world_size=1):
+    ...         dist.get_world_size()
+    1
+    """
+    dist.init_process_group(backend, **options)
+    try:
+        yield
+        gc.collect()
+        dist.barrier()
+    finally:
+        dist.destroy_process_group()
+
+
+def gather_rows(own: Tensor, sizes: list[int], group: dist.ProcessGroup | None = None) -> Tensor:
+    """All processes' rows in the order of their ranks; with a gradient.
+
+    The gradient of a process's rows is the sum of what all processes' losses say about them, so all processes must
+    go backward together.
+
+    Args:
+        own: (sizes[rank], ...).
+        sizes: rows of each process.
+        group: the processes; None is all of them.
+
+    Returns:
+        (sum(sizes), ...).
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with process_group("gloo", init_method=f"file://{folder}/meet", rank=0, world_size=1):
+    ...         gather_rows(torch.tensor([[1.0], [2.0]]), [2])
+    tensor([[1.],
+            [2.]])
+    """
+    rows: Tensor = _GatherRows.apply(own, sizes, group)  # type: ignore[no-untyped-call]
+    return rows
+
+
+class _GatherRows(torch.autograd.Function):
+    """Forward an all-gather, backward the sum over the processes, cut to the own rows."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, sizes: list[int], group: dist.ProcessGroup | None) -> Tensor:
+        """(sizes[rank], ...) -> (sum(sizes), ...)."""
+        ctx.sizes, ctx.group = sizes, group
+        # Backends gather tensors of one shape only.
+        padded = own.new_zeros(max(sizes), *own.shape[1:])
+        padded[: len(own)] = own
+        parts = [torch.empty_like(padded) for _ in sizes]
+        dist.all_gather(parts, padded, group=group)
+        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
+        """(sum(sizes), ...) -> (sizes[rank], ...)."""
+        total = upstream.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total, group=ctx.group)
+        return torch.split(total, ctx.sizes)[dist.get_rank(ctx.group)], None, None
+
+
+class _Total(torch.autograd.Function):
+    """Sum over the processes, each of which goes backward from it: so many times its gradient reaches every one."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+        """Scalar to scalar."""
+        ctx.world = dist.get_world_size(group)
+        total = own.clone()
+        dist.all_reduce(total, group=group)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        """Scalar to scalar."""
+        return upstream * ctx.world, None
+
+
+def average_gradients(parameters: Iterable[nn.Parameter], group: dist.ProcessGroup | None = None) -> None:
+    """Replace each gradient by its average over the processes, for parameters that nothing else averages.
+
+    Args:
+        parameters: the same on all processes, in the same order; those without a gradient are left out.
+        group: the processes; None is all of them.
+
+    >>> average_gradients([])
+    """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    for gradient in gradients:
+        dist.all_reduce(gradient, group=group)
+        gradient /= dist.get_world_size(group)
+
+
+class _Gathered:
+    """The whole batch as one process knows it: all vectors, and its own rows of the block on either side.
+
+    Items are named by their places in the whole batch. Square: every process has as many images as captions, pair by
+    pair.
+    """
+
+    def __init__(
+        self,
+        context: GlobalNegatives,
+        image_vectors: Tensor,
+        text_vectors: Tensor,
+        images: Tensor | None,
+        captions: Tensor | None,
+    ) -> None:
+        self.context, self.home, group = context, image_vectors.device, context.group
+        rank, world = dist.get_rank(group), dist.get_world_size(group)
+        counts = torch.tensor([[len(image_vectors), len(text_vectors)]], device=self.home)
+        sizes = gather_rows(counts, [1] * world, group)
+        self.image_sizes, text_sizes = sizes.T.tolist()
+        self.square = self.image_sizes == text_sizes
+        if not self.square and sum(self.image_sizes) == sum(text_sizes):
+            raise ValueError(f"as many images as captions, but not on every process: {sizes.tolist()}; pair them there")
+        self.own_images, self.own_captions = (
+            sum(many[:rank]) + torch.arange(many[rank], device=self.home) for many in (self.image_sizes, text_sizes)
+        )
+        self.every_image, self.every_caption = (
+            torch.arange(sum(many), device=self.home) for many in (self.image_sizes, text_sizes)
+        )
+        # One collective for both modalities: two might meet in different orders on the processes' ways back.
+        both = gather_rows(torch.cat([image_vectors, text_vectors]), sizes.sum(dim=1).tolist(), group)
+        parts = torch.split(both, sizes.flatten().tolist())
+        self.image_vectors, self.text_vectors = image_vectors, text_vectors
+        self.all_image_vectors, self.all_text_vectors = torch.cat(parts[::2]), torch.cat(parts[1::2])
+        self.images = None if images is None else gather_rows(images.to(self.home), self.image_sizes, group)
+        self.captions = None if captions is None else gather_rows(captions.to(self.home), text_sizes, group)
+        self.i2t_positives = self._described(self.own_images, self.every_caption)
+        self.t2i_positives = _transposed(self._described(self.every_image, self.own_captions))
+
+    @cached_property
+    def similarities(self) -> tuple[Tensor, Tensor]:
+        """(own images, captions) and (own captions, images)."""
+        similarity = self.context.similarity
+        i2t = similarity(self.image_vectors, self.all_text_vectors)
+        return i2t, similarity(self.all_image_vectors, self.text_vectors).T
+
+    @cached_property
+    def degrees(self) -> tuple[Tensor | None, Tensor | None]:
+        """Relevance, in the shapes of :attr:`similarities`."""
+        i2t = self._degrees(self.own_images, self.every_caption)
+        return i2t, _transposed(self._degrees(self.every_image, self.own_captions))
+
+    def sides(self, loss: BlockLoss) -> tuple[Side, Side]:
+        """The block as the process's own images and its own captions see it."""
+        blocks = zip(
+            self.similarities,
+            self.degrees,
+            (self.i2t_positives, self.t2i_positives),
+            (self.own_images, self.own_captions),
+            strict=True,
+        )
+        extra, above = loss.extra_positives, loss.mask_above
+        i2t, t2i = (
+            replace(one_side(s, r, p, own if self.square else None, extra, above), query_ids=own)
+            for s, r, p, own in blocks
+        )
+        if isinstance(loss, SemanticAdaptiveMargin):
+            return i2t, replace(t2i, image_degrees=self._image_degrees(i2t, t2i))
+        return self._within(i2t, t2i, loss) if isinstance(loss, MultiModalNCE) else (i2t, t2i)
+
+    def pairs(self, side: Side) -> int:
+        """How many pairs the whole batch has."""
+        count = torch.tensor(len(side.query), device=self.home)
+        dist.all_reduce(count, group=self.context.group)
+        return int(count)
+
+    def _image_degrees(self, i2t: Side, t2i: Side) -> Tensor:
+        """For SAM: what its ``forward`` puts there, where a caption's image may be another process's."""
+        if i2t.aligned:
+            return i2t.graded()
+        paired = self._described(self.every_image, self.every_caption)
+        assert paired is not None
+        if self.square:
+            paired = paired | itself(self.every_image, len(self.every_image))
+        own = degrees_of_images(i2t.graded(), paired)
+        return gather_rows(own, self.image_sizes, self.context.group)[t2i.column]
+
+    def _within(self, i2t: Side, t2i: Side, loss: MultiModalNCE) -> tuple[Side, Side]:
+        """For MVN: what its ``forward`` puts there."""
+        same_images = itself(self.own_images, len(self.every_image))
+        same_captions = itself(self.own_captions, len(self.every_caption))
+        if self.i2t_positives is not None and self.t2i_positives is not None:
+            if not self.square:
+                described = self._described(self.every_image, self.every_caption)
+                assert described is not None
+                same_images = same_images | sharing(self.i2t_positives, described)
+                same_captions = same_captions | sharing(self.t2i_positives, described.T)
+            elif loss.extra_positives != "keep":
+                same_images = same_captions = same_images | self.i2t_positives | self.t2i_positives
+        similarity = self.context.similarity
+        return (
+            replace(i2t, within=similarity(self.image_vectors, self.all_image_vectors), same=same_images),
+            replace(t2i, within=similarity(self.text_vectors, self.all_text_vectors), same=same_captions),
+        )
+
+    def _degrees(self, images: Tensor, captions: Tensor) -> Tensor | None:
+        return self.context.degrees(_at(self.images, images), _at(self.captions, captions), self.home)
+
+    def _described(self, images: Tensor, captions: Tensor) -> Tensor | None:
+        return self.context.described(_at(self.images, images), _at(self.captions, captions), self.home)
+
+
+def _at(positions: Tensor | None, places: Tensor) -> Tensor | None:
+    return None if positions is None else positions[places]
+
+
+def _transposed(block: Tensor | None) -> Tensor | None:
+    return None if block is None else block.T
+
+
+class GlobalNegatives(nn.Module):
+    """A loss over the batch of all processes, called with each process's own vectors.
+
+    A process asks the relevance source for two blocks: its own images with all captions, and all images with its own
+    captions. Random draws are keyed by place in the whole batch; for one process and many to draw the same, generators
+    (or the default generator) must be seeded alike on all. Where a batch is not square, a pair's two items may belong
+    to different processes.
+
+    On one process it is the loss itself.
+
+    Args:
+        loss: any loss of :mod:`rungwise.losses`.
+        similarity: (n, D) and (m, D) vectors to (n, m).
+        relevance: where graded losses get their degrees.
+        positives: which captions describe which images, by positions in the collection, such as
+            ``ImageCaptions.positives``; needed where images and captions are not paired one to one.
+        group: the processes; None is all of them.
+
+    >>> from rungwise.losses import MaxOfHinges
+    >>> images, texts = torch.eye(2), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+    >>> GlobalNegatives(MaxOfHinges())(images, texts)
+    tensor(0.2000)
+    """
+
+    def __init__(
+        self,
+        loss: BlockLoss | Weighted,
+        *,
+        similarity: Callable[[Tensor, Tensor], Tensor] = cosine,
+        relevance: Relevance | None = None,
+        positives: Positives | None = None,
+        group: dist.ProcessGroup | None = None,
+    ) -> None:
+        super().__init__()
+        self.loss = loss
+        self.similarity = similarity
+        self.relevance = relevance
+        self.positives = positives
+        self.group = group
+
+    def forward(
+        self,
+        image_vectors: Tensor,
+        text_vectors: Tensor,
+        images: Tensor | None = None,
+        captions: Tensor | None = None,
+    ) -> LossValue:
+        """The loss of the whole batch.
+
+        Args:
+            image_vectors: (n, D), this process's own; n may differ between processes.
+            text_vectors: (m, D), of the same type; n = m on every process makes a square block.
+            images: (n,) int64 positions in the collection, for relevance and positives.
+            captions: (m,) int64 positions in the collection.
+
+        Returns:
+            A scalar, the same on every process; with ``reduction="none"`` the per-query values of this process's own
+            images (n,) and captions (m,), whose gradients are not scaled.
+
+        Raises:
+            ValueError: as the loss does, or positions are missing.
+        """
+        if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(self.group) == 1:
+            return self._alone(image_vectors, text_vectors, images, captions)
+        gathered = _Gathered(self, image_vectors, text_vectors, images, captions)
+        value = self._own_share(self.loss, gathered)
+        if isinstance(value, tuple):
+            return value
+        total: Tensor = _Total.apply(value, self.group)  # type: ignore[no-untyped-call]
+        return total
+
+    def _own_share(self, loss: BlockLoss | Weighted, gathered: _Gathered) -> LossValue:
+        if isinstance(loss, Weighted):
+            return loss.combine([self._own_share(one, gathered) for one in loss.members])
+        i2t, t2i = gathered.sides(loss)
+        return loss.reduce(loss.per_query(i2t), loss.per_query(t2i), gathered.pairs(i2t))
+
+    def degrees(self, images: Tensor | None, captions: Tensor | None, home: torch.device) -> Tensor | None:
+        """(images, captions) relevance of these positions; None without a source."""
+        if self.relevance is None:
+            return None
+        return torch.from_numpy(self.relevance.block(*_asked(images, captions))).to(home)
+
+    def described(self, images: Tensor | None, captions: Tensor | None, home: torch.device) -> Tensor | None:
+        """(images, captions) positives of these positions; None where images and captions are paired one to one."""
+        if self.positives is None:
+            return None
+        return torch.from_numpy(self.positives(*_asked(images, captions))).to(home)
+
+    def _alone(
+        self, image_vectors: Tensor, text_vectors: Tensor, images: Tensor | None, captions: Tensor | None
+    ) -> LossValue:
+        within = {}
+        if any(isinstance(one, MultiModalNCE) for one in self.loss.modules()):
+            within["image_similarity"] = self.similarity(image_vectors, image_vectors)
+            within["text_similarity"] = self.similarity(text_vectors, text_vectors)
+        home = image_vectors.device
+        degrees, described = self.degrees(images, captions, home), self.described(images, captions, home)
+        value: LossValue = self.loss(self.similarity(image_vectors, text_vectors), degrees, described, **within)
+        return value
+
+
+def _asked(images: Tensor | None, captions: Tensor | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if images is None or captions is None:
+        raise ValueError("relevance and positives are asked by positions: pass images= and captions=")
+    return images.cpu().numpy(), captions.cpu().numpy()

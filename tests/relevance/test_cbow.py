@@ -1,0 +1,96 @@
+import math
+
+import numpy as np
+import pytest
+
+from rungwise.errors import UserError
+from rungwise.relevance.base import Relevance
+from rungwise.relevance.cbow import CBoW
+from rungwise.relevance.word_vectors import WordVectors
+
+CAPTIONS = ["a dog runs", "the dog", "a cat sleeps on the dog", "unicorn gryphon", ""]
+OWNERS = [0, 0, 1, 1, 2]
+WORDS = ["a", "the", "dog", "cat", "runs", "sleeps", "on"]
+VECTORS = WordVectors(
+    {word: row for row, word in enumerate(WORDS)}, np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+)
+
+
+def by_definition(captions, stop_words=(), nouns=(), noun_weight=2.0):
+    """Cosines of weighted averages in plain floats."""
+    sums = []
+    for caption in captions:
+        total = [0.0] * 5
+        for word in caption.split():
+            if word in WORDS and word not in stop_words:
+                weight = noun_weight if word in nouns else 1.0
+                total = [t + weight * float(v) for t, v in zip(total, VECTORS.table[WORDS.index(word)], strict=True)]
+        sums.append(total)
+    return [[_cosine(a, b) for b in sums] for a in sums]
+
+
+def _cosine(a, b):
+    lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
+    return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"stop_words": {"a", "the", "on"}}, {"nouns": {"dog", "cat"}}, {"nouns": {"dog"}, "noun_weight": 3.5}],
+)
+def test_equals_weighted_averages(options):
+    source = CBoW(CAPTIONS, OWNERS, VECTORS, tokenizer=str.split, **options)
+    everything = np.arange(len(CAPTIONS))
+    wanted = by_definition(CAPTIONS, **options)
+    np.testing.assert_allclose(source.pair_block(everything, everything), wanted, atol=1e-6)
+    first, second = np.array([0, 4, 2]), np.array([2, 1, 2])
+    np.testing.assert_allclose(
+        source.pair_scores(first, second), [wanted[a][b] for a, b in zip(first, second, strict=True)], atol=1e-6
+    )
+
+
+def test_nouns_may_come_from_a_tagger():
+    by_set = CBoW(CAPTIONS, OWNERS, VECTORS, tokenizer=str.split, nouns={"dog", "cat"})
+    by_tagger = CBoW(
+        CAPTIONS,
+        OWNERS,
+        VECTORS,
+        tokenizer=str.split,
+        nouns=lambda tokens: [token in ("dog", "cat") for token in tokens],
+    )
+    np.testing.assert_array_equal(by_set.dense(), by_tagger.dense())
+    assert by_set.content_hash() == by_tagger.content_hash()
+    assert by_set.content_hash() != CBoW(CAPTIONS, OWNERS, VECTORS, tokenizer=str.split).content_hash()
+
+
+def test_unknown_words_are_reported_and_count_nothing():
+    source = CBoW(CAPTIONS, OWNERS, VECTORS, tokenizer=str.split, stop_words={"a", "the"})
+    assert source.unknown_words == {"unicorn": 1, "gryphon": 1}
+    assert source.unknown_share == pytest.approx(2 / 9)
+    assert not source.dense()[:, 3].any()
+    assert not source.dense()[:, 4].any()
+    assert isinstance(source, Relevance)
+
+
+def test_vectors_of_another_language_are_refused():
+    with pytest.raises(UserError, match="has a vector for none of the 2 words"):
+        CBoW(["ein Hund"], [0], VECTORS, tokenizer=str.split)
+
+
+def test_a_file_and_loaded_vectors_agree(tmp_path):
+    lines = [f"{word} {' '.join(map(repr, row))}" for word, row in zip(WORDS, VECTORS.table.tolist(), strict=True)]
+    (tmp_path / "vectors.txt").write_text("\n".join(lines))
+    from_file = CBoW(CAPTIONS, OWNERS, tmp_path / "vectors.txt")
+    np.testing.assert_allclose(from_file.dense(), CBoW(CAPTIONS, OWNERS, VECTORS).dense(), atol=1e-6)
+
+
+@pytest.mark.real_data
+def test_published_vectors_grade_real_captions(real_data):
+    source = CBoW(
+        ["A dog runs on grass.", "A puppy plays in the field.", "A plate of pasta."],
+        [0, 1, 2],
+        real_data / "weights" / "glove.6B.50d.caption_words.txt",
+        stop_words={"a", "on", "in", "the", "of"},
+    )
+    degrees = source.dense()
+    assert degrees[0, 1] > degrees[0, 2] + 0.1

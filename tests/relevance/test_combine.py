@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+
+from rungwise.errors import UserError
+from rungwise.relevance import CIDErD, TfIdf
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.combine import Calibrated, Maximum, Weighted, mean, pair_degrees, to_grades, to_unit_interval
+
+
+class Matrix(Degrees):
+    def __init__(self, matrix):
+        self.matrix = np.asarray(matrix, np.float32)
+        super().__init__(self.matrix.shape)
+
+    def block(self, images, captions):
+        return self.matrix[np.ix_(images, captions)]
+
+    def options(self):
+        return {"matrix": self.matrix.tolist()}
+
+
+def test_combinations_equal_the_arithmetic_on_matrices():
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(size=(2, 4, 6)).astype(np.float32)
+    np.testing.assert_allclose(Weighted([Matrix(a), Matrix(b)], [0.3, 2]).dense(), 0.3 * a + 2 * b, rtol=1e-5)
+    np.testing.assert_allclose(mean([Matrix(a), Matrix(b)]).dense(), (a + b) / 2, rtol=1e-5)
+    np.testing.assert_array_equal(Maximum([Matrix(a), Matrix(b)]).dense(), np.maximum(a, b))
+
+
+def test_combining_leaves_the_sources_as_they_were():
+    a = np.ones((2, 2), np.float32)
+    for combination in (Weighted([Matrix(a), Matrix(2 * a)], [1, 1]), Maximum([Matrix(a), Matrix(2 * a)])):
+        combination.dense()
+    np.testing.assert_array_equal(a, np.ones((2, 2)))
+
+
+def test_a_combination_is_stale_when_a_source_changes():
+    captions, owners = ["a dog", "a cat"], [0, 1]
+    first, second = CIDErD(captions, owners), TfIdf(captions, owners)
+    changed = TfIdf(["a dog", "a fox"], owners)
+    hashes = {
+        mean([first, second]).content_hash(),
+        mean([first, changed]).content_hash(),
+        mean([second, first]).content_hash(),
+        Weighted([first, second], [1, 2]).content_hash(),
+        Maximum([first, second]).content_hash(),
+        Calibrated(first, [0, 1], [0, 1]).content_hash(),
+        Calibrated(first, [0, 2], [0, 1]).content_hash(),
+    }
+    assert len(hashes) == 7
+
+
+def test_to_unit_interval_is_a_straight_line():
+    degrees = to_unit_interval(Matrix([[-2, 0, 6], [2, 2, 2]])).dense()
+    np.testing.assert_allclose(degrees, [[0, 0.25, 1], [0.5, 0.5, 0.5]])
+    with pytest.raises(UserError, match="all 4 sampled degrees are 1"):
+        to_unit_interval(Matrix(np.ones((2, 2))))
+
+
+def test_to_grades_pools_where_people_disagree_with_the_order():
+    source = Matrix([[0, 1, 2, 3, 4]])
+    graded = to_grades(source, [0] * 5, range(5), [0, 3, 1, 4, 5])
+    np.testing.assert_allclose(graded.dense(), [[0, 4 / 3, 8 / 3, 4, 5]], rtol=1e-6)
+    assert graded.knots.tolist() == [0, 1.5, 3, 4]
+    assert graded.values.tolist() == [0, 2, 4, 5]
+
+
+def test_to_grades_keeps_the_best_monotone_fit_on_noisy_grades():
+    draw = np.random.default_rng(0)
+    degrees = draw.random((40, 50)).astype(np.float32)
+    grades = 5 * degrees**2 + draw.normal(scale=0.5, size=degrees.shape)
+    images, captions = np.divmod(np.arange(degrees.size), 50)
+    graded = to_grades(Matrix(degrees), images, captions, grades.ravel()).dense()
+    assert np.abs(graded - 5 * degrees**2).mean() < 0.15
+    order = np.argsort(degrees.ravel())
+    assert (np.diff(graded.ravel()[order]) >= -1e-6).all()
+
+
+def test_equal_degrees_with_different_grades_get_their_mean():
+    assert to_grades(Matrix([[1, 1]]), [0, 0], [0, 1], [2.0, 4.0]).dense().tolist() == [[3, 3]]
+
+
+def test_pair_degrees_follow_the_order_of_the_pairs():
+    matrix = np.arange(12).reshape(3, 4)
+    assert pair_degrees(Matrix(matrix), [2, 0, 2, 1], [3, 1, 0, 1]).tolist() == [11, 1, 8, 5]
+    assert pair_degrees(Matrix(matrix), [], []).tolist() == []
+
+
+def test_bad_input_gets_one_line():
+    a, b = Matrix(np.ones((2, 2))), Matrix(np.ones((2, 3)))
+    for call, message in (
+        (lambda: mean([a, b]), "cannot be combined"),
+        (lambda: mean([]), "cannot be combined"),
+        (lambda: Weighted([a], [1, 2]), "2 weights for 1 sources"),
+        (lambda: Calibrated(a, [1, 0], [0, 1]), "knots must rise"),
+        (lambda: Calibrated(a, [0, 1], [1, 0]), "values must not fall"),
+        (lambda: Calibrated(a, [0, 1], [1]), "two lists of one length"),
+        (lambda: to_grades(a, [], [], []), "at least one of each"),
+        (lambda: to_grades(a, [0], [0, 1], [1]), "equally many"),
+    ):
+        with pytest.raises(UserError, match=message) as caught:
+            call()
+        assert "\n" not in str(caught.value)

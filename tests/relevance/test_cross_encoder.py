@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+
+from rungwise.errors import UserError
+from rungwise.relevance.cascade import Cascade
+from rungwise.relevance.cbow import CBoW
+from rungwise.relevance.cross_encoder import CrossEncoder
+from rungwise.relevance.word_vectors import WordVectors
+
+transformers = pytest.importorskip("transformers")
+torch = pytest.importorskip("torch")
+
+CAPTIONS = ["a dog runs", "a cat sleeps on a red mat", "dog", "a dog runs"]
+OWNERS = [0, 0, 1, 1]
+WORDS = ["a", "dog", "cat", "runs", "sleeps", "on", "red", "mat"]
+
+
+def tiny_model(folder, outputs):
+    """A cross-encoder with random weights, saved as one from the hub would be."""
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=32, num_labels=outputs, initializer_range=0.5,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=32).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return tiny_model(tmp_path_factory.mktemp("grader"), outputs=1)
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory):
+    return tiny_model(tmp_path_factory.mktemp("judge"), outputs=3)
+
+
+def one_by_one(folder, pairs):
+    """(pairs, outputs) logits of each pair alone."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    with torch.no_grad():
+        return np.stack([network(**tokenizer(a, b, return_tensors="pt")).logits[0].numpy() for a, b in pairs])
+
+
+def all_pairs():
+    return [(a, b) for a in CAPTIONS for b in CAPTIONS]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_batches_do_not_change_scores(model, batch_size):
+    source = CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", batch_size=batch_size)
+    everything = np.arange(4)
+    wanted = one_by_one(model, all_pairs())[:, 0].reshape(4, 4)
+    assert wanted.std() > 0.01, "a model that says the same of all pairs tests nothing"
+    np.testing.assert_allclose(source.pair_block(everything, everything), wanted, atol=1e-5)
+    np.testing.assert_allclose(
+        source.pair_scores(np.array([1, 0]), np.array([2, 3])), wanted[[1, 0], [2, 3]], atol=1e-5
+    )
+
+
+def test_scales(model, judge):
+    everything = np.arange(4)
+    raw = one_by_one(model, all_pairs())[:, 0].reshape(4, 4)
+
+    def scaled(folder, **options):
+        return CrossEncoder(CAPTIONS, OWNERS, folder, **options).pair_block(everything, everything)
+
+    np.testing.assert_allclose(scaled(model, scale="sigmoid"), 1 / (1 + np.exp(-raw)), atol=1e-5)
+    low, high = float(np.quantile(raw, 0.3)), float(np.quantile(raw, 0.8))
+    graded = scaled(model, scale=(low, high))
+    np.testing.assert_allclose(graded, ((raw - low) / (high - low)).clip(0, 1), atol=1e-4)
+    assert graded.min() == 0
+    assert graded.max() == 1
+    logits = np.exp(one_by_one(judge, all_pairs()))
+    np.testing.assert_allclose(
+        scaled(judge, scale="softmax", output=2), (logits[:, 2] / logits.sum(axis=1)).reshape(4, 4), atol=1e-5
+    )
+
+
+def test_symmetric_scores_one_order(model):
+    counted = []
+    source = CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", symmetric=True, progress=counted.append)
+    block = source.pair_block(np.arange(4), np.arange(4))
+    np.testing.assert_array_equal(block, block.T)
+    assert sum(counted) == 3 * 4 // 2, "three different texts"
+
+
+def test_fingerprint_follows_model_and_scale(model, judge):
+    def fingerprint(folder, captions=CAPTIONS, **options):
+        return CrossEncoder(captions, OWNERS, folder, **options).fingerprint
+
+    base = fingerprint(model, scale="raw")
+    assert base == fingerprint(str(model), CAPTIONS[::-1], scale="raw", batch_size=1, reference="mean")
+    others = {fingerprint(model, scale="sigmoid"), fingerprint(judge, scale="raw"), fingerprint(judge, scale="softmax")}
+    assert len(others | {base}) == 4
+
+
+def test_refines_what_a_cascade_lets_through(model, tmp_path):
+    vectors = WordVectors({word: row for row, word in enumerate(WORDS)}, np.eye(len(WORDS), dtype=np.float32))
+    coarse = CBoW(CAPTIONS, OWNERS, vectors)
+    everything = np.arange(4)
+    passed = coarse.pair_block(everything, everything) >= 0.5
+    assert 0 < passed.sum() < 16
+    fine = CrossEncoder(CAPTIONS, OWNERS, model, scale="sigmoid")
+    cascade = Cascade(coarse, fine, threshold=0.5, cache=tmp_path / "scores")
+    wanted = np.where(passed, fine.pair_block(everything, everything), 0)
+    np.testing.assert_allclose(cascade.pair_block(everything, everything), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scale": "logistic"}, "scale must be"),
+        ({"scale": (5, 0)}, "low < high"),
+        ({"scale": "softmax"}, "has one output"),
+        ({"scale": "raw", "output": 1}, "output=1 but the model has 1"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(model, options, said):
+    with pytest.raises(UserError, match=said):
+        CrossEncoder(CAPTIONS, OWNERS, model, **options)
+
+
+def test_a_model_that_is_not_there_is_refused_in_one_line(tmp_path):
+    with pytest.raises(UserError, match="no such folder of a cross-encoder"):
+        CrossEncoder(CAPTIONS, OWNERS, tmp_path / "nowhere", scale="raw")
+    with pytest.raises(UserError, match="cannot be loaded as a sequence-classification model") as caught:
+        CrossEncoder(CAPTIONS, OWNERS, tmp_path, scale="raw")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from rungwise.errors import UserError
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.describe import agreement, describe, sample, thresholds
+
+
+class Matrix(Degrees):
+    def __init__(self, matrix, owners=None):
+        self.matrix = np.asarray(matrix, np.float32)
+        super().__init__(self.matrix.shape)
+        self.image_of_caption = owners
+
+    def block(self, images, captions):
+        return self.matrix[np.ix_(images, captions)]
+
+    def options(self):
+        return {}
+
+
+@pytest.fixture
+def graded():
+    """100 images x 500 captions, degrees even in 0..1 for strangers and 2 for a caption's own image."""
+    draw = np.random.default_rng(0)
+    owners = np.repeat(np.arange(100), 5)
+    matrix = draw.random((100, 500))
+    matrix[owners, np.arange(500)] = 2
+    return Matrix(matrix, owners)
+
+
+def test_a_sample_holds_the_own_captions_of_its_images(graded):
+    seen = sample(graded, pairs=5000)
+    assert 4000 < seen.degrees.size <= 6000
+    assert (seen.own.sum(axis=0) == 1).all()
+    assert (seen.degrees[seen.own] == 2).all()
+    assert seen.others.max() <= 1
+
+
+def test_thresholds_put_the_asked_shares_on_the_rungs(graded):
+    first, second = thresholds(graded, (0.01, 0.1))
+    others = graded.matrix[graded.matrix < 2]
+    assert (others >= first).mean() == pytest.approx(0.01, abs=1e-4)
+    assert ((others >= second) & (others < first)).mean() == pytest.approx(0.1, abs=1e-4)
+
+
+@pytest.mark.parametrize("shares", [(), (0.5, 0.5), (0, 0.1), (-0.1,)])
+def test_shares_that_make_no_rungs_are_refused(graded, shares):
+    with pytest.raises(UserError, match="shares must be positive and add up to less than 1"):
+        thresholds(graded, shares)
+
+
+def test_a_source_too_coarse_for_the_shares_is_refused():
+    matrix = np.zeros((50, 60))
+    matrix[0] = 1
+    with pytest.raises(UserError, match="finer degrees"):
+        thresholds(Matrix(matrix), (0.1,))
+    assert thresholds(Matrix(matrix), (0.02,)) == (1.0,)
+    with pytest.raises(UserError, match="do not fall"):
+        thresholds(Matrix(matrix), (0.011, 0.004))
+
+
+def test_a_description_counts_every_other_pair(graded):
+    found = describe(graded, at=[0.75, 0.0])
+    assert found.pairs == 50_000
+    assert found.own == 2
+    assert found.others == pytest.approx(0.5, abs=0.01)
+    assert found.counts.sum() == 50_000 - 500
+    assert found.shares[0.75] == pytest.approx(0.25, abs=0.01)
+    assert found.shares[0.0] == 1
+    assert "at or above 0.75" in str(found)
+
+
+def test_agreement_of_a_source_with_itself_its_mirror_and_noise(graded):
+    draw = np.random.default_rng(1)
+    same = agreement(graded, graded)
+    assert (same.pearson, same.spearman, same.top) == pytest.approx((1, 1, 1))
+    mirrored = agreement(graded, Matrix(-graded.matrix))
+    assert (mirrored.pearson, mirrored.spearman) == pytest.approx((-1, -1))
+    noise = agreement(graded, Matrix(draw.random((100, 500))))
+    assert abs(noise.spearman) < 0.03
+    assert noise.top < 0.1
+    assert np.isnan(agreement(graded, Matrix(np.ones((100, 500)))).pearson)
+    with pytest.raises(UserError, match="no pairs in common"):
+        agreement(graded, Matrix(np.ones((2, 2))))

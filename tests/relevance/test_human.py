@@ -1,0 +1,127 @@
+import json
+
+import numpy as np
+import pytest
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.readers import read
+from rungwise.errors import UserError
+from rungwise.relevance.base import Relevance
+from rungwise.relevance.human import Human
+from rungwise.relevance.storage import load
+
+COCO = ImageCaptions(
+    ("COCO_val2014_000000391895.jpg", "COCO_val2014_000000000009.jpg"),
+    ("a", "b", "c"),
+    np.array([0, 0, 1]),
+    caption_ids=("770337", "771687", "5"),
+)
+NAN = float("nan")
+
+
+def test_judgements_of_a_pair_are_averaged_and_the_rest_is_nan():
+    human = Human([1, 0, 1], [2, 0, 2], [1, 5, 4], (2, 3))
+    np.testing.assert_array_equal(human.dense(), [[5, NAN, NAN], [NAN, NAN, 2.5]])
+    np.testing.assert_array_equal(human.block([1, 0], [2, 2]), [[2.5, 2.5], [NAN, NAN]])
+    assert human.pairs.tolist() == [[0, 0], [1, 2]]
+    assert human.grades.tolist() == [5, 2.5]
+    assert isinstance(human, Relevance)
+
+
+def test_unjudged_pairs_come_last_in_topk():
+    indices, values = Human([0, 0], [1, 2], [-3, 2], (2, 3)).topk(3)
+    assert indices.tolist() == [[2, 1, 0], [0, 1, 2]]
+    np.testing.assert_array_equal(values, [[2, -3, NAN], [NAN] * 3])
+
+
+def test_saved_judgements_keep_their_gaps(tmp_path):
+    human = Human([0, 1], [1, 2], [3, 4], (2, 3))
+    human.save(tmp_path / "degrees")
+    np.testing.assert_array_equal(load(tmp_path / "degrees", expected=human).dense(), human.dense())
+
+
+def test_cxc_ids_are_found_by_their_last_part(tmp_path):
+    file = tmp_path / "sits.csv"
+    file.write_text(
+        "caption,image,agg_score,sampling_method\n"
+        "COCO_val2014:sentid:771687,COCO_val2014_000000000009.jpg,2.2,c2i_original\n"
+        "COCO_val2014:sentid:99,COCO_val2014_000000000009.jpg,2.2,c2i_original\n"
+        "COCO_val2014:sentid:5,elsewhere.jpg,1,c2i_original\n"
+    )
+    human = Human.cxc(file, COCO)
+    np.testing.assert_array_equal(human.dense(), np.float32([[NAN] * 3, [NAN, 2.2, NAN]]))
+    assert [issue.kind for issue in human.issues] == [
+        "judgement of an unknown caption",
+        "judgement of an unknown image",
+    ]
+    assert "line 3" in human.issues[0].where
+
+
+def test_eccv_counts_what_a_query_does_not_list_as_0(tmp_path):
+    by_image, by_caption = tmp_path / "i2c.json", tmp_path / "c2i.json"
+    by_image.write_text(json.dumps({"391895": [771687]}))
+    by_caption.write_text(json.dumps({"5": [391895, 9], "123": [9]}))
+    human = Human.eccv(by_image, by_caption, COCO)
+    np.testing.assert_array_equal(human.dense(), [[0, 1, 1], [NAN, NAN, 1]])
+    assert len(human.issues) == 1
+
+
+def test_flickr8k_crowd_and_experts(tmp_path):
+    data = ImageCaptions(("a.jpg", "b.jpg"), ("x", "y"), np.array([0, 1]), caption_ids=("a.jpg#0", "b.jpg#0"))
+    crowd, experts = tmp_path / "crowd.txt", tmp_path / "experts.txt"
+    crowd.write_text("a.jpg\tb.jpg#0\t0.25\t1\t3\n")
+    experts.write_text("b.jpg\tb.jpg#0\t4\t3\t4\n")
+    np.testing.assert_array_equal(Human.flickr8k_crowd(crowd, data).dense(), [[NAN, 0.25], [NAN, NAN]])
+    np.testing.assert_allclose(Human.flickr8k_expert(experts, data).dense(), [[NAN, NAN], [NAN, 11 / 3]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("image,text,grade\n", "needs the columns image, caption and grade"),
+        ("image,caption,grade\na.jpg,5,good\n", "line 2: 'good' is no grade"),
+        ("image,caption,grade\na.jpg,5,nan\n", "line 2: 'nan' is no grade"),
+        ("image,caption,grade\na.jpg,5,1\n", r"none of its 1 judgements .* such as 'a.jpg'"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path, content, said):
+    file = tmp_path / "grades.csv"
+    file.write_text(content)
+    with pytest.raises(UserError, match=said) as caught:
+        Human.from_csv(file, COCO)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_wrong_file_is_refused(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("[1]")
+    with pytest.raises(UserError, match="not an object of lists"):
+        Human.eccv(file, file, COCO)
+    with pytest.raises(UserError, match="line 1: not image, caption and 3 numbers"):
+        Human.flickr8k_crowd(file, COCO)
+
+
+def test_an_ambiguous_number_names_no_image(tmp_path):
+    data = ImageCaptions(("train_7.jpg", "val_7.jpg"), ("x",), np.array([0]), caption_ids=("c",))
+    file = tmp_path / "grades.csv"
+    file.write_text("image,caption,grade\n7,c,1\ntrain_7,c,2\n")
+    human = Human.from_csv(file, data)
+    assert human.pairs.tolist() == [[0, 0]]
+    assert len(human.issues) == 1
+
+
+@pytest.mark.real_data
+def test_real_judgements_are_all_found(real_data):
+    coco = read(real_data / "coco5k" / "captions.tsv", captions_only=True)
+    human = Human.cxc(real_data / "coco5k" / "sits_test_half.csv", coco)
+    assert (len(human.grades), len(human.issues)) == (22311, 0)
+    positives = Human.eccv(
+        real_data / "coco5k" / "eccv_image_to_caption.json", real_data / "coco5k" / "eccv_caption_to_image.json", coco
+    )
+    assert len(positives.issues) == 2, "two of its captions are beyond the five of the Karpathy test set"
+    text = real_data / "flickr8k" / "Flickr8k_text"
+    crowd = Human.flickr8k_crowd(
+        text / "CrowdFlowerAnnotations.txt", read(text / "Flickr8k.token.txt", captions_only=True)
+    )
+    assert len(crowd.grades) == 47830
+    assert not crowd.issues

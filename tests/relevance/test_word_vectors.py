@@ -1,0 +1,104 @@
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rungwise.errors import UserError
+from rungwise.relevance.word_vectors import load_word_vectors, nouns_from
+
+TABLE = np.array([[1.5, -2, 0.25], [0, 3, -1], [7, 8, 9]], np.float32)
+WORDS = ["the", "hund", "straße"]
+
+
+def glove(words, table):
+    return "".join(
+        f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, table.tolist(), strict=True)
+    ).encode()
+
+
+def word2vec_text(words, table):
+    return f"{len(words)} {table.shape[1]}\n".encode() + glove(words, table)
+
+
+def word2vec_binary(words, table, end=b"\n"):
+    rows = [word.encode() + b" " + row.astype("<f4").tobytes() + end for word, row in zip(words, table, strict=True)]
+    return f"{len(words)} {table.shape[1]}\n".encode() + b"".join(rows)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize(
+    "layout", [glove, word2vec_text, word2vec_binary, lambda words, table: word2vec_binary(words, table, b"")]
+)
+def test_every_layout_gives_the_same_vectors(tmp_path, layout, pack):
+    file = tmp_path / "vectors"
+    file.write_bytes(pack(layout(WORDS, TABLE)))
+    vectors = load_word_vectors(file)
+    assert vectors.row == {word: row for row, word in enumerate(WORDS)}
+    np.testing.assert_array_equal(vectors.table, TABLE)
+    few = load_word_vectors(file, {"straße", "nothing"})
+    assert few.row == {"straße": 0}
+    np.testing.assert_array_equal(few.table, TABLE[2:])
+
+
+@given(st.lists(st.binary(min_size=12, max_size=12), min_size=1, max_size=4))
+def test_binary_vectors_of_any_bytes_are_read_as_they_are(tmp_path_factory, rows):
+    """Whatever the numbers' bytes are, line ends and blanks among them, no vector is torn."""
+    table = np.frombuffer(b"".join(rows), "<f4").reshape(len(rows), 3)
+    file = tmp_path_factory.mktemp("vectors") / "vectors.bin"
+    file.write_bytes(word2vec_binary([f"w{i}" for i in range(len(rows))], table))
+    found = load_word_vectors(file)
+    assert found.table.tobytes() == table.astype(np.float32).tobytes()
+
+
+def test_long_vectors_are_told_from_binary(tmp_path):
+    """The first line is longer than what is looked at to tell the layout."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(3, 3000)).astype(np.float32)
+    for name, layout in (("text", word2vec_text), ("binary", word2vec_binary)):
+        file = tmp_path / name
+        file.write_bytes(layout(WORDS, table))
+        np.testing.assert_array_equal(load_word_vectors(file).table, table)
+
+
+def test_words_with_blanks_and_words_that_are_numbers(tmp_path):
+    file = tmp_path / "vectors.txt"
+    file.write_text("dog 1 2\n. . . 3 4\n7 5 6\n. 8 9\ndog 0 0\n")
+    vectors = load_word_vectors(file)
+    assert vectors.row == {"dog": 0, ". . .": 1, "7": 2, ".": 3}
+    assert vectors.table.tolist() == [[1, 2], [3, 4], [5, 6], [8, 9]]
+    assert load_word_vectors(file, {"."}).table.tolist() == [[8, 9]]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"dog cat\n", "line 1: neither a word with numbers"),
+        (b"dog 1 2\ncat 3\n", "line 2: 1 numbers where 2 belong"),
+        (b"dog 1 2\ncat 3 x\n", "line 2: holds something that is no number"),
+        (word2vec_binary(WORDS, TABLE)[:-6], "word 3 of 3 is cut off"),
+        (word2vec_binary(WORDS, TABLE)[:-20], "word 3 of 3"),
+        (gzip.compress(glove(WORDS, TABLE))[:-12], "cannot be read"),
+    ],
+)
+def test_a_broken_file_is_refused_in_one_line(tmp_path, content, said):
+    file = tmp_path / "vectors"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=said) as caught:
+        load_word_vectors(file)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match="no such file"):
+        load_word_vectors(tmp_path / "nowhere")
+
+
+def test_tags_of_both_schools_are_nouns():
+    assert nouns_from(lambda tokens: tokens)(["NN", "NNS", "NNP", "NOUN", "PROPN", "VBZ", "NUM", "DT"]) == [
+        *[True] * 5,
+        *[False] * 3,
+    ]

@@ -1,0 +1,96 @@
+"""The losses, batches and encoders on which many processes, or many chunks, are compared with one."""
+
+from itertools import product
+
+import numpy as np
+import torch
+from torch import nn
+
+from rungwise import losses
+from rungwise.losses import BlockLoss, Weighted
+
+PICTURES = 12
+
+
+def _weighted(**options):
+    return Weighted([losses.MaxOfHinges(**options), losses.MultiModalNCE(**options)], [1.0, 0.5])
+
+
+FAMILIES = {
+    "SumOfHinges": losses.SumOfHinges,
+    "MaxOfHinges": losses.MaxOfHinges,
+    "MaxOfHinges, drawn": lambda **k: losses.MaxOfHinges(negative_set=2, **k),
+    "Ladder": losses.Ladder,
+    "Ladder, sum": lambda **k: losses.Ladder(sampling="sum", **k),
+    "SemanticAdaptiveMargin": lambda **k: losses.SemanticAdaptiveMargin(with_triplet=True, **k),
+    "SemanticAdaptiveMargin, drawn": lambda **k: losses.SemanticAdaptiveMargin(negatives="random", **k),
+    "AdaptiveListwise": lambda **k: losses.AdaptiveListwise(irrelevant="other_item", **k),
+    "AdaptiveListwise, drawn": lambda **k: losses.AdaptiveListwise(sampled=2, irrelevant="other_item", **k),
+    "ContrastiveSum": lambda **k: losses.ContrastiveSum(learnable=True, **k),
+    "ContrastiveMax": losses.ContrastiveMax,
+    "MultiModalNCE": losses.MultiModalNCE,
+    "Sigmoid": lambda **k: losses.Sigmoid(learnable=True, **k),
+    "SoftContrastive": losses.SoftContrastive,
+    "SmoothNDCG": losses.SmoothNDCG,
+    "Weighted": _weighted,
+}
+
+# The images and captions of each of two processes, as positions; caption c was written for image c % PICTURES.
+BATCHES = {
+    "square, of two sizes": (([0, 1, 2, 3], [0, 1, 2, 3]), ([4, 5, 6], [4, 5, 6])),
+    "square, pictures twice": (([0, 1, 0, 2], [0, 1, 12, 2]), ([2, 1, 3], [14, 13, 3])),
+    "rectangular": (([0, 1], [0, 12, 1, 24]), ([3, 4, 5], [3, 15, 4])),
+    "rectangular, pairs across processes": (([0, 1], [0, 3, 1, 24]), ([3, 0, 5], [13, 15, 4])),
+}
+
+
+def cases():
+    """Name, batch, and a loss with its options."""
+    for (family, make), (batch, shares) in product(FAMILIES.items(), BATCHES.items()):
+        for extra in ("mask", "keep", "pair") if batch == "square, pictures twice" else ("mask",):
+            for reduction in ("sum", "mean"):
+                torch.manual_seed(0)
+                loss: BlockLoss | Weighted = make(extra_positives=extra, reduction=reduction).double()
+                yield f"{family}; {batch}; {extra}; {reduction}", shares, loss
+
+
+class Source:
+    """Degrees and positives of 36 captions of 12 pictures."""
+
+    def __init__(self) -> None:
+        self.degrees = np.random.default_rng(3).random((PICTURES, 3 * PICTURES), np.float32)
+        self.asked: list[tuple[int, int]] = []
+
+    def block(self, images, captions):
+        self.asked.append((len(images), len(captions)))
+        return self.degrees[np.ix_(images, captions)]
+
+    def dense(self):
+        return self.degrees
+
+    def positives(self, images, captions):
+        return images[:, None] == captions[None, :] % PICTURES
+
+
+class Encoders(nn.Module):
+    """An image side and a text side, fed with positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.image_features = torch.randn(PICTURES, 5, dtype=torch.float64)
+        self.text_features = torch.randn(3 * PICTURES, 5, dtype=torch.float64)
+        self.image_side = nn.Linear(5, 4, dtype=torch.float64)
+        self.text_side = nn.Linear(5, 4, dtype=torch.float64)
+        self.dropout = nn.Dropout(0.0)
+
+    def forward(self, images, captions):
+        return (
+            self.dropout(self.image_side(self.image_features[images])),
+            self.dropout(self.text_side(self.text_features[captions])),
+        )
+
+
+def gradients(*modules):
+    """All gradients in one vector."""
+    return torch.cat([p.grad.flatten() for module in modules for p in module.parameters()])

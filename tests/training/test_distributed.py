@@ -1,0 +1,69 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file
+
+from rungwise.losses import MaxOfHinges, MultiModalNCE, SemanticAdaptiveMargin
+from rungwise.training.distributed import GlobalNegatives, process_group
+from tests.training.every_loss import Encoders, Source, cases, gradients
+
+
+def two_processes(folder: Path) -> list[dict[str, torch.Tensor]]:
+    command = [sys.executable, "-m", "tests.training.one_of_two"]
+    root = Path(__file__).parents[2]
+    running = [subprocess.Popen([*command, str(rank), str(folder)], cwd=root) for rank in range(2)]
+    try:
+        assert [process.wait(timeout=300) for process in running] == [0, 0]
+    finally:
+        for process in running:
+            process.kill()
+    return [load_file(folder / f"{rank}.safetensors") for rank in range(2)]
+
+
+def one_process() -> dict[str, torch.Tensor]:
+    source, model, results = Source(), Encoders(), {}
+    for name, shares, loss in cases():
+        images, captions = (torch.tensor(first + second) for first, second in zip(*shares, strict=True))
+        model.zero_grad()
+        torch.manual_seed(5)
+        value = GlobalNegatives(loss, relevance=source, positives=source.positives)(
+            *model(images, captions), images, captions
+        )
+        value.backward()
+        results[name] = torch.cat([value.detach().reshape(1), gradients(model, loss)])
+    return results
+
+
+def test_two_processes_equal_one(tmp_path: Path) -> None:
+    expected = one_process()
+    expected["cached"] = next(iter(expected.values()))
+    for rank, got in enumerate(two_processes(tmp_path)):
+        assert got.keys() == expected.keys()
+        for name, values in expected.items():
+            assert values[0] != 0, f"{name}: nothing to compare"
+            torch.testing.assert_close(
+                got[name], values, rtol=1e-6, atol=1e-6, msg=lambda m, where=(rank, name): f"{where}: {m}"
+            )
+
+
+def test_one_process_needs_no_group() -> None:
+    source, model = Source(), Encoders()
+    images, captions = torch.tensor([0, 1]), torch.tensor([0, 1, 12])
+    vectors = model(images, captions)
+    for loss in (MaxOfHinges(), SemanticAdaptiveMargin(), MultiModalNCE()):
+        assert GlobalNegatives(loss, relevance=source, positives=source.positives)(*vectors, images, captions) > 0
+    with pytest.raises(ValueError, match="pass images= and captions="):
+        GlobalNegatives(MaxOfHinges(), positives=source.positives)(*vectors)
+
+
+def test_a_process_alone_in_its_group_still_leaves_cleanly(tmp_path: Path) -> None:
+    with (
+        pytest.raises(KeyError),
+        process_group("gloo", init_method=f"file://{tmp_path.as_posix()}/meet", rank=0, world_size=1),
+    ):
+        raise KeyError
+    assert not dist.is_initialized()
