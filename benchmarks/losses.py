@@ -24,7 +24,7 @@ from rich.table import Table
 from torch import Tensor
 
 from rungwise import losses
-from rungwise.similarity import cosine
+from rungwise.similarity import cosine, sparse_backward_cosine
 
 PRODUCT = "similarity product"
 HINGES = "MaxOfHinges"
@@ -46,6 +46,7 @@ LOSSES: dict[str, Callable[[], losses.BlockLoss]] = {
     "SoftContrastive": losses.SoftContrastive,
     "SmoothNDCG": losses.SmoothNDCG,
 }
+FROM_EMBEDDINGS = {f"{name}, sparse backward": name for name in (HINGES, "Ladder, hard contrastive, 2 rungs")}
 PEERS = {
     "peer: TripletMarginLoss + BatchHardMiner": HINGES,
     "peer: TripletMarginLoss, all triplets": "SumOfHinges",
@@ -80,8 +81,9 @@ def step_of(name: str, batch: int) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda images, captions: (cosine(images, captions) * upstream).sum()
     if name in PEERS:
         return peer(name, batch)
-    loss, relevance = LOSSES[name](), torch.rand(batch, batch)
-    return lambda images, captions: loss(cosine(images, captions), relevance)
+    similarity = sparse_backward_cosine if name in FROM_EMBEDDINGS else cosine
+    loss, relevance = LOSSES[FROM_EMBEDDINGS.get(name, name)](), torch.rand(batch, batch)
+    return lambda images, captions: loss(similarity(images, captions), relevance)
 
 
 def measure(name: str, batch: int, dim: int, threads: int, repeats: int) -> tuple[float, float, float]:
@@ -116,7 +118,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
-    names = [PRODUCT, *LOSSES]
+    names = [PRODUCT, *LOSSES, *FROM_EMBEDDINGS]
     if importlib.util.find_spec("pytorch_metric_learning"):
         names += PEERS
     spawn = get_context("spawn")
@@ -137,7 +139,7 @@ def main() -> None:
             fastest[name] = least
             ratios = [
                 f"{least / fastest[other]:.2f}" if other in fastest else ""
-                for other in (PRODUCT, HINGES, PEERS.get(name))
+                for other in (PRODUCT, HINGES, PEERS.get(name, FROM_EMBEDDINGS.get(name)))
             ]
             table.add_row(name, f"{median:.2f}", f"{least:.2f}", *ratios, f"{peak:.0f}")
         Console().print(table)

@@ -15,7 +15,7 @@ COMMANDS = {
     "inspect": "what a folder of pictures and captions holds, and what is odd in it",
     "train": "train a joint embedding from a preset or a configuration file",
     "evaluate": "how good a model's rankings are",
-    "relevance": "how well every caption describes every picture: degrees to train and judge with",
+    "relevance": "degrees of relevance from captions, models, labels or people",
     "index": "make pictures searchable",
     "search": "find pictures by a text or by a picture",
     "serve": "the search page",

@@ -9,7 +9,6 @@ import tyro
 from rich.table import Table
 
 from rungwise.cli.terminal import console
-from rungwise.data.pictures import read_bytes
 from rungwise.errors import UserError
 from rungwise.index import Index
 from rungwise.models import load
@@ -48,8 +47,7 @@ def main(arguments: list[str]) -> int:
         hits, captions = index.search_text(model, asked.text, asked.k), []
     else:
         assert asked.image is not None
-        # As bytes: a query picture is not worth a row in the feature cache.
-        vector = index.encode_picture(model, read_bytes(asked.image))
+        vector = index.encode_picture(model, asked.image)
         hits = index.search(vector, asked.k)[0]
         captions = index.captions_near(model, vector, asked.k)
     table = Table("score", "picture", "file", box=None, pad_edge=False)

@@ -23,7 +23,8 @@ def say(text: str) -> None:
 def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar that vanishes when done; yields what advances it."""
     columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(compact=True))
-    with Progress(*columns, console=console, transient=True) as progress:
+    # Where the output is no terminal, a bar would leave empty lines behind.
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(title, total=total)
         yield lambda done: progress.advance(task, done)
 

@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
         args=arguments,
         prog="rungwise train",
         default=Train(config=named or tyro.MISSING, settings=settings),
-        config=(tyro.conf.AvoidSubcommands, tyro.conf.OmitSubcommandPrefixes),
+        config=(tyro.conf.AvoidSubcommands,),
     )
     config = asked.settings
     if asked.data is not None:

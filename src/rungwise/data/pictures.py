@@ -53,7 +53,7 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
     rungwise.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
     """
     name = name or (UPLOAD_NAME if isinstance(source, bytes) else str(source))
-    data = source if isinstance(source, bytes) else read_bytes(Path(source))
+    data = source if isinstance(source, bytes) else _read_bytes(Path(source))
     if not data:
         raise UserError(f"{name}: the file is empty; re-download or remove it")
     image = _open(data, name)
@@ -129,16 +129,7 @@ def picture_digest(path: Path | str) -> str:
         raise _unreadable(Path(path), error) from error
 
 
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        UserError: If it is missing or may not be read.
-
-    >>> read_bytes(Path("absent.jpg"))
-    Traceback (most recent call last):
-    rungwise.errors.UserError: absent.jpg: cannot be read (no such file or directory); correct the path ...
-    """
+def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:

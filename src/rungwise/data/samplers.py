@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.errors import UserError
-from rungwise.relevance.base import Relevance
+
+if TYPE_CHECKING:
+    from rungwise.relevance.base import Relevance
 
 Positions = NDArray[np.int64]
 
@@ -34,7 +37,7 @@ def one_caption_per_image(image_of_caption: ArrayLike, batch_size: int, *, seed:
         Caption positions of each batch.
 
     >>> [batch.tolist() for batch in one_caption_per_image([0, 0, 1, 2], 2, seed=0, epoch=0)]
-    [[3, 2], [0], [1]]
+    [[1], [3, 2], [0]]
     """
     owners = np.asarray(image_of_caption, dtype=np.int64)
     draw = np.random.default_rng([seed, epoch])
@@ -94,11 +97,11 @@ def label_lists(
 
     >>> batch = next(label_lists([["cat"], ["dog"], ["cat"]], [0, 1, 2], queries=3, irrelevant=1, seed=0, epoch=0))
     >>> batch.images.tolist(), batch.captions_of_images.tolist()
-    ([2, 0, 1], [[2, 1], [0, 1], [1, 2]])
+    ([2, 0, 1], [[2, 1], [0, 1], [1, 0]])
     """
     owners = np.asarray(image_of_caption, dtype=np.int64)
     if not any(labels):
-        raise UserError("label lists: the collection has no class labels; use a collection that has, or another sampler")
+        raise UserError("label lists: the collection has no class labels; use one that has, or another sampler")
     draw = np.random.default_rng([seed, epoch])
     sides = [_Unlabelled(labels, owners, "captions"), _Unlabelled(labels, np.arange(len(labels)), "images")]
     orders = [draw.permutation(len(owners)) for _ in sides]
@@ -159,7 +162,8 @@ def somewhat_relevant(
 
     >>> class Source:
     ...     def block(self, images, captions):
-    ...         return np.array([[1.0, 0.7, 0.1], [0.7, 1.0, 0.0], [0.1, 0.2, 1.0]], np.float32)[np.ix_(images, captions)]
+    ...         degrees = np.array([[1.0, 0.7, 0.1], [0.7, 1.0, 0.0], [0.1, 0.2, 1.0]], np.float32)
+    ...         return degrees[np.ix_(images, captions)]
     ...     def dense(self): ...
     >>> [near.tolist() for near in somewhat_relevant(Source(), np.arange(3), np.arange(3), at_least=0.5)]
     [[1], [0], []]
@@ -180,14 +184,14 @@ def relevance_aware_batches(
 ) -> list[Positions]:
     """Batches made of groups of pairs that describe each other somewhat, so that the rungs of a ladder are not empty.
 
-    Pairs come in random order; each that is not yet in a batch begins a group and draws up to ``group - 1`` of its
-    near ones that are not yet in a batch either. Whole groups are then dealt into batches at random. Every pair occurs
-    once an epoch.
+    Pairs come in random order. One that is in no group yet begins one, with up to ``group - 1`` of its near ones that
+    are in none either; where none of these is left it joins the smallest group that a near one is in, unless that has
+    twice the size already. Whole groups are then dealt into batches at random. Every pair occurs once an epoch.
 
     Args:
         near: (pairs,) what :func:`somewhat_relevant` found.
         batch_size: Pairs a batch, at least ``group``; the last one may be smaller.
-        group: Pairs a group at most; 1 leaves plain random batches.
+        group: Pairs a group begins with at most; 1 leaves plain random batches.
         seed: Of the run.
         epoch: Number of the epoch, from 0.
 
@@ -204,18 +208,24 @@ def relevance_aware_batches(
     if not 1 <= group <= batch_size:
         raise UserError(f"relevance-aware batches: group must lie in 1..{batch_size} (the batch), got {group}")
     draw = np.random.default_rng([seed, epoch])
-    free = np.ones(len(near), dtype=bool)
-    groups = []
+    group_of = np.full(len(near), -1)
+    groups: list[list[int]] = []
     for pair in draw.permutation(len(near)):
-        if free[pair]:
-            free[pair] = False
-            others = near[pair][free[near[pair]]]
-            others = draw.permutation(others)[: group - 1]
-            free[others] = False
-            groups.append(np.append(pair, others))
+        if group_of[pair] >= 0:
+            continue
+        others = near[pair] if group > 1 else near[pair][:0]
+        free = others[group_of[others] < 0]
+        begun = set(group_of[others].tolist()) if not len(free) else set()
+        smallest = min(begun, key=lambda number: (len(groups[number]), number), default=-1)
+        if smallest < 0 or len(groups[smallest]) >= 2 * group:
+            smallest = len(groups)
+            groups.append([])
+        members = [int(pair), *draw.permutation(free)[: group - 1].tolist()]
+        groups[smallest] += members
+        group_of[members] = smallest
     order = [groups[number] for number in draw.permutation(len(groups))]
-    members = np.concatenate(order) if order else np.empty(0, np.int64)
-    batches = [members[at : at + batch_size] for at in range(0, len(members), batch_size)]
+    dealt = np.array([pair for members in order for pair in members], dtype=np.int64)
+    batches = [dealt[at : at + batch_size] for at in range(0, len(dealt), batch_size)]
     return [batches[position] for position in draw.permutation(len(batches))]
 
 

@@ -8,7 +8,7 @@ necessary, by blocks of captions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +50,7 @@ def judge(
     measures: Sequence[Measure],
     relevance: Degrees | None = None,
     chunk: int | None = None,
+    positives: Mapping[Direction, Positives] | None = None,
 ) -> Judgement:
     """Every measure of every query, both directions.
 
@@ -59,6 +60,8 @@ def judge(
         measures: What to compute.
         relevance: Needed by graded measures.
         chunk: Queries that are judged at a time; the numbers do not depend on it. Default: about 16 MB of scores.
+        positives: The right candidates per direction, where they are others than ``image_of_caption`` says; caption
+            queries are then judged in a second reading.
 
     Raises:
         UserError: If a graded measure is asked for without relevance, or a value is not finite.
@@ -73,13 +76,14 @@ def judge(
         if measure.graded and relevance is None:
             raise UserError(f"{measure} needs relevance degrees; give relevance=, or ask for other measures")
     images, captions = similarity.shape
-    positives = positives_of(image_of_caption, images)
+    right = positives_of(image_of_caption, images) if positives is None else positives
     queries: dict[Direction, int] = {"i2t": images, "t2i": captions}
     found = Judgement({(d, m): np.full(queries[d], np.nan) for d in DIRECTIONS for m in measures})
     graded = [measure for measure in measures if measure.graded]
     ungraded = [measure for measure in measures if not measure.graded]
     running = None
-    if ungraded:
+    by_columns = graded if positives is None else list(measures)
+    if ungraded and positives is None:
         running = RunningRanks(image_of_caption, similarity.pairs(image_of_caption, np.arange(captions)))
 
     def judge_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:
@@ -89,7 +93,7 @@ def judge(
                 degrees = relevance.block(which, np.arange(captions))
             else:
                 degrees = np.ascontiguousarray(relevance.block(np.arange(images), which).T)
-        own = positives[direction].select(which)
+        own = right[direction].select(which)
         rankings = Rankings(own, scores, degrees, direction, _longest_list(graded, own, scores.shape[1]))
         found.record(direction, which, asked, rankings)
 
@@ -98,11 +102,11 @@ def judge(
         if running is not None:
             running.add(int(which[0]), scores)
     if running is not None:
-        rankings = Rankings(positives["t2i"], direction="t2i", ranks=running.ranks)
+        rankings = Rankings(right["t2i"], direction="t2i", ranks=running.ranks)
         found.record("t2i", np.arange(captions), ungraded, rankings)
-    if graded:
+    if by_columns:
         for which, scores in similarity.columns(chunk or max(1, _BLOCK_VALUES // max(1, images))):
-            judge_block("t2i", which, scores, graded)
+            judge_block("t2i", which, scores, by_columns)
     return found
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +39,7 @@ _FULL_SHARE = 8
 """A column that one document in so many has is laid out in full."""
 _SMALL = 2_000_000
 """Scores below which handing work to threads costs more than it saves."""
-_BUFFER = 1 << 21
+_BUFFER = 1 << 19
 """Scores that one thread holds at a time while it looks for the best."""
 
 
@@ -102,12 +103,12 @@ class InvertedIndex:
 
     def scores(self, captions: Positions) -> Block:
         """(len(captions), documents) float32."""
-        out = np.zeros((len(captions), self._documents), np.float32)
+        out = np.empty((len(captions), self._documents), np.float32)
         threads = 1 if out.size < _SMALL else self._threads
         with ThreadPoolExecutor(threads) as pool:
             for places, folded in self._by_length(captions):
                 parts = np.array_split(places, min(len(places), 8 * threads) if threads > 1 else 1)
-                list(pool.map(lambda part, folded=folded: self._add(captions, part, folded, out, part), parts))
+                list(pool.map(lambda part, folded=folded: self._score(captions, part, folded, out, part), parts))
         return out
 
     def best_documents(self, k: int, patch: Callable[[Positions, Block], None]) -> tuple[Positions, Block]:
@@ -120,17 +121,25 @@ class InvertedIndex:
         count = len(self._rows.lengths)
         indices, values = np.empty((count, k), np.int64), np.empty((count, k), np.float32)
         everything = np.arange(count)
+        run = max(1, _BUFFER // max(1, self._documents))
+        # Buffers are handed around: where memory is mapped anew for every part, that takes longer than the scores.
+        buffers: SimpleQueue[Block] = SimpleQueue()
+        for _ in range(self._threads):
+            buffers.put(np.empty((run, self._documents), np.float32))
 
         def work(part: Positions, folded: tuple[Block, Block]) -> None:
-            scores = np.zeros((len(part), self._documents), np.float32)
-            self._add(everything, part, folded, scores, np.arange(len(part)))
-            patch(part, scores)
-            kept = np.full((len(part), k), -np.inf, np.float32), np.full((len(part), k), -1, np.int64)
-            _keep_in_rows(scores, *kept)
-            _sort_heaps(*kept)
-            values[part], indices[part] = kept
+            buffer = buffers.get()
+            try:
+                scores = buffer[: len(part)]
+                self._score(everything, part, folded, scores, np.arange(len(part)))
+                patch(part, scores)
+                kept = np.full((len(part), k), -np.inf, np.float32), np.full((len(part), k), -1, np.int64)
+                _keep_in_rows(scores, *kept)
+                _sort_heaps(*kept)
+                values[part], indices[part] = kept
+            finally:
+                buffers.put(buffer)
 
-        run = max(1, _BUFFER // max(1, self._documents))
         with ThreadPoolExecutor(self._threads) as pool:
             for places, folded in self._by_length(everything):
                 parts = [places[start : start + run] for start in range(0, len(places), run)]
@@ -143,16 +152,17 @@ class InvertedIndex:
         values = np.full((self._documents, k), -np.inf, np.float32)
         indices = np.full((self._documents, k), -1, np.int64)
         bounds = np.linspace(0, self._documents, self._threads + 1).astype(np.int64)
-        run = max(1, self._threads * _BUFFER // max(1, self._documents))
+        run = max(1, 4 * self._threads * _BUFFER // max(1, self._documents))
+        buffer = np.empty((run, self._documents), np.float32)
         with ThreadPoolExecutor(self._threads) as pool:
             for places, folded in self._by_length(everything):
                 for start in range(0, len(places), run):
                     some = places[start : start + run]
-                    scores = np.zeros((len(some), self._documents), np.float32)
+                    scores = buffer[: len(some)]
                     rows = np.array_split(np.arange(len(some)), min(len(some), 4 * self._threads))
                     list(
                         pool.map(
-                            lambda part, some=some, scores=scores, folded=folded: self._add(
+                            lambda part, some=some, scores=scores, folded=folded: self._score(
                                 everything, some[part], folded, scores, part
                             ),
                             rows,
@@ -187,13 +197,13 @@ class InvertedIndex:
         _lay_out(self._full, column_starts, document, folded, full)
         return folded, full
 
-    def _add(
+    def _score(
         self, captions: Positions, places: Positions, folded: tuple[Block, Block], out: Block, into: Positions
     ) -> None:
         rows = self._rows
         slot, column_starts, document, *_ = self._index
         asked = captions[places]
-        _add_rows(
+        _score_rows(
             asked,
             rows.starts,
             rows.columns,
@@ -279,11 +289,12 @@ def _lay_out(chosen, column_starts, document, folded, full):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def _add_rows(  # type: ignore[no-untyped-def]
+def _score_rows(  # type: ignore[no-untyped-def]
     asked, starts, columns, weights, slot, column_starts, document, folded, full, full_of, out, into
 ):
     for row in range(len(asked)):
         scores = out[into[row]]
+        scores[:] = 0
         for entry in range(starts[asked[row]], starts[asked[row] + 1]):
             column = slot[columns[entry]] - 1
             if column < 0:

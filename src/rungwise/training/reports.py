@@ -153,6 +153,7 @@ class TerminalWatcher(Watcher):
             TimeRemainingColumn(compact=True),
             console=self.console,
             transient=True,
+            disable=not self.console.is_terminal,
         )
         self.task = self.progress.add_task(title, total=total, detail=detail)
         self.title = title

@@ -1,0 +1,142 @@
+"""Right candidates that are others than "the captions written for the image": people's, or shared class labels.
+
+The two directions are apart, as the files are: ECCV Caption checked 1,261 images' captions and 1,332 captions' images,
+and a query that was not checked has no positive and is left out of every mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.errors import UserError
+from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives
+from rungwise.relevance.human import find_ids, read_id_lists
+from rungwise.relevance.labels import Labels
+
+RightAnswers = Mapping[Direction, Positives]
+"""Per direction, the right candidates of each query."""
+
+
+def positives_from_json(
+    image_to_caption: Path | str, caption_to_image: Path | str, data: ImageCaptions
+) -> dict[Direction, Positives]:
+    r"""The positives of CrissCrossed Captions or ECCV Caption, in the JSON that the latter's authors publish.
+
+    Args:
+        image_to_caption: ``{image id: [caption ids]}``.
+        caption_to_image: ``{caption id: [image ids]}``.
+        data: The collection that was judged, COCO's ``sentid`` as caption ids; an image is also known by its number.
+
+    Raises:
+        UserError: If a file cannot be read, is no such JSON, or names an id that the collection lacks.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "i2t.json").write_text('{"7": [70, 71]}'), (folder / "t2i.json").write_text('{"71": [7, 8]}')
+    >>> data = ImageCaptions(("COCO_7.jpg", "COCO_8.jpg"), ("a", "b"), np.array([0, 1]), caption_ids=("70", "71"))
+    >>> found = positives_from_json(folder / "i2t.json", folder / "t2i.json", data)
+    >>> found["i2t"].counts, found["t2i"].candidate
+    (array([2, 0]), array([0, 1]))
+    """
+    files: dict[Direction, Path] = {"i2t": Path(image_to_caption), "t2i": Path(caption_to_image)}
+    sides = {"image": data.image_ids, "caption": data.caption_ids}
+    found: dict[Direction, Positives] = {}
+    for way, (asking, answering) in (("i2t", ("image", "caption")), ("t2i", ("caption", "image"))):
+        direction: Direction = "i2t" if way == "i2t" else "t2i"
+        path = files[direction]
+        lists = read_id_lists(path)
+        queries = _positions(path, asking, sides[asking], lists, data.name)
+        answers: list[list[int]] = [[] for _ in sides[asking]]
+        for query, own in zip(queries, lists.values(), strict=True):
+            answers[query] += _positions(path, answering, sides[answering], own, data.name)
+        found[direction] = positives_from_lists(answers)
+    return found
+
+
+def positives_from_labels(
+    labels: Sequence[str | int | Sequence[str | int]],
+    image_of_caption: ArrayLike | None = None,
+    caption_labels: Sequence[str | int | Sequence[str | int]] | None = None,
+) -> dict[Direction, Positives]:
+    """Whatever shares a class label is right, in both directions (Wikipedia and Pascal style).
+
+    Args:
+        labels: (images,) the label of each image, or its several labels.
+        image_of_caption: (captions,) the position of each caption's image, whose labels it has.
+        caption_labels: (captions,) labels of the captions themselves, instead.
+
+    Raises:
+        UserError: If labels and positions do not fit.
+
+    >>> found = positives_from_labels(["art", "sport", "art"], [0, 1, 2])
+    >>> found["i2t"].candidate, found["i2t"].counts
+    (array([0, 2, 1, 0, 2]), array([2, 1, 2]))
+    """
+    shared = Labels(labels, image_of_caption, caption_labels=caption_labels)
+    images, captions = shared.shape
+    rows = [np.flatnonzero(block[0]) for _, block in _single_rows(shared, images)]
+    of_images = positives_from_lists(rows)
+    order = np.lexsort((of_images.query, of_images.candidate))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(of_images.candidate, minlength=captions))])
+    return {"i2t": of_images, "t2i": Positives(starts, of_images.query[order])}
+
+
+def positives_from_lists(answers: Sequence[Iterable[int] | NDArray[np.int64]]) -> Positives:
+    """Positives from one list of candidate positions a query; a position that stands twice counts once.
+
+    >>> positives_from_lists([[2, 0, 2], []]).candidate
+    array([0, 2])
+    """
+    lists = [np.unique(np.asarray(list(own), dtype=np.int64)) for own in answers]
+    starts = np.concatenate([[0], np.cumsum([len(own) for own in lists])]).astype(np.int64)
+    return Positives(starts, np.concatenate([*lists, np.empty(0, dtype=np.int64)]))
+
+
+def check_positives(positives: RightAnswers, images: int, captions: int) -> None:
+    """Refuse positives of other data.
+
+    Raises:
+        UserError: If the number of queries or a position does not fit.
+
+    >>> check_positives({way: positives_from_lists([[5]]) for way in DIRECTIONS}, 1, 1)
+    Traceback (most recent call last):
+    rungwise.errors.UserError: positives, i2t: candidate 5 does not exist among 1; give positives of these data
+    """
+    sizes: dict[Direction, tuple[int, int]] = {"i2t": (images, captions), "t2i": (captions, images)}
+    for way in DIRECTIONS:
+        queries, candidates = sizes[way]
+        if way not in positives:
+            raise UserError(f"positives: there are none for {way}; give both directions, an empty list where none is")
+        own = positives[way]
+        if len(own.counts) != queries:
+            raise UserError(
+                f"positives, {way}: {len(own.counts)} queries where the data have {queries}; give one list each"
+            )
+        if own.candidate.size and not 0 <= own.candidate.min() <= own.candidate.max() < candidates:
+            wrong = own.candidate.max() if own.candidate.min() >= 0 else own.candidate.min()
+            raise UserError(
+                f"positives, {way}: candidate {wrong} does not exist among {candidates}; give positives of these data"
+            )
+
+
+def _positions(path: Path, what: str, ids: Sequence[str], asked: Iterable[str], name: str) -> list[int]:
+    wanted = list(asked)
+    found = find_ids(ids, wanted)
+    missing = [one for one, position in zip(wanted, found, strict=True) if position is None]
+    if missing:
+        raise UserError(
+            f"{path}: {what} {missing[0]!r} is not in {name}, nor are {len(missing) - 1} others beside it;"
+            " give the collection that was judged, with its ids"
+        )
+    return [position for position in found if position is not None]
+
+
+def _single_rows(shared: Labels, images: int) -> Iterable[tuple[int, NDArray[np.float32]]]:
+    everything = np.arange(shared.shape[1])
+    for image in range(images):
+        yield image, shared.block([image], everything)

@@ -1,0 +1,21 @@
+import numpy as np
+
+from rungwise.data import ImageCaptions
+from rungwise.data.splits import with_splits
+
+
+def many(count: int) -> ImageCaptions:
+    return ImageCaptions(tuple(f"{number}.jpg" for number in range(count)), (), np.zeros(0, np.int64))
+
+
+def test_shares_are_about_right_and_stable() -> None:
+    data = with_splits(many(4000), validation=0.1, test=0.2)
+    shares = {name: data.splits.count(name) / 4000 for name in data.split_names}
+    assert abs(shares["val"] - 0.1) < 0.02
+    assert abs(shares["test"] - 0.2) < 0.02
+    assert with_splits(many(8000), validation=0.1, test=0.2).splits[:4000] == data.splits
+
+
+def test_present_splits_are_left_alone() -> None:
+    data = ImageCaptions(("a", "b"), (), np.zeros(0, np.int64), splits=("train", "none"))
+    assert with_splits(data) is data
