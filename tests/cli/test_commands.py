@@ -91,6 +91,19 @@ def test_settings_can_be_overridden(world: World) -> None:
     assert load_file(out / "model" / "model.safetensors")["image_projection.bias"].shape == (12,)
 
 
+def test_the_ladder_takes_saved_degrees_and_shares(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    degrees = world.folder / "degrees"
+    assert main(["relevance", str(world.scenes), "--source", "tfidf", "--out", str(degrees)]) == 0
+    out = world.folder / "graded"
+    arguments = ["train", str(world.folder / "tiny.yaml"), str(world.scenes), "--out", str(out)]
+    assert main([*arguments, "--data.relevance", str(degrees), "--loss.shares", "0.1"]) == 0
+    assert "thresholds for shares (0.1,): 0." in capsys.readouterr().out
+    generate(world.folder / "fewer", SceneConfig(pictures=30, side=32, val_share=0.2, test_share=0.2))
+    other = ["train", str(world.folder / "tiny.yaml"), str(world.folder / "fewer"), "--out", str(world.folder / "no")]
+    assert main([*other, "--data.relevance", str(degrees)]) == 2
+    assert "degrees of 60 images and 300 captions, but" in capsys.readouterr().err
+
+
 def test_evaluate_prints_and_writes(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     out = world.folder / "result.json"
     arguments = ["evaluate", str(world.run / "model"), str(world.scenes), "--out", str(out)]

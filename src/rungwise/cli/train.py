@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import tyro
 
 from rungwise.cli.terminal import console, say, say_issues
@@ -13,9 +14,11 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
 from rungwise.errors import UserError
-from rungwise.relevance.base import Relevance
+from rungwise.relevance import load
+from rungwise.relevance.base import Degrees, Relevance
+from rungwise.relevance.describe import thresholds
 from rungwise.relevance.scenes import SceneRelevance
-from rungwise.training.config import TrainConfig
+from rungwise.training.config import LadderConfig, TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.recipes import load_config, preset_names
 from rungwise.training.reports import TerminalWatcher
@@ -67,11 +70,12 @@ def main(arguments: list[str]) -> int:
     split = with_splits(data)
     if split is not data:
         say(f"{data.name} has no splits: 80 % of the pictures train, 10 % validate, 10 % test, drawn by their ids")
+    relevance = _relevance(config, split)
     result = train(
-        config,
+        _with_thresholds(config, relevance),
         split,
         asked.out,
-        relevance=_relevance(config, split),
+        relevance=relevance,
         cache=asked.cache,
         resume=asked.resume,
         device=asked.device,
@@ -85,12 +89,38 @@ def main(arguments: list[str]) -> int:
 
 
 def _relevance(config: TrainConfig, data: ImageCaptions) -> Relevance | None:
-    """Generated scenes know their degrees; the loss says whether it wants any."""
+    """Saved degrees, or those that generated scenes bring along; None where the loss wants none.
+
+    Raises:
+        UserError: If there are none, or they belong to other data.
+    """
     if not config.needs_relevance:
         return None
+    if config.data.relevance:
+        stored = load(config.data.relevance)
+        if stored.shape != (len(data), len(data.captions)) or (
+            stored.image_of_caption is not None and not np.array_equal(stored.image_of_caption, data.image_of_caption)
+        ):
+            raise UserError(
+                f"{config.data.relevance}: degrees of {stored.shape[0]} images and {stored.shape[1]} captions, but"
+                f" {config.data.path} has {len(data)} and {len(data.captions)}, or in another order; make them again:"
+                f" rungwise relevance {config.data.path} --out FOLDER"
+            )
+        return stored
     if data.layout != "scenes":
         raise UserError(
-            f"{config.data.path}: the loss needs relevance degrees as it is set, which only generated scenes bring along;"
-            " use max_of_hinges without mask_above, or call rungwise.training.loop.train with relevance="
+            f"{config.data.path}: the loss needs relevance degrees as it is set; make some with"
+            " `rungwise relevance DATA --out FOLDER` and name the folder with --data.relevance FOLDER"
         )
     return SceneRelevance.load(Path(config.data.path), data)
+
+
+def _with_thresholds(config: TrainConfig, relevance: Relevance | None) -> TrainConfig:
+    """Shares of candidates per rung turned into degrees of this source, and printed."""
+    if not isinstance(config.loss, LadderConfig) or not config.loss.shares:
+        return config
+    if not isinstance(relevance, Degrees):
+        raise UserError("loss.shares needs saved degrees (--data.relevance FOLDER); scenes take thresholds")
+    cuts = thresholds(relevance, config.loss.shares)
+    say(f"thresholds for shares {config.loss.shares}: {', '.join(f'{cut:.4g}' for cut in cuts)}")
+    return replace(config, loss=replace(config.loss, thresholds=cuts, shares=()))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.data.collection import ImageCaptions
 from rungwise.errors import UserError
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives
-from rungwise.relevance.human import find_ids, read_id_lists
+from rungwise.relevance.human import Finder, read_id_lists
 from rungwise.relevance.labels import Labels
 
 RightAnswers = Mapping[Direction, Positives]
@@ -43,19 +43,11 @@ def positives_from_json(
     >>> found["i2t"].counts, found["t2i"].candidate
     (array([2, 0]), array([0, 1]))
     """
-    files: dict[Direction, Path] = {"i2t": Path(image_to_caption), "t2i": Path(caption_to_image)}
-    sides = {"image": data.image_ids, "caption": data.caption_ids}
-    found: dict[Direction, Positives] = {}
-    for way, (asking, answering) in (("i2t", ("image", "caption")), ("t2i", ("caption", "image"))):
-        direction: Direction = "i2t" if way == "i2t" else "t2i"
-        path = files[direction]
-        lists = read_id_lists(path)
-        queries = _positions(path, asking, sides[asking], lists, data.name)
-        answers: list[list[int]] = [[] for _ in sides[asking]]
-        for query, own in zip(queries, lists.values(), strict=True):
-            answers[query] += _positions(path, answering, sides[answering], own, data.name)
-        found[direction] = positives_from_lists(answers)
-    return found
+    image_at, caption_at = Finder(data.image_ids), Finder(data.caption_ids)
+    return {
+        "i2t": _read(Path(image_to_caption), data, "image", image_at, len(data), "caption", caption_at),
+        "t2i": _read(Path(caption_to_image), data, "caption", caption_at, len(data.captions), "image", image_at),
+    }
 
 
 def positives_from_labels(
@@ -78,9 +70,8 @@ def positives_from_labels(
     (array([0, 2, 1, 0, 2]), array([2, 1, 2]))
     """
     shared = Labels(labels, image_of_caption, caption_labels=caption_labels)
-    images, captions = shared.shape
-    rows = [np.flatnonzero(block[0]) for _, block in _single_rows(shared, images)]
-    of_images = positives_from_lists(rows)
+    captions = shared.shape[1]
+    of_images = positives_from_lists([np.flatnonzero(row) for _, rows in shared.chunks() for row in rows])
     order = np.lexsort((of_images.query, of_images.candidate))
     starts = np.concatenate([[0], np.cumsum(np.bincount(of_images.candidate, minlength=captions))])
     return {"i2t": of_images, "t2i": Positives(starts, of_images.query[order])}
@@ -124,19 +115,21 @@ def check_positives(positives: RightAnswers, images: int, captions: int) -> None
             )
 
 
-def _positions(path: Path, what: str, ids: Sequence[str], asked: Iterable[str], name: str) -> list[int]:
-    wanted = list(asked)
-    found = find_ids(ids, wanted)
-    missing = [one for one, position in zip(wanted, found, strict=True) if position is None]
-    if missing:
+def _read(
+    path: Path, data: ImageCaptions, asking: str, query_at: Finder, queries: int, answering: str, answer_at: Finder
+) -> Positives:
+    answers: list[list[int]] = [[] for _ in range(queries)]
+    unknown: list[str] = []
+    for query, own in read_id_lists(path).items():
+        positions = [answer_at(one) for one in own]
+        unknown += [f"{answering} {one!r}" for one, at in zip(own, positions, strict=True) if at is None]
+        if (asker := query_at(query)) is None:
+            unknown.append(f"{asking} {query!r}")
+        else:
+            answers[asker] += [at for at in positions if at is not None]
+    if unknown:
         raise UserError(
-            f"{path}: {what} {missing[0]!r} is not in {name}, nor are {len(missing) - 1} others beside it;"
-            " give the collection that was judged, with its ids"
+            f"{path}: {unknown[0]} is not in {data.name}, one of {len(unknown)} such ids; give the collection that was"
+            " judged, with its ids"
         )
-    return [position for position in found if position is not None]
-
-
-def _single_rows(shared: Labels, images: int) -> Iterable[tuple[int, NDArray[np.float32]]]:
-    everything = np.arange(shared.shape[1])
-    for image in range(images):
-        yield image, shared.block([image], everything)
+    return positives_from_lists(answers)

@@ -1,9 +1,24 @@
-"""Named protocols: which images and captions make a gallery, and whether the data fit."""
+"""Named protocols: which images and captions make a gallery, what counts as right, and whether the data fit.
+
+============================ =============== ===================== ======================== =======================
+name                         gallery         captions              right is                 judged with
+============================ =============== ===================== ======================== =======================
+full                         everything      all                   written for the image    R@1,5,10 MedR MeanR
+coco-5k                      5,000 images    all                   written for the image    R@1,5,10 MedR MeanR
+coco-1k-5fold                5 x 1,000       all of their images   written for the image    R@1,5,10 MedR MeanR
+flickr30k-1k, flickr8k-1k    1,000 images    all                   written for the image    R@1,5,10 MedR MeanR
+one-caption-per-image        everything      first of each image   written for the image    R@1,5,10 MedR MeanR
+cxc                          5,000 images    all                   given (CxC's files)      R@1,5,10
+eccv                         5,000 images    all                   given (ECCV's files)     MAP@R RPrecision R@1
+labels                       everything      all                   shares a class label     MAP
+============================ =============== ===================== ======================== =======================
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +45,13 @@ class Protocol(ABC):
 
     Attributes:
         name: As it stands in results.
+        right: What counts as right, as it stands in results.
+        measures: What results are usually judged with.
     """
 
     name: str
+    right: ClassVar[str] = "captions written for the image"
+    measures: ClassVar[tuple[str, ...]] = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
 
     @abstractmethod
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
@@ -41,6 +60,18 @@ class Protocol(ABC):
         Raises:
             UserError: If the data do not fit; the message says why.
         """
+
+    def check_positives(self, given: bool) -> None:
+        """Whether right candidates may be given, or must be.
+
+        Raises:
+            UserError: If they are and must not be; :class:`Judged` asks for them instead.
+        """
+        if given:
+            raise UserError(
+                f"protocol {self.name} takes the {self.right} as right; leave positives out, or take"
+                " protocol 'cxc', 'eccv' or 'labels'"
+            )
 
     def _refusal(self, why: str) -> UserError:
         return UserError(f"protocol {self.name} does not fit the data: {why}; use protocol 'full' or other data")
@@ -110,6 +141,49 @@ class OneCaptionPerImage(Protocol):
         return [Fold(np.arange(images), np.sort(first))]
 
 
+@dataclass(frozen=True)
+class Judged(Full):
+    """Everything in one gallery, with right candidates that are given: people's, or shared labels.
+
+    >>> protocol_named("eccv").measures
+    ('MAP@R', 'RPrecision', 'R@1')
+    """
+
+    def check_positives(self, given: bool) -> None:
+        """They must be given."""
+        if not given:
+            raise UserError(f"protocol {self.name} needs {self.right}; {self._remedy}")
+
+    @property
+    def _remedy(self) -> str:
+        return "give positives= (--positives IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json)"
+
+
+class CrissCrossed(Judged):
+    """CxC (Parekh et al. 2021): COCO's 5,000 test images, right is what people rated so; R@K any-hit."""
+
+    right: ClassVar[str] = "CxC's positives"
+    measures: ClassVar[tuple[str, ...]] = ("R@1", "R@5", "R@10")
+
+
+class ECCVCaption(Judged):
+    """ECCV Caption (Chun et al. 2022): COCO's 5,000 test images; queries that were not checked are left out."""
+
+    right: ClassVar[str] = "ECCV Caption's positives"
+    measures: ClassVar[tuple[str, ...]] = ("MAP@R", "RPrecision", "R@1")
+
+
+class SharedLabels(Judged):
+    """Whatever shares a class label is right; MAP over the full list (Wikipedia and Pascal style)."""
+
+    right: ClassVar[str] = "items that share a class label"
+    measures: ClassVar[tuple[str, ...]] = ("MAP",)
+
+    @property
+    def _remedy(self) -> str:
+        return "give positives= (positives_from_labels), or data with a column 'label' or 'labels'"
+
+
 PROTOCOLS: tuple[Protocol, ...] = (
     Full("full"),
     Full("coco-5k", 5000),
@@ -117,6 +191,9 @@ PROTOCOLS: tuple[Protocol, ...] = (
     Full("flickr30k-1k", 1000),
     Full("flickr8k-1k", 1000),
     OneCaptionPerImage("one-caption-per-image"),
+    CrissCrossed("cxc", 5000),
+    ECCVCaption("eccv", 5000),
+    SharedLabels("labels"),
 )
 """The protocols that have a name."""
 

@@ -151,12 +151,12 @@ class Human(Degrees):
         >>> Human.eccv("eccv_image_to_caption.json", "eccv_caption_to_image.json", coco)  # doctest: +SKIP
         """
         by_image, by_caption = Path(image_to_caption), Path(caption_to_image)
-        of_images, of_captions = _lists(by_image), _lists(by_caption)
+        of_images, of_captions = read_id_lists(by_image), read_id_lists(by_caption)
         listed = [(f"{by_image}, {key!r}", key, other, 1.0) for key, others in of_images.items() for other in others]
         listed += [
             (f"{by_caption}, {key!r}", other, key, 1.0) for key, others in of_captions.items() for other in others
         ]
-        image_of, caption_of = _Finder(data.image_ids), _Finder(data.caption_ids)
+        image_of, caption_of = Finder(data.image_ids), Finder(data.caption_ids)
         closed_images = [at for key in of_images if (at := image_of(key)) is not None]
         closed_captions = [at for key in of_captions if (at := caption_of(key)) is not None]
         return cls._found(by_image, listed, data, closed_images, closed_captions)
@@ -211,7 +211,7 @@ class Human(Degrees):
         closed_images: ArrayLike = (),
         closed_captions: ArrayLike = (),
     ) -> Human:
-        image_of, caption_of = _Finder(data.image_ids), _Finder(data.caption_ids)
+        image_of, caption_of = Finder(data.image_ids), Finder(data.caption_ids)
         images, captions, grades, issues = [], [], [], []
         for where, image_id, caption_id, grade in judgements:
             image, caption = image_of(image_id), caption_of(caption_id)
@@ -279,8 +279,16 @@ class Human(Degrees):
         return indices, values
 
 
-class _Finder:
-    """Position of an id: as it stands, or the one item that has it as the name or final number of its file."""
+class Finder:
+    """Position of an id: as it stands, or the one item that has it as the name or final number of its file.
+
+    Args:
+        ids: Of the items, in the order of their positions.
+
+    >>> find = Finder(("COCO_val2014_000000391895.jpg", "b.jpg"))
+    >>> find("391895"), find("b"), find("c")
+    (0, 1, None)
+    """
 
     def __init__(self, ids: tuple[str, ...]) -> None:
         self._exact = {one: position for position, one in enumerate(ids)}
@@ -345,7 +353,18 @@ def _grade(cell: str | None, where: str) -> float:
     return grade
 
 
-def _lists(path: Path) -> dict[str, list[str]]:
+def read_id_lists(path: Path) -> dict[str, list[str]]:
+    r"""JSON ``{id: [ids]}``, as ECCV Caption's positives and its program's ranked lists are.
+
+    Raises:
+        UserError: If the file cannot be read or holds anything else.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "lists.json"
+    >>> _ = file.write_text('{"7": [70, 71]}')
+    >>> read_id_lists(file)
+    {'7': ['70', '71']}
+    """
     try:
         content = json.loads(read_text(path))
     except json.JSONDecodeError as error:

@@ -78,6 +78,8 @@ class LadderConfig:
         kind: Names the loss in YAML.
         thresholds: Falling relevance values that separate the rungs, one fewer than margins. They belong to a
             relevance source.
+        shares: Instead of thresholds, the share of candidates on each rung but the last; the source turns them into
+            values (see :func:`rungwise.relevance.describe.thresholds`).
         margins: Of each rung.
         weights: Of each rung.
         reduction: Sum over a batch, or the sum divided by its pairs.
@@ -89,6 +91,7 @@ class LadderConfig:
 
     kind: Literal["ladder"] = "ladder"
     thresholds: tuple[float, ...] = (0.63,)
+    shares: tuple[float, ...] = ()
     margins: tuple[float, ...] = (0.2, 0.01)
     weights: tuple[float, ...] = (1.0, 0.25)
     reduction: Reduction = "sum"
@@ -125,11 +128,14 @@ class DataConfig:
         train: Splits to train on.
         validation: Split that chooses the snapshot.
         join_restval: Count COCO's ``restval`` pictures as training pictures.
+        relevance: Folder of saved degrees (``rungwise relevance DATA --out FOLDER``) for losses that need them;
+            generated scenes bring their own.
     """
 
     __pydantic_config__ = STRICT
 
     path: str = ""
+    relevance: str = ""
     train: tuple[str, ...] = ("train",)
     validation: str = "val"
     join_restval: bool = False
