@@ -55,9 +55,9 @@ def test_every_part(made: Path) -> None:
     expected = np.mean([1 - comb(len(test) - int(k), 5) / comb(len(test), 5) for k in right.sum(axis=0)])
     assert held_out.chance == pytest.approx(100 * expected)
     with background(index, model) as address:
-        _ask(address, len(index))
+        _ask(address, len(index), held_out.example)
         with pytest.raises(Exception, match="404"):
-            _ask(address, len(index) + 1)
+            _ask(address, len(index) + 1, held_out.example)
 
 
 def test_chance_is_exact() -> None:

@@ -35,12 +35,14 @@ class HeldOut:
         gallery: Pictures searched.
         found: Percent with a right picture among the first five.
         chance: What a random ranking would reach, in percent, by exact expectation.
+        example: The first of the queries.
     """
 
     queries: int
     gallery: int
     found: float
     chance: float
+    example: str
 
 
 def make_scenes(folder: Path, watcher: Watcher, config: SceneConfig = SCENES) -> ImageCaptions:
@@ -102,7 +104,8 @@ def judge_held_out(
     for column, query in enumerate(queries):
         hits = index.search_text(model, query.text, first)
         found += bool(right[[hit.position for hit in hits], column].any())
-    return HeldOut(count, len(index), 100 * found / count, 100 * float(np.mean([_chance(c, first) for c in right.T])))
+    chance = float(np.mean([_chance(column, first) for column in right.T]))
+    return HeldOut(count, len(index), 100 * found / count, 100 * chance, queries[0].text)
 
 
 def right_pictures(scenes: Path, index: Index, queries: list[SceneQuery]) -> NDArray[np.bool_]:

@@ -97,8 +97,7 @@ def test_rungs_fill_up_on_scenes() -> None:
 
     def empty(batches):
         counts = [
-            rung_counts(relevance.block(owners[b], b), [0.8], owners[b][:, None] == owners[b][None, :])
-            for b in batches
+            rung_counts(relevance.block(owners[b], b), [0.8], owners[b][:, None] == owners[b][None, :]) for b in batches
         ]
         return float(np.mean(np.concatenate(counts)[:, 0] == 0))
 

@@ -18,7 +18,7 @@ def _weighted(**options):
 
 FAMILIES = {
     "SumOfHinges": losses.SumOfHinges,
-    "MaxOfHinges": losses.MaxOfHinges,
+    "MaxOfHinges": lambda **k: losses.MaxOfHinges(mask_above=0.8, **k),
     "MaxOfHinges, drawn": lambda **k: losses.MaxOfHinges(negative_set=2, **k),
     "Ladder": losses.Ladder,
     "Ladder, sum": lambda **k: losses.Ladder(sampling="sum", **k),

@@ -20,9 +20,6 @@ from rungwise.models import JointEmbedding
 from rungwise.serving import background, serve
 from rungwise.training.reports import TerminalWatcher
 
-QUERY = "a small red circle left of a blue square"
-
-
 @dataclass
 class Demo:
     """Make pictures, train for about a minute, print the numbers beside chance, and open the search page.
@@ -45,23 +42,24 @@ def main(arguments: list[str]) -> int:
     asked = tyro.cli(Demo, args=arguments, prog="rungwise demo")
     if asked.check:
         with tempfile.TemporaryDirectory() as folder:
-            index, model = _prepare(Path(folder))
+            index, model, query = _prepare(Path(folder))
             with background(index, model) as address:
-                _ask(address, len(index))
+                _ask(address, len(index), query)
             say("the page, its search and its pictures answered")
         return 0
-    index, model = _prepare(asked.folder)
+    index, model, query = _prepare(asked.folder)
     serve(
         index,
         model,
         port=asked.port,
         open_browser=asked.browser,
-        ready=lambda address: say(f"search page: {address}   (Ctrl-C ends)   try: {QUERY}"),
+        ready=lambda address: say(f"search page: {address}   (Ctrl-C ends)   try: {query}"),
     )
     return 0
 
 
-def _prepare(folder: Path) -> tuple[Index, JointEmbedding]:
+def _prepare(folder: Path) -> tuple[Index, JointEmbedding, str]:
+    """Everything up to the page; gives a held-out search to try on it, too."""
     started = time.perf_counter()
     scenes = folder / "scenes"
     watcher = TerminalWatcher(console)
@@ -82,10 +80,10 @@ def _prepare(folder: Path) -> tuple[Index, JointEmbedding]:
         f"a right picture in the first five for {held_out.found:.0f} %; by chance {held_out.chance:.1f} %"
     )
     say(f"ready after {time.perf_counter() - started:.0f} s")
-    return index, model
+    return index, model, held_out.example
 
 
-def _ask(address: str, pictures: int) -> None:
+def _ask(address: str, pictures: int, query: str) -> None:
     """Ask the running server what a browser would ask.
 
     Raises:
@@ -93,7 +91,7 @@ def _ask(address: str, pictures: int) -> None:
     """
     for path, needed in (
         ("", b"<title>"),
-        (f"api/search?q={quote(QUERY)}&k=5", b'"results"'),
+        (f"api/search?q={quote(query)}&k=5", b'"results"'),
         ("api/similar/0?k=5", b'"results"'),
         (f"pictures/{pictures - 1}?thumb=128", b"\xff\xd8\xff"),
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise import __version__
 from rungwise.errors import UserError
+from rungwise.evaluation.positives import RightAnswers, check_positives
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
+from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.result import Result
-from rungwise.metrics import DIRECTIONS, Measure, Total, parse_all
+from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse_all
+from rungwise.metrics.rankings import positives_of
 from rungwise.metrics.sources import (
     Degrees,
     MatrixSource,
@@ -35,8 +38,9 @@ def evaluate(
     text_embeddings: Any = None,
     image_of_caption: ArrayLike,
     relevance: Any = None,
-    measures: Iterable[str | Measure | Total] = DEFAULT_MEASURES,
+    measures: Iterable[str | Measure | Total] | None = None,
     protocol: str | Protocol = "full",
+    positives: RightAnswers | None = None,
     similarity_function: Callable[[Any, Any], Any] | None = None,
     images: int | None = None,
     chunk: int | None = None,
@@ -53,14 +57,17 @@ def evaluate(
     Args:
         similarity: (images, captions) matrix, or a scorer ``block(images, captions)`` that answers integer positions
             with a (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a
-            second time when a graded measure reads the lists of caption queries.
+            second time when a graded measure reads the lists of caption queries. Also a
+            :class:`~rungwise.evaluation.ranked_lists.RankedLists`; of a direction without lists nothing is reported.
         image_embeddings: (images, D).
         text_embeddings: (captions, D).
         image_of_caption: (captions,) the position of each caption's image.
         relevance: (images, captions) degrees, or a :class:`~rungwise.relevance.base.Relevance`; graded measures need
             it.
-        measures: Measures or their names; each is taken in both directions.
+        measures: Measures or their names; each is taken in both directions. Default: the protocol's.
         protocol: A protocol or its name.
+        positives: The right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``: see
+            :mod:`rungwise.evaluation.positives`.
         similarity_function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering
             (a, b). Default: the inner product in float32 of the embeddings as they come: the cosine if they are
             normalised.
@@ -76,7 +83,8 @@ def evaluate(
 
     Raises:
         UserError: If sizes do not agree, a matrix is transposed, a value is not finite, a measure or protocol is not
-            known, the protocol does not fit the data, or a graded measure is asked for without relevance.
+            known, the protocol does not fit the data, a graded measure is asked for without relevance, or a measure
+            reads further than ranked lists go.
 
     >>> image, text = np.eye(3), np.eye(3)[[0, 1, 1, 2]]
     >>> result = evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=[0, 1, 1, 2])
@@ -86,28 +94,40 @@ def evaluate(
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk must be at least 1, got {chunk}")
     owners = _owners(image_of_caption)
-    source = _source(similarity, image_embeddings, text_embeddings, owners, similarity_function, images)
+    source = source_of(
+        similarity=similarity,
+        image_embeddings=image_embeddings,
+        text_embeddings=text_embeddings,
+        image_of_caption=owners,
+        similarity_function=similarity_function,
+        images=images,
+    )
     count = source.shape[0]
     degrees = _degrees(relevance, source.shape)
-    asked = parse_all(measures)
-    single = tuple(dict.fromkeys(m for one in asked for m in (one.terms if isinstance(one, Total) else (one,))))
     rule = protocol_named(protocol)
+    asked = parse_all(rule.measures if measures is None else measures)
+    single = tuple(dict.fromkeys(m for one in asked for m in (one.terms if isinstance(one, Total) else (one,))))
+    rule.check_positives(positives is not None)
+    if positives is not None:
+        check_positives(positives, *source.shape)
+    directions = source.directions if isinstance(source, RankedLists) else DIRECTIONS
     folds = rule.folds(owners, count)
-    judgements = [
-        judge(
-            source
-            if len(folds) == 1 and _is_everything(fold, source.shape)
-            else source.select(fold.images, fold.captions),
-            np.searchsorted(fold.images, owners[fold.captions]),
-            single,
-            degrees.select(fold.images, fold.captions) if degrees else None,
-            chunk,
-        )
-        for fold in folds
-    ]
-    numbers, units = _numbers(asked, judgements)
+    judgements = []
+    for fold in folds:
+        whole = len(folds) == 1 and _is_everything(fold, source.shape)
+        part = source if whole else source.select(fold.images, fold.captions)
+        of_caption = np.searchsorted(fold.images, owners[fold.captions])
+        right = positives
+        if isinstance(part, RankedLists):
+            right = right or positives_of(of_caption, len(fold.images))
+            for measure in single:
+                if why := part.reads(measure, right):
+                    raise UserError(why)
+        graded = degrees.select(fold.images, fold.captions) if degrees else None
+        judgements.append(judge(part, of_caption, single, graded, chunk, right))
+    numbers, units = _numbers(asked, judgements, directions)
     per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
-    reported = {f"{way}/{measure}" for way in DIRECTIONS for measure in single} & set(numbers)
+    reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
     return Result(
         numbers=numbers,
         units=units,
@@ -140,8 +160,10 @@ def evaluate(
     )
 
 
-def _numbers(asked: Iterable[Measure | Total], judgements: list[Judgement]) -> tuple[dict[str, float], dict[str, str]]:
-    """Numbers and units by name: aggregated within a fold, averaged over folds."""
+def _numbers(
+    asked: Iterable[Measure | Total], judgements: list[Judgement], directions: Sequence[Direction]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Numbers and units by name: aggregated within a fold, averaged over folds; sums only over both directions."""
 
     def number(way: Any, measure: Measure) -> float:
         return float(np.mean([measure.aggregate(one.values[way, measure]) for one in judgements]))
@@ -150,11 +172,11 @@ def _numbers(asked: Iterable[Measure | Total], judgements: list[Judgement]) -> t
     units: dict[str, str] = {}
     for one in asked:
         terms = one.terms if isinstance(one, Total) else (one,)
-        for way in DIRECTIONS:
+        for way in directions:
             for measure in terms:
                 numbers[f"{way}/{measure}"] = number(way, measure)
                 units[f"{way}/{measure}"] = measure.unit
-        if isinstance(one, Total):
+        if isinstance(one, Total) and len(directions) == len(DIRECTIONS):
             numbers[str(one)] = sum(numbers[f"{way}/{measure}"] for way in DIRECTIONS for measure in terms)
             units[str(one)] = one.unit
     return numbers, units
@@ -183,19 +205,33 @@ def _owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:
     return owners.astype(np.int64)
 
 
-def _source(
-    similarity: Any,
-    image_embeddings: Any,
-    text_embeddings: Any,
-    owners: NDArray[np.int64],
-    function: Callable[[Any, Any], Any] | None,
-    images: int | None,
+def source_of(
+    *,
+    similarity: Any = None,
+    image_embeddings: Any = None,
+    text_embeddings: Any = None,
+    image_of_caption: ArrayLike,
+    similarity_function: Callable[[Any, Any], Any] | None = None,
+    images: int | None = None,
 ) -> Source:
+    """What :func:`evaluate` reads similarities from; all arguments are its own.
+
+    Raises:
+        UserError: As :func:`evaluate`, if sizes do not agree.
+
+    >>> source_of(image_embeddings=np.eye(2), text_embeddings=np.eye(2), image_of_caption=[0, 1]).shape
+    (2, 2)
+    """
+    owners, function = _owners(image_of_caption), similarity_function
     both = image_embeddings is not None and text_embeddings is not None
     neither = image_embeddings is None and text_embeddings is None
     if not (both if similarity is None else neither):
         raise UserError("give either similarity, or image_embeddings and text_embeddings together")
     order = np.argsort(owners, kind="stable")
+    if hasattr(similarity, "rows") and hasattr(similarity, "columns"):
+        given: Source = similarity
+        _agree(given.shape, owners, images, "similarity")
+        return given
     if similarity is None:
         shape = _embedding_shape(image_embeddings, text_embeddings, function is None)
         _agree(shape, owners, images, "text_embeddings")

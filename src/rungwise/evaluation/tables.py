@@ -1,14 +1,25 @@
-"""A result as a table for the terminal."""
+"""A result as a table: for the terminal, Markdown, LaTeX, CSV or JSON."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
 
+from rungwise.evaluation.published import PAPERS, PublishedRow
 from rungwise.evaluation.result import Result
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+TextFormat = Literal["markdown", "latex", "csv", "json"]
+"""What :func:`format_result` writes."""
+
+WAYS = {"i2t": "image to text", "t2i": "text to image"}
+"""Names of the directions in headings."""
 
 
 def render_table(result: Result) -> Table:
@@ -24,31 +35,145 @@ def render_table(result: Result) -> Table:
     """
     from rich.table import Table
 
-    title = f"protocol {result.protocol}"
-    table = Table(title=f"{result.data_name}, {title}" if result.data_name else title, caption=_caption(result))
-    table.add_column("measure")
-    table.add_column("image to text", justify="right")
-    table.add_column("text to image", justify="right")
-    table.add_column("unit")
-    both = list(dict.fromkeys(name.partition("/")[2] for name in result.numbers if "/" in name))
-    for measure in both:
-        cells = [_number(result[f"{way}/{measure}"], result.units[f"{way}/{measure}"]) for way in ("i2t", "t2i")]
-        table.add_row(measure, *cells, result.units[f"i2t/{measure}"])
-    sums = [name for name in result.numbers if "/" not in name]
-    if sums:
-        table.add_section()
-    for name in sums:
-        table.add_row(name, "", _number(result[name], result.units[name]), f"{result.units[name]}, both directions")
+    table = Table(title=title_of(result), caption="\n".join(notes_of(result)))
+    head, rows = cells_of(result)
+    for name in head:
+        table.add_column(name, justify="right" if name in WAYS.values() else "left")
+    for number, row in enumerate(rows):
+        if number and "both directions" in row[-1] and "both directions" not in rows[number - 1][-1]:
+            table.add_section()
+        table.add_row(*row)
     return table
 
 
-def _number(value: float, unit: str) -> str:
-    if math.isnan(value):
-        return "-"
-    return f"{value:.4f}" if unit == "correlation" else f"{value:.1f}"
+def render_published(result: Result, ours: str, rows: Sequence[PublishedRow]) -> Table:
+    """Our numbers in the first row, what papers print below; a number that a row lacks is a dash.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1])
+    >>> render_published(result, "ours", []).row_count
+    1
+    """
+    from rich.table import Table
+
+    head, body = published_cells(result, ours, rows)
+    table = Table(title="beside published rows", caption="\n".join(sources_of(rows)))
+    for number, name in enumerate(head):
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in body:
+        table.add_row(*row)
+    return table
 
 
-def _caption(result: Result) -> str:
+def format_result(result: Result, form: TextFormat, rows: Sequence[PublishedRow] = (), ours: str = "ours") -> str:
+    r"""The table as text, with published rows after it where there are any.
+
+    Args:
+        result: What to write.
+        form: ``"markdown"``; ``"latex"`` (needs no package); ``"csv"`` with unrounded numbers; ``"json"`` with these
+            and everything that says what they are.
+        rows: What papers print.
+        ours: What our row is called.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["R@1"])
+    >>> print(format_result(result, "markdown"))
+    | measure | image to text | text to image | unit |
+    |:--|--:|--:|:--|
+    | R@1 | 100.0 | 100.0 | percent |
+    <BLANKLINE>
+    protocol full; 2 images x 2 captions (1 an image)
+    """
+    if form == "json":
+        content = {name: value for name, value in result.facts().items()}
+        if rows:
+            content["published"] = [
+                {"paper": PAPERS[one.paper], "table": one.table, "method": one.method, "numbers": dict(one.numbers)}
+                for one in rows
+            ]
+        return json.dumps(content, indent=1, ensure_ascii=False)
+    if form == "csv":
+        return _csv(result, rows, ours)
+    head, body = cells_of(result)
+    tables = [(head, body)]
+    if rows:
+        tables.append(published_cells(result, ours, rows))
+    notes = "; ".join([f"protocol {result.protocol}", *notes_of(result), *sources_of(rows)])
+    if form == "markdown":
+        return "\n\n".join([*(_markdown(*one) for one in tables), notes])
+    return "\n\n".join([*(_latex(*one) for one in tables), "% " + notes])
+
+
+def title_of(result: Result) -> str:
+    """What was judged and how.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> title_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 1]))
+    'protocol full'
+    """
+    title = f"protocol {result.protocol}"
+    return f"{result.data_name}, {title}" if result.data_name else title
+
+
+def cells_of(result: Result) -> tuple[list[str], list[list[str]]]:
+    """Heading and rows as they print, both directions side by side, sums last.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> cells_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["MedR"]))[1]
+    [['MedR', '1.0', '1.0', 'rank']]
+    """
+    ways = [way for way in WAYS if any(name.startswith(f"{way}/") for name in result.numbers)]
+    both = list(dict.fromkeys(name.partition("/")[2] for name in result.numbers if "/" in name))
+    rows = []
+    for measure in both:
+        unit = result.units[f"{ways[0]}/{measure}"]
+        rows.append([measure, *(number_text(result[f"{way}/{measure}"], unit) for way in ways), unit])
+    for name in result.numbers:
+        if "/" not in name:
+            unit = result.units[name]
+            rows.append([name, *[""] * (len(ways) - 1), number_text(result[name], unit), f"{unit}, both directions"])
+    return ["measure", *(WAYS[way] for way in ways), "unit"], rows
+
+
+def published_cells(result: Result, ours: str, rows: Sequence[PublishedRow]) -> tuple[list[str], list[list[str]]]:
+    """Heading and rows of ours beside others', for the numbers that both have.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["R@1"])
+    >>> published_cells(result, "ours", [PublishedRow("sam", "Table 2", "CVSE", "coco", 2, "full", {"i2t/R@1": 60.0})])
+    (['method', 'i2t/R@1'], [['ours', '100.0'], ['CVSE (sam, Table 2)', '60.0']])
+    """
+    names = [name for name in result.numbers if not rows or any(name in row.numbers for row in rows)]
+    body = [[ours, *(number_text(result[name], result.units[name]) for name in names)]]
+    for row in rows:
+        shown = [number_text(row.numbers.get(name, math.nan), result.units[name]) for name in names]
+        if any(cell != "-" for cell in shown):
+            body.append([f"{row.method} ({row.paper}, {row.table})", *shown])
+    return ["method", *names], body
+
+
+def sources_of(rows: Iterable[PublishedRow]) -> list[str]:
+    """One line a paper.
+
+    >>> sources_of([])
+    []
+    """
+    return [f"{paper}: {PAPERS[paper]}" for paper in dict.fromkeys(row.paper for row in rows)]
+
+
+def notes_of(result: Result) -> list[str]:
+    """The gallery, and how many queries got their value by a ruling.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> notes_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 0]))[:2]
+    ['2 images x 2 captions (0 to 2 an image)', 'i2t/R@1: 1 of 2 queries no positive, left out']
+    """
     folds = len(result.gallery["i2t"])
     least, most = result.captions_per_image["min"], result.captions_per_image["max"]
     per_image = f"{least:.0f}" if least == most else f"{least:.0f} to {most:.0f}"
@@ -59,4 +184,53 @@ def _caption(result: Result) -> str:
     ]
     for name, counts in result.remarks.items():
         lines += [f"{name}: {count} of {result.queries[name[:3]]} queries {reason}" for reason, count in counts.items()]
-    return "\n".join(lines)
+    return lines
+
+
+def number_text(value: float, unit: str) -> str:
+    """A number as tables show it; a dash for NaN.
+
+    >>> number_text(56.72, "percent"), number_text(0.23456, "correlation")
+    ('56.7', '0.2346')
+    """
+    if math.isnan(value):
+        return "-"
+    return f"{value:.4f}" if unit == "correlation" else f"{value:.1f}"
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    aligned = [":--" if name in ("measure", "unit", "method") else "--:" for name in head]
+    lines = [head, *rows]
+    text = [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
+    return "\n".join([text[0], f"|{'|'.join(aligned)}|", *text[1:]])
+
+
+_LATEX_SPECIAL = {character: "\\" + character for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+def _latex(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join("".join(_LATEX_SPECIAL.get(c, c) for c in cell) for cell in cells) + r" \\"
+
+    columns = "".join("l" if name in ("measure", "unit", "method") else "r" for name in head)
+    body = [line(head), r"\hline", *(line(row) for row in rows)]
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\hline", *body, r"\hline", r"\end{tabular}"])
+
+
+def _csv(result: Result, rows: Sequence[PublishedRow], ours: str) -> str:
+    file = io.StringIO(newline="")
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow(("source", "protocol", "name", "value", "unit"))
+    for name, value in result.numbers.items():
+        shown = "" if math.isnan(value) else repr(value)
+        table.writerow((ours, result.protocol, name, shown, result.units[name]))
+    for row in rows:
+        for name, value in row.numbers.items():
+            if name in result.units:
+                source = f"{row.method} ({row.paper}, {row.table})"
+                table.writerow((source, row.protocol, name, repr(value), result.units[name]))
+    return file.getvalue()

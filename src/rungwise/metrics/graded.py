@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rungwise.metrics.correlation import spearman, tau_b
 from rungwise.metrics.measures import CORRELATION, Measure, Total
 from rungwise.metrics.ranking import row_sums
-from rungwise.metrics.rankings import Rankings, Scores
+from rungwise.metrics.rankings import Rankings, Scores, is_among
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,12 @@ class CorrelationMeasure(GradedMeasure):
     unit: ClassVar[str] = CORRELATION
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
-    def _lists(self, rankings: Rankings) -> tuple[Scores, NDArray[np.float64]]:
-        top = rankings.top(self.depth)
-        return np.take_along_axis(rankings.scores, top, axis=1), rankings.relevance_of_top(self.depth)
+    def _lists(self, rankings: Rankings) -> tuple[Scores, Scores]:
+        return rankings.scores_of_top(self.depth), rankings.degrees_of_top(self.depth)
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """Queries whose S or R is constant over the list: no order to agree with."""
-        constant = np.logical_or(*(np.ptp(values, axis=1) == 0 for values in self._lists(rankings)))
+        constant = np.logical_or(*((values == values[:, :1]).all(axis=1) for values in self._lists(rankings)))
         return {"constant S or R, counted 0": int(constant.sum())} if constant.any() else {}
 
 
@@ -161,19 +160,23 @@ class SR(GradedMeasure):
     non_gt: bool = False
     name: ClassVar[str] = "SR"
 
+    @property
+    def breadth(self) -> int:
+        """As many as are wanted; at most one positive a query is reckoned with where m is not given."""
+        return self.m or 1
+
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) 0..100."""
         wanted = self._wanted(rankings)
         relevant, exist = rankings.most_relevant(int(wanted.max(initial=0)), self.non_gt)
         exist = exist & (np.arange(relevant.shape[1]) < wanted[:, None])
-        right = np.zeros(rankings.scores.shape, dtype=np.bool_)
-        np.put_along_axis(right, relevant, exist, axis=1)
         if self.non_gt:
             listed, listed_exist = rankings.top_without_positives(self.k)
         else:
             listed = rankings.top(self.k)
             listed_exist = np.ones(listed.shape, dtype=np.bool_)
-        hits = (np.take_along_axis(right, listed, axis=1) & listed_exist).sum(axis=1)
+        own = np.arange(len(listed))[:, None] * rankings.gallery
+        hits = (is_among(own + listed, np.sort((own + relevant)[exist])) & listed_exist).sum(axis=1)
         return np.where(wanted == 0, np.nan, _share(hits.astype(np.float64), exist.sum(axis=1)))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:

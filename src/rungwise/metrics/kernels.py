@@ -30,9 +30,6 @@ _STRIP = 2048
 _GLANCE = 32
 """Scores that are compared with a list's last entry in one go; only where one exceeds it are they looked at singly."""
 
-_RUN = 12
-"""Runs of this length are sorted by insertion before they are merged."""
-
 
 def in_threads(work: Callable[[int, int], object], count: int, entries: int) -> None:
     """Call ``work(low, high)`` for parts of ``range(count)`` that together make it up, on every core.
@@ -120,88 +117,112 @@ def count_in_columns(block, bar, counts, own, order, starts, low, high):  # type
 
 
 @njit(cache=True, nogil=True)
-def top_in_rows(scores, columns, low, high):  # type: ignore[no-untyped-def]
-    """``columns[row]`` = the first columns of rows low..high - 1 by falling score, ties to the lower; short lists."""
-    k = columns.shape[1]
-    values = np.empty(k, scores.dtype)
+def maxima_in_rows(scores, maxima, low, high):  # type: ignore[no-untyped-def]
+    """``maxima[row - low]`` = the greatest of every so many scores, in rows low..high - 1."""
+    lanes = maxima.shape[1]
     for row in range(low, high):
-        line = scores[row]
-        listed = columns[row]
-        length = 0
-        for start in range(0, len(line), _GLANCE):
-            part = line[start : min(start + _GLANCE, len(line))]
-            if length == k:
-                above = False
-                for each in range(len(part)):
-                    above |= part[each] > values[k - 1]
-                if not above:
-                    continue
-            for each in range(len(part)):
-                value = part[each]
-                if length < k:
-                    at = length
-                    length += 1
-                elif value > values[k - 1]:
-                    at = k - 1
-                else:
-                    continue
-                while at > 0 and values[at - 1] < value:
-                    values[at] = values[at - 1]
-                    listed[at] = listed[at - 1]
-                    at -= 1
-                values[at] = value
-                listed[at] = start + each
+        line, best = scores[row], maxima[row - low]
+        for each in range(lanes):
+            best[each] = line[each]
+        for start in range(lanes, len(line) - lanes + 1, lanes):
+            part = line[start : start + lanes]
+            for each in range(lanes):
+                best[each] = part[each] if part[each] > best[each] else best[each]
 
 
 @njit(cache=True, nogil=True)
-def offer_to_columns(block, other, first, length, values, rows, beside, low, high):  # type: ignore[no-untyped-def]
+def count_reaching(scores, bar, counts, low, high):  # type: ignore[no-untyped-def]
+    """``counts[row - low]`` = scores that reach the row's bar, in rows low..high - 1."""
+    for row in range(low, high):
+        line, least = scores[row], bar[row - low]
+        count = np.int32(0)
+        for each in range(len(line)):
+            count = np.int32(count + np.int32(line[each] >= least))
+        counts[row - low] = count
+
+
+@njit(cache=True, nogil=True)
+def gather_reaching(scores, bar, values, columns, low, high):  # type: ignore[no-untyped-def]
+    """The scores that reach the row's bar with their columns, in rows low..high - 1; -inf fills the rest."""
+    for row in range(low, high):
+        line, least = scores[row], bar[row - low]
+        listed, column_of = values[row - low], columns[row - low]
+        at = 0
+        for start in range(0, len(line), _GLANCE):
+            part = line[start : min(start + _GLANCE, len(line))]
+            some = False
+            for each in range(len(part)):
+                some |= part[each] >= least
+            if some:
+                for each in range(len(part)):
+                    if part[each] >= least:
+                        listed[at] = part[each]
+                        column_of[at] = start + each
+                        at += 1
+        listed[at:] = -np.inf
+        column_of[at:] = 0
+
+
+@njit(cache=True, nogil=True)
+def take_in_rows(values, columns, taken, low, high):  # type: ignore[no-untyped-def]
+    """``taken[row, place] = values[row, columns[row, place]]`` for rows low..high - 1."""
+    for row in range(low, high):
+        line, asked, out = values[row], columns[row], taken[row]
+        for place in range(len(asked)):
+            out[place] = line[asked[place]]
+
+
+@njit(cache=True, nogil=True)
+def offer_to_columns(block, other, first, values, rows, beside, low, high):  # type: ignore[no-untyped-def]
     """Put the rows of ``block`` into the columns' running lists, for columns low..high - 1.
 
-    Row r of the block stands at position ``first + r``; the lists hold ``length`` entries already. ``values``, ``rows``
-    and ``beside`` are (columns, k): scores by falling value, whose they are, and the entry of ``other`` at that place.
+    Row r of the block stands at position ``first + r``, and all rows before it were offered. ``values``, ``rows`` and
+    ``beside`` are (columns, k): scores by falling value, whose they are, and the entries of ``other`` at those places.
     """
     k = values.shape[1]
-    last = np.empty(high - low, values.dtype)
-    for column in range(low, high):
-        last[column - low] = values[column, k - 1]
-    for row in range(len(block)):
-        line = block[row]
-        full = length + row >= k
-        for start in range(low, high, _GLANCE):
-            stop = min(start + _GLANCE, high)
-            if full:
-                above = False
-                part = line[start:stop]
-                bars = last[start - low : stop - low]
-                for each in range(len(part)):
-                    above |= part[each] > bars[each]
-                if not above:
-                    continue
-            for column in range(start, stop):
-                value = line[column]
-                if not full:
-                    at = length + row
-                elif value > last[column - low]:
-                    at = k - 1
-                else:
-                    continue
-                kept, kept_row, kept_beside = values[column], rows[column], beside[column]
-                while at > 0 and kept[at - 1] < value:
-                    kept[at] = kept[at - 1]
-                    kept_row[at] = kept_row[at - 1]
-                    kept_beside[at] = kept_beside[at - 1]
-                    at -= 1
-                kept[at] = value
-                kept_row[at] = first + row
-                kept_beside[at] = other[row, column]
-                last[column - low] = kept[k - 1]
+    last = np.empty(_STRIP, values.dtype)
+    for left in range(low, high, _STRIP):
+        right = min(left + _STRIP, high)
+        for column in range(left, right):
+            last[column - left] = values[column, k - 1]
+        for row in range(len(block)):
+            line = block[row]
+            full = first + row >= k
+            for start in range(left, right, _GLANCE):
+                stop = min(start + _GLANCE, right)
+                if full:
+                    above = False
+                    part = line[start:stop]
+                    bars = last[start - left : stop - left]
+                    for each in range(len(part)):
+                        above |= part[each] > bars[each]
+                    if not above:
+                        continue
+                for column in range(start, stop):
+                    value = line[column]
+                    if not full:
+                        at = first + row
+                    elif value > last[column - left]:
+                        at = k - 1
+                    else:
+                        continue
+                    kept, kept_row, kept_beside = values[column], rows[column], beside[column]
+                    while at > 0 and kept[at - 1] < value:
+                        kept[at] = kept[at - 1]
+                        kept_row[at] = kept_row[at - 1]
+                        kept_beside[at] = kept_beside[at - 1]
+                        at -= 1
+                    kept[at] = value
+                    kept_row[at] = first + row
+                    kept_beside[at] = other[row, column]
+                    last[column - left] = kept[k - 1]
 
 
 @njit(cache=True, nogil=True)
 def pack_falling(bits, packed, low, high):  # type: ignore[no-untyped-def]
     """Keys whose rising order is by falling float32, given by its ``bits``, then by rising column."""
     for row in range(low, high):
-        line, keys = bits[row], packed[row - low]
+        line, keys = bits[row], packed[row]
         for column in range(len(line)):
             pattern = line[column]
             if pattern == np.uint32(0x80000000):  # -0.0 equals 0.0
@@ -228,93 +249,84 @@ def lower_index_first(scores, columns, low, high):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def inversions_in_rows(ranks, counts, low, high):  # type: ignore[no-untyped-def]
-    """``counts[row]`` = pairs of the row in falling order, for rows low..high - 1; the rows end up sorted."""
-    spare = np.empty(ranks.shape[1], ranks.dtype)
+def untie_in_rows(x, y, tied, low, high):  # type: ignore[no-untyped-def]
+    """Sort y within runs of equal x, and count in ``tied[row]`` the pairs tied in x and the pairs tied in both."""
     for row in range(low, high):
-        counts[row] = _sort_and_count(ranks[row], spare)
+        first, second = x[row], y[row]
+        tied[row, 0] = tied[row, 1] = 0
+        start = 0
+        while start < len(first):
+            stop = start + 1
+            while stop < len(first) and first[stop] == first[start]:
+                stop += 1
+            if stop - start > 1:
+                second[start:stop].sort()
+                tied[row, 0] += (stop - start) * (stop - start - 1) // 2
+                run = 0
+                for place in range(start + 1, stop):
+                    run = run + 1 if second[place] == second[place - 1] else 0
+                    tied[row, 1] += run
+            start = stop
 
 
 @njit(cache=True, nogil=True)
-def tau_in_rows(x, y, tau, low, high):  # type: ignore[no-untyped-def]
-    """``tau[row]`` = Kendall's tau-b of rows low..high - 1 whose x falls; 0 where one is constant. Sorts y."""
-    n = x.shape[1]
+def tau_in_rows(y, order, tied, tau, low, high):  # type: ignore[no-untyped-def]
+    """``tau[row]`` = Kendall's tau-b of rows low..high - 1; 0 where x or y is constant.
+
+    x is known to fall along the row, with y rising where x is equal; ``order`` puts y in rising order, and ``tied`` is
+    what :func:`untie_in_rows` counted.
+    """
+    n = y.shape[1]
     pairs = n * (n - 1) // 2
-    spare = np.empty(n, y.dtype)
+    blocks = (n >> 12) + 1
+    seen = np.empty(64 * blocks, np.uint64)
+    in_block = np.empty(64 * blocks, np.int16)
+    in_blocks = np.empty(blocks, np.int32)
     for row in range(low, high):
-        first, second = x[row], y[row]
-        tied_x = 0
-        tied_both = 0
-        start = 0
-        while start < n:
-            stop = start + 1
-            while stop < n and first[stop] == first[start]:
-                stop += 1
-            length = stop - start
-            if length > 1:
-                tied_x += length * (length - 1) // 2
-                _sort_and_count(second[start:stop], spare)
-                tied_both += _tied_pairs(second[start:stop])
-            start = stop
-        in_agreement = _sort_and_count(second, spare)
-        tied_y = _tied_pairs(second)
+        places = order[row]
+        tied_x, tied_both = tied[row]
+        tied_y = 0
+        run = 0
+        for each in range(1, n):
+            run = run + 1 if y[row, places[each]] == y[row, places[each - 1]] else 0
+            tied_y += run
+        falling = _inversions(places, seen, in_block, in_blocks)
         tau[row] = 0.0
         if tied_x < pairs and tied_y < pairs:
-            surplus = 2 * in_agreement - (pairs - tied_x - tied_y + tied_both)
+            surplus = 2 * falling - (pairs - tied_x - tied_y + tied_both)
             value = surplus / np.sqrt(pairs - tied_x) / np.sqrt(pairs - tied_y)
             tau[row] = min(1.0, max(-1.0, value))
 
 
 @njit(cache=True, nogil=True)
-def _tied_pairs(ordered):  # type: ignore[no-untyped-def]
-    total = 0
-    run = 0
-    for place in range(1, len(ordered)):
-        run = run + 1 if ordered[place] == ordered[place - 1] else 0
-        total += run
-    return total
+def _inversions(places, seen, in_block, in_blocks):  # type: ignore[no-untyped-def]
+    """Pairs of a permutation that stand in falling order.
 
-
-@njit(cache=True, nogil=True)
-def _sort_and_count(values, spare):  # type: ignore[no-untyped-def]
-    """Merge sort in place; answers the pairs that stood in falling order (Knight 1966)."""
-    n = len(values)
-    count = 0
-    for start in range(0, n, _RUN):
-        for place in range(start + 1, min(start + _RUN, n)):
-            value = values[place]
-            at = place
-            while at > start and values[at - 1] > value:
-                values[at] = values[at - 1]
-                at -= 1
-            values[at] = value
-            count += place - at
-    source, target = values, spare[:n]
-    half = _RUN
-    merges = 0
-    while half < n:
-        for start in range(0, n, 2 * half):
-            middle, stop = min(start + half, n), min(start + 2 * half, n)
-            left, right, at = start, middle, start
-            while left < middle and right < stop:
-                a, b = source[left], source[right]
-                falls = np.int64(b < a)
-                target[at] = b if b < a else a
-                count += falls * (middle - left)
-                right += falls
-                left += 1 - falls
-                at += 1
-            while left < middle:
-                target[at] = source[left]
-                left += 1
-                at += 1
-            while right < stop:
-                target[at] = source[right]
-                right += 1
-                at += 1
-        source, target = target, source
-        half *= 2
-        merges += 1
-    if merges % 2:
-        values[:] = spare[:n]
-    return count
+    One place after the other is marked in a bitmap, after the marks below it were counted: in its word of 64 bits, in
+    the words before in its block of 64 words, and in the blocks before. So a step adds to at most 64 counters, which
+    stand side by side, and to one counter per 4096 places.
+    """
+    seen[:] = 0
+    in_block[:] = 0
+    in_blocks[:] = 0
+    one = np.uint64(1)
+    below = 0
+    for each in range(len(places)):
+        place = places[each]
+        word = place >> 6
+        block = place >> 12
+        bit = one << np.uint64(place & 63)
+        bits = seen[word] & (bit - one)
+        bits = bits - ((bits >> one) & np.uint64(0x5555555555555555))
+        bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+        bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        count = np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
+        below += count + in_block[word] + in_blocks[block]
+        seen[word] |= bit
+        at = np.int16(word & 63)
+        own = in_block[block << 6 : (block + 1) << 6]
+        for later in range(64):  # all 64, since a fixed number of additions is one short run of vector instructions
+            own[later] = np.int16(own[later] + np.int16(np.int16(later) > at))
+        for later in range(block + 1, len(in_blocks)):
+            in_blocks[later] += 1
+    return len(places) * (len(places) - 1) // 2 - below

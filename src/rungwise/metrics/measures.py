@@ -69,6 +69,11 @@ class Measure(ABC):
         """How long a retrieved list the measure reads: 0 for ranks of positives only, None for the whole gallery."""
         return getattr(self, "k", None) if self.graded else 0
 
+    @property
+    def breadth(self) -> int:
+        """How many of a query's most relevant candidates a graded measure of caption queries reads: its ideal."""
+        return self.depth or 0
+
     @abstractmethod
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) values; NaN where the measure says nothing about a query, such as one without a positive."""

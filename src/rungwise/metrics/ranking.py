@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,42 +10,8 @@ from numpy.typing import NDArray
 
 from rungwise.errors import UserError
 
-_LANES = 128
-"""Bytes that are added at a time when Trues are counted: a few vector registers wide."""
-
-
-def count_true(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(rows,) how many entries of each row are True.
-
-    Numpy widens every byte to eight before it adds, which costs more than the comparison did. Bytes are added as bytes
-    instead, at most 255 of them, and only those sums are widened.
-
-    >>> count_true(np.array([[True, False, True], [False, False, True]]))
-    array([2, 1])
-    """
-    rows, columns = mask.shape
-    ones = mask.view(np.uint8)
-    total = np.zeros(rows, dtype=np.int64)
-    for start in range(0, columns, 255 * _LANES):
-        part = ones[:, start : start + 255 * _LANES]
-        whole = part.shape[1] // _LANES * _LANES
-        lanes = part[:, :whole].reshape(rows, whole // _LANES, _LANES)
-        total += np.add.reduce(lanes, axis=1, dtype=np.uint8).sum(axis=1, dtype=np.int64)
-        total += part[:, whole:].sum(axis=1, dtype=np.int64)
-    return total
-
-
-def count_true_in_columns(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(columns,) how many entries of each column are True.
-
-    >>> count_true_in_columns(np.array([[True, False, True], [False, False, True]]))
-    array([1, 0, 2])
-    """
-    ones = mask.view(np.uint8)
-    total = np.zeros(mask.shape[1], dtype=np.int64)
-    for start in range(0, len(ones), 255):
-        total += np.add.reduce(ones[start : start + 255], axis=0, dtype=np.uint8)
-    return total
+_CELLS = 1 << 17
+"""Scores that are looked through at a time on a thread: they fit into its cache."""
 
 
 def count_ranks(scores: NDArray[Any], column: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -60,16 +27,11 @@ def count_ranks(scores: NDArray[Any], column: NDArray[np.int64]) -> NDArray[np.i
     >>> count_ranks(np.array([[0.5, 0.9, 0.5], [0.5, 0.9, 0.5]]), np.array([0, 2]))
     array([2, 3])
     """
-    if not len(scores):
-        return np.empty(0, dtype=np.int64)
-    own = scores[np.arange(len(scores)), column][:, None]
-    # A tie counts left of the own column only. Where captions stand in the order of their images the own columns of a
-    # block lie close together, so nearly every score needs one comparison instead of three.
-    left, right = int(column.min()), int(column.max()) + 1
-    between = scores[:, left:right]
-    ties = (between == own) & (np.arange(left, right) < column[:, None])
-    before = count_true(scores[:, :left] >= own) + count_true(scores[:, right:] > own)
-    return before + count_true((between > own) | ties) + 1
+    from rungwise.metrics import kernels  # numba takes a while to load
+
+    ranks = np.empty(len(scores), dtype=np.int64)
+    kernels.in_threads(partial(kernels.rank_in_rows, scores, column, ranks), len(scores), scores.size)
+    return ranks
 
 
 class RunningRanks:
@@ -78,40 +40,80 @@ class RunningRanks:
     Args:
         row: (columns,) whose rank is asked, by its position among all rows.
         own: (columns,) its score, bit for bit as it will come in its block.
+        rows: How many rows there are.
 
     >>> scores = np.array([[0.5, 0.1], [0.5, 0.7], [0.9, 0.7]])
-    >>> running = RunningRanks(np.array([1, 2]), np.array([0.5, 0.7]))
+    >>> running = RunningRanks(np.array([1, 2]), np.array([0.5, 0.7]), rows=3)
     >>> for start in range(3):
     ...     running.add(start, scores[start : start + 1])
     >>> running.ranks
     array([3, 2])
     """
 
-    def __init__(self, row: NDArray[np.int64], own: NDArray[Any]) -> None:
-        self._row = row
+    def __init__(self, row: NDArray[np.int64], own: NDArray[Any], rows: int) -> None:
         self._own = own
-        self._just_below = np.nextafter(own, np.array(-np.inf, dtype=own.dtype))
+        # Rows above the own one win ties: "own or more" is "more than the next smaller number".
+        self._bar = np.nextafter(own, np.array(-np.inf, dtype=own.dtype))
+        self._columns = np.argsort(row, kind="stable")
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows))])
         self.ranks = np.ones(len(row), dtype=np.int64)
 
     def add(self, start: int, block: NDArray[Any]) -> None:
-        """Count a block whose first row stands at position ``start``.
+        """Count a block whose first row stands at position ``start``; blocks come in order.
 
         Raises:
             UserError: If an own score comes with other bits than were announced.
         """
-        # Rows above the own one win ties: "own or more" is "more than the next smaller number".
-        bar = np.where(self._row < start, self._own, self._just_below)
-        self.ranks += count_true_in_columns(block > bar)
-        inside = np.flatnonzero((self._row >= start) & (self._row < start + len(block)))
-        if inside.size:
-            row, own = self._row[inside] - start, self._own[inside]
-            if not np.array_equal(block[row, inside], own):
-                raise UserError(
-                    f"similarity, images {start} to {start + len(block) - 1}: a pair got another score when it was"
-                    " scored again; score without dropout or random draws, or give a matrix"
-                )
-            not_before = (block[:, inside] == own) & (np.arange(len(block))[:, None] >= row)
-            self.ranks[inside] -= count_true_in_columns(not_before)
+        from rungwise.metrics import kernels
+
+        starts = self._starts[start : start + len(block) + 1]
+        changed: list[int] = []
+
+        def count(low: int, high: int) -> None:
+            arrays = (self._bar, self.ranks, self._own, self._columns, starts)
+            changed.append(kernels.count_in_columns(block, *arrays, low, high))
+
+        kernels.in_threads(count, block.shape[1], block.size)
+        if max(changed, default=-1) >= 0:
+            raise UserError(
+                f"similarity, images {start} to {start + len(block) - 1}: a pair got another score when it was"
+                " scored again; score without dropout or random draws, or give a matrix"
+            )
+
+
+class RunningLists:
+    """The first k rows of each column by falling score, kept while blocks of rows go by; ties to the lower row.
+
+    Args:
+        columns: How many.
+        k: Length of the lists.
+
+    Attributes:
+        rows: (columns, k) int64 positions, best first.
+        scores: (columns, k) their scores.
+        beside: (columns, k) the entries that a second matrix has in these places.
+
+    >>> lists = RunningLists(columns=2, k=1)
+    >>> for start, row in enumerate(np.array([[0.5, 0.1], [0.5, 0.7]])):
+    ...     lists.add(start, row[None], 10 * row[None])
+    >>> lists.rows.ravel(), lists.beside.ravel()
+    (array([0, 1]), array([5., 7.]))
+    """
+
+    def __init__(self, columns: int, k: int) -> None:
+        self.rows = np.zeros((columns, k), dtype=np.int64)
+        self.scores: NDArray[Any] = np.empty((columns, 0))
+        self.beside: NDArray[Any] = np.empty((columns, 0))
+
+    def add(self, start: int, block: NDArray[Any], other: NDArray[Any]) -> None:
+        """Take a block whose first row stands at position ``start``, and the same part of a second matrix."""
+        from rungwise.metrics import kernels
+
+        if not start:
+            self.scores = np.full(self.rows.shape, -np.inf, dtype=block.dtype)
+            self.beside = np.zeros(self.rows.shape, dtype=other.dtype)
+        arrays = (block, other, start, self.scores, self.rows, self.beside)
+        kernels.in_threads(partial(kernels.offer_to_columns, *arrays), block.shape[1], block.size)
 
 
 def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
@@ -120,44 +122,74 @@ def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
     >>> top_columns(np.array([[0.5, 0.9, 0.5, 0.1]]), 2)
     array([[1, 0]])
     """
-    k = min(k, scores.shape[1])
-    if not scores.size or not k:
-        return np.empty((len(scores), k), dtype=np.int64)
-    row, column = np.nonzero(_contenders(scores, k))
-    counts = np.bincount(row, minlength=len(scores))
-    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    falling = np.full((len(scores), int(counts.max())), np.inf, dtype=scores.dtype)
-    falling[row, place] = -scores[row, column]
-    columns = np.zeros(falling.shape, dtype=np.int64)
-    columns[row, place] = column
-    return np.take_along_axis(columns, np.argsort(falling, axis=1, kind="stable")[:, :k], axis=1)
+    from rungwise.metrics import kernels
+
+    rows, columns = scores.shape
+    scores = np.ascontiguousarray(scores, dtype=np.float32 if scores.dtype == np.float32 else np.float64)
+    top = np.empty((rows, min(k, columns)), dtype=np.int64)
+    step = max(1, _CELLS // max(1, columns))
+
+    def find(low: int, high: int) -> None:
+        for start in range(low, high, step):
+            stop = min(start + step, high)
+            _find_top(scores[start:stop], top[start:stop])
+
+    kernels.in_threads(find, rows, scores.size)
+    return top
 
 
-def _contenders(scores: NDArray[Any], k: int) -> NDArray[np.bool_]:
-    """(rows, columns) True for the first K of each row and few others."""
-    bar = _reached_by(scores, k)[:, None]
-    reached = scores >= bar
-    crowded = np.flatnonzero(count_true(reached) > 2 * k)
-    if crowded.size:
-        above = scores[crowded] > bar[crowded]
-        level = reached[crowded] & ~above
-        vacant = k - count_true(above)[:, None]
-        reached[crowded] = above | (level & (np.cumsum(level, axis=1) <= vacant))
-    return reached
+def taken(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
+    """(rows, K) the entries that stand in each row's columns: ``np.take_along_axis``, on threads.
 
-
-def _reached_by(scores: NDArray[Any], k: int) -> NDArray[Any]:
-    """(rows,) a score that at least K entries of the row reach, and seldom many more.
-
-    Each row is cut into groups and the K-th of the groups' maxima is taken: K groups have an entry that reaches it.
+    >>> taken(np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[1], [0]]))
+    array([[0.2],
+           [0.3]])
     """
-    columns = scores.shape[1]
-    groups = 4 * k
-    if groups < columns // 2:
-        whole = columns // groups * groups
-        scores = scores[:, :whole].reshape(len(scores), -1, groups).max(axis=1)
-        columns = groups
-    return np.asarray(np.partition(scores, columns - k, axis=1)[:, columns - k])
+    from rungwise.metrics import kernels
+
+    found = np.empty(columns.shape, dtype=values.dtype)
+    kernels.in_threads(partial(kernels.take_in_rows, values, columns, found), len(found), found.size)
+    return found
+
+
+def _find_top(scores: NDArray[Any], top: NDArray[np.int64]) -> None:
+    """Sort what reaches a bar that at least K entries reach, and seldom many more."""
+    from rungwise.metrics import kernels
+
+    rows, columns = scores.shape
+    k = top.shape[1]
+    if 2 * k > columns:
+        top[:] = _order(scores)[:, :k]
+        return
+    if 8 * k <= columns:  # K groups have an entry that reaches the K-th of the groups' maxima
+        groups = np.empty((rows, 4 * k), dtype=scores.dtype)
+        kernels.maxima_in_rows(scores, groups, 0, rows)
+    else:
+        groups = scores.copy()
+    groups.partition(groups.shape[1] - k, axis=1)
+    bar = np.ascontiguousarray(groups[:, groups.shape[1] - k])
+    counts = np.empty(rows, dtype=np.int64)
+    kernels.count_reaching(scores, bar, counts, 0, rows)
+    values = np.empty((rows, int(counts.max())), dtype=scores.dtype)
+    places = np.empty(values.shape, dtype=np.int64)
+    kernels.gather_reaching(scores, bar, values, places, 0, rows)
+    kernels.take_in_rows(places, np.ascontiguousarray(_order(values)[:, :k]), top, 0, rows)
+
+
+def _order(scores: NDArray[Any]) -> NDArray[np.int64]:
+    """(rows, columns) all columns by falling score, ties to the lower column."""
+    from rungwise.metrics import kernels
+
+    if scores.dtype != np.float32:
+        order = np.argsort(-scores, axis=1)
+        kernels.lower_index_first(scores, order, 0, len(scores))
+        return order
+    # One integer holds a float32 and its column, so that plain sorting, which is fastest, breaks ties as it should.
+    packed = np.empty(scores.shape, dtype=np.uint64)
+    kernels.pack_falling(scores.view(np.uint32), packed, 0, len(scores))
+    packed.sort(axis=1)
+    packed &= np.uint64(0xFFFFFFFF)
+    return packed.view(np.int64)
 
 
 def row_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -10,13 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.errors import UserError
-from rungwise.metrics.ranking import count_ranks, top_columns
+from rungwise.metrics.ranking import count_ranks, taken, top_columns
 
 Direction = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[Direction, Direction] = ("i2t", "t2i")
 
 Scores = NDArray[Any]
 """Float32 or float64, whichever was given: a similarity is never rounded, since rounding makes ties."""
+
+
+_MANY_POSITIVES = 50
+"""Of one query, above which sorting the whole gallery costs less than counting ranks one by one."""
 
 
 class Positives:
@@ -78,16 +83,44 @@ def positives_of(image_of_caption: NDArray[np.int64], images: int) -> dict[Direc
     }
 
 
+@dataclass(frozen=True)
+class Lists:
+    """What graded measures read of queries whose whole rows are not at hand.
+
+    Attributes:
+        top: (queries, depth) candidates by falling score.
+        scores: (queries, depth) their scores.
+        degrees: (queries, depth) their relevance.
+        best: (queries, breadth) the most relevant candidates, ties to the lower index.
+        best_degrees: (queries, breadth) their relevance.
+        lowest_degree: The least relevance of any candidate of these queries.
+        gallery: Number of candidates.
+
+    >>> one = np.array([[0]])
+    >>> Rankings(Positives(np.array([0, 1]), np.array([0])), lists=Lists(one, one, one, one, one, 0.0, 3)).gallery
+    3
+    """
+
+    top: NDArray[np.int64]
+    scores: Scores
+    degrees: Scores
+    best: NDArray[np.int64]
+    best_degrees: Scores
+    lowest_degree: float
+    gallery: int
+
+
 class Rankings:
     """Queries against the whole gallery; ties in score go to the lower candidate index.
 
     Args:
         positives: Of these queries.
-        scores: (queries, candidates) similarity; None when only ranks are known.
+        scores: (queries, candidates) similarity; None when only ranks or lists are known.
         relevance: (queries, candidates) degrees, or None.
         direction: Which way the queries run.
         depth: The longest list that will be asked for, so that it is made once.
         ranks: (positives,) ranks from 1, when a streaming pass has counted them already.
+        lists: When a streaming pass has kept them already; nothing beyond them can be asked.
 
     >>> rankings = rank_all([[0.5, 0.9, 0.5]], [[2]], relevance=[[0.1, 0.2, 1.0]])
     >>> rankings.best_rank, rankings.top(2)
@@ -104,6 +137,7 @@ class Rankings:
         direction: Direction = "i2t",
         depth: int = 0,
         ranks: NDArray[np.int64] | None = None,
+        lists: Lists | None = None,
     ) -> None:
         self.positives = positives
         self.direction = direction
@@ -111,14 +145,19 @@ class Rankings:
         self._relevance = relevance
         self._ranks = ranks
         self._depth = depth
-        self._most_relevant: dict[bool, tuple[NDArray[np.int64], NDArray[np.bool_]]] = {}
-        self._top: NDArray[np.int64] = np.empty((len(positives.counts), 0), dtype=np.int64)
+        self._lists = lists
+        nothing: NDArray[np.int64] = np.empty((len(positives.counts), 0), dtype=np.int64)
+        self._top = nothing if lists is None else lists.top
+        self._best = nothing if lists is None else lists.best
+        self._top_scores: Scores = nothing if lists is None else lists.scores
+        self._top_degrees: Scores = nothing if lists is None else lists.degrees
+        self._best_degrees: Scores = nothing if lists is None else lists.best_degrees
 
     @property
     def scores(self) -> Scores:
         """(queries, candidates) similarity."""
         if self._scores is None:
-            raise TypeError("these rankings hold ranks only; lists need the scores")
+            raise TypeError("these rankings hold ranks or short lists only; longer lists need the scores")
         return self._scores
 
     @property
@@ -135,7 +174,7 @@ class Rankings:
     @property
     def gallery(self) -> int:
         """Number of candidates."""
-        return int(self.scores.shape[1])
+        return int(self.scores.shape[1]) if self._lists is None else self._lists.gallery
 
     @cached_property
     def best_rank(self) -> NDArray[np.float64]:
@@ -158,6 +197,11 @@ class Rankings:
         """(positives,) ranks from 1, ascending within each query."""
         if self._ranks is not None:
             ranks = self._ranks
+        elif self.positives.counts.max(initial=0) > _MANY_POSITIVES:
+            order = top_columns(self.scores, self.gallery)
+            places = np.empty_like(order)
+            np.put_along_axis(places, order, np.broadcast_to(np.arange(1, self.gallery + 1), order.shape), axis=1)
+            ranks = places[self.positives.query, self.positives.candidate]
         else:
             ranks = np.empty(len(self.positives.candidate), dtype=np.int64)
             place = self.positives.place_in_query
@@ -168,13 +212,6 @@ class Rankings:
                 ranks[which] = count_ranks(rows, self.positives.candidate[which])
         return ranks[np.lexsort((ranks, self.positives.query))]
 
-    @cached_property
-    def positive_mask(self) -> NDArray[np.bool_]:
-        """(queries, candidates) where a candidate is a positive."""
-        mask = np.zeros(self.scores.shape, dtype=np.bool_)
-        mask[self.positives.query, self.positives.candidate] = True
-        return mask
-
     def top(self, k: int | None) -> NDArray[np.int64]:
         """(queries, K) candidates by falling score; the whole gallery for None."""
         k = self.gallery if k is None else min(k, self.gallery)
@@ -182,23 +219,36 @@ class Rankings:
             self._top = top_columns(self.scores, min(max(k, self._depth), self.gallery))
         return self._top[:, :k]
 
+    def scores_of_top(self, k: int | None) -> Scores:
+        """(queries, K) their scores, falling."""
+        listed = self.top(k)
+        if self._top_scores.shape[1] < listed.shape[1]:
+            self._top_scores = taken(self.scores, self._top)
+        return self._top_scores[:, : listed.shape[1]]
+
     def top_without_positives(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """(queries, <= K) candidates by falling score with the positives removed, and which of them exist.
 
         A query whose gallery holds fewer than K other candidates has a shorter list: the rest is marked False.
         """
-        longest = int(self.positives.counts.max(initial=0))
-        listed = self.top(k + longest)
-        wrong = np.take_along_axis(self.positive_mask, listed, axis=1)
-        order = np.argsort(wrong, axis=1, kind="stable")[:, :k]
-        return np.take_along_axis(listed, order, axis=1), ~np.take_along_axis(wrong, order, axis=1)
+        listed = self.top(k + self._most_positives)
+        place, exist = self._others(listed, k)
+        return np.take_along_axis(listed, place, axis=1), exist
 
     def relevance_of_top(self, k: int | None, non_gt: bool = False) -> NDArray[np.float64]:
         """(queries, K) degrees of the retrieved candidates, in their order; 0 where a list is shorter."""
         if non_gt and k is not None:
-            listed, exist = self.top_without_positives(k)
-            return np.where(exist, np.take_along_axis(self.relevance, listed, axis=1), 0).astype(np.float64)
-        return np.take_along_axis(self.relevance, self.top(k), axis=1).astype(np.float64)
+            place, exist = self._others(self.top(k + self._most_positives), k)
+            degrees = np.take_along_axis(self.degrees_of_top(k + self._most_positives), place, axis=1)
+            return np.where(exist, degrees, 0).astype(np.float64)
+        return self.degrees_of_top(k).astype(np.float64)
+
+    def degrees_of_top(self, k: int | None) -> Scores:
+        """(queries, K) degrees of the retrieved candidates, in the precision in which they were given."""
+        listed = self.top(k)
+        if self._top_degrees.shape[1] < listed.shape[1]:
+            self._top_degrees = taken(self.relevance, self._top)
+        return self._top_degrees[:, : listed.shape[1]]
 
     def ideal(self, k: int, non_gt: bool = False) -> NDArray[np.float64]:
         """(queries, K) the largest degrees, falling: what the best possible ranking would retrieve.
@@ -211,23 +261,57 @@ class Rankings:
                 f"a relevance degree of {self._lowest_degree:.3g} is negative, which gains cannot be;"
                 " shift or clip the relevance to 0 and above"
             )
-        listed, exist = self.most_relevant(k, non_gt)
-        return np.where(exist, np.take_along_axis(self.relevance, listed, axis=1), 0).astype(np.float64)
+        listed = self._most_relevant(k + self._most_positives if non_gt else k)
+        if self._best_degrees.shape[1] < listed.shape[1]:
+            self._best_degrees = taken(self.relevance, self._best)
+        degrees = self._best_degrees[:, : listed.shape[1]]
+        if non_gt:
+            place, exist = self._others(listed, k)
+            degrees = np.where(exist, np.take_along_axis(degrees, place, axis=1), 0)
+        return degrees.astype(np.float64)
 
     def most_relevant(self, m: int, non_gt: bool = False) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """(queries, m) the most relevant candidates, ties to the lower index, and which of them exist."""
+        if non_gt:
+            listed = self._most_relevant(m + self._most_positives)
+            place, exist = self._others(listed, m)
+            return np.take_along_axis(listed, place, axis=1), exist
+        listed = self._most_relevant(m)
+        return listed, np.ones(listed.shape, dtype=np.bool_)
+
+    def _most_relevant(self, m: int) -> NDArray[np.int64]:
         m = min(m, self.gallery)
-        made = self._most_relevant.get(non_gt)
-        if made is None or made[0].shape[1] < m:
-            degrees = np.where(self.positive_mask, -np.inf, self.relevance) if non_gt else self.relevance
-            listed = top_columns(degrees, min(max(m, self._depth), self.gallery))
-            removed = np.take_along_axis(self.positive_mask, listed, axis=1) if non_gt else np.False_
-            made = self._most_relevant[non_gt] = listed, ~np.broadcast_to(removed, listed.shape)
-        return made[0][:, :m], made[1][:, :m]
+        if self._best.shape[1] < m:
+            self._best = top_columns(self.relevance, min(max(m, self._depth), self.gallery))
+        return self._best[:, :m]
+
+    def _others(self, listed: NDArray[np.int64], k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """(queries, <= k) where a list has the first candidates that are no positives, and which of them exist."""
+        own = np.arange(len(listed))[:, None] * self.gallery
+        wrong = is_among(own + listed, self.positives.query * self.gallery + self.positives.candidate)
+        place = np.argsort(wrong, axis=1, kind="stable")[:, :k]
+        return place, ~np.take_along_axis(wrong, place, axis=1)
+
+    @cached_property
+    def _most_positives(self) -> int:
+        return int(self.positives.counts.max(initial=0))
 
     @cached_property
     def _lowest_degree(self) -> float:
-        return float(self.relevance.min(initial=0))
+        return float(self.relevance.min(initial=0)) if self._lists is None else self._lists.lowest_degree
+
+
+def is_among(numbers: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which numbers occur in an ascending array.
+
+    >>> is_among(np.array([[1, 5], [7, 8]]), np.array([5, 7]))
+    array([[False,  True],
+           [ True, False]])
+    """
+    if not len(ascending):
+        return np.zeros(numbers.shape, dtype=np.bool_)
+    place = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return np.asarray(ascending[place] == numbers)
 
 
 def rank_all(

@@ -1,0 +1,378 @@
+"""What an auditor brings: embeddings, similarities, degrees and ownership from files of the usual kinds.
+
+Nothing is guessed from a file's size. What cannot be what it is said to be is refused with the file, the place and the
+remedy; arrays are memory-mapped where their file allows it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.data.textfiles import read_lines, read_text
+from rungwise.errors import UserError
+from rungwise.metrics.sources import as_slice
+
+_VECTOR_COLUMNS = ("embedding", "embeddings", "vector", "vectors", "emb", "features")
+_ID_COLUMNS = ("id", "ids", "image_id", "caption_id", "key", "name")
+_NORM_SLACK = 1e-3
+_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Vectors of a file, with ids where the file has them.
+
+    Attributes:
+        vectors: (items, D), memory-mapped where the file allows it.
+        ids: (items,) or empty.
+        path: For messages.
+        norms: Least and greatest length of a vector.
+    """
+
+    vectors: NDArray[Any]
+    ids: tuple[str, ...]
+    path: Path
+    norms: tuple[float, float]
+
+    @property
+    def warning(self) -> str | None:
+        """One line if the vectors are not normalised, with the range of their lengths.
+
+        >>> Embeddings(np.array([[3.0, 4.0]]), (), Path("i.npy"), (5.0, 5.0)).warning
+        'i.npy: the vectors are not normalised (lengths 5 to 5); inner products are taken as they come'
+        """
+        if all(abs(norm - 1) <= _NORM_SLACK for norm in self.norms):
+            return None
+        low, high = (f"{norm:.4g}" for norm in self.norms)
+        return (
+            f"{self.path}: the vectors are not normalised (lengths {low} to {high});"
+            " inner products are taken as they come"
+        )
+
+    def ordered(self, ids: Sequence[str], what: str) -> Embeddings:
+        """The vectors in the order of a collection: by ids where the file has them, as they stand otherwise.
+
+        Args:
+            ids: Of the collection.
+            what: ``"images"`` or ``"captions"``, for messages.
+
+        Raises:
+            UserError: If an id is missing or the counts differ.
+
+        >>> found = Embeddings(np.array([[1.0], [2.0]]), ("b", "a"), Path("i.parquet"), (1.0, 2.0))
+        >>> found.ordered(["a", "b"], "images").vectors.ravel()
+        array([2., 1.])
+        """
+        if not self.ids:
+            if len(self.vectors) != len(ids):
+                raise UserError(
+                    f"{self.path}: {len(self.vectors)} vectors for {len(ids)} {what}; give one each, in their order"
+                )
+            return self
+        place = {one: row for row, one in enumerate(self.ids)}
+        missing = [one for one in ids if one not in place]
+        if missing:
+            raise UserError(
+                f"{self.path}: has no vector for {len(missing)} of {len(ids)} {what}, the first is {missing[0]!r};"
+                " give embeddings of these data"
+            )
+        rows = np.array([place[one] for one in ids], dtype=np.int64)
+        return replace(self, vectors=self.vectors[as_slice(rows)], ids=tuple(ids))
+
+
+def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
+    """Embeddings of a ``.npy``, ``.npz``, ``.safetensors`` or ``.parquet`` file.
+
+    Args:
+        path: The file. Parquet has a column of lists (``embedding``, ``vector``, ...), and may have one of ids.
+        key: Which array, tensor or column, where there are several.
+
+    Raises:
+        UserError: If the file cannot be read, has no such key, is no table of finite numbers, or an id stands twice.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "images.npy"
+    >>> np.save(file, np.eye(3, dtype=np.float32))
+    >>> read_embeddings(file).vectors.shape, read_embeddings(file).norms
+    ((3, 3), (1.0, 1.0))
+    """
+    suffix = path.suffix.lower()
+    ids: tuple[str, ...] = ()
+    if suffix in (".npy", ".npz"):
+        vectors = _read_numpy(path, key)
+    elif suffix == ".safetensors":
+        vectors = _read_safetensors(path, key)
+    elif suffix == ".parquet":
+        vectors, ids = _read_parquet(path, key)
+    else:
+        raise UserError(f"{path}: embeddings come as .npy, .npz, .safetensors or .parquet; convert the file")
+    _check_table(path, vectors, "embeddings, (items, D)")
+    twice = next((one for one, count in Counter(ids).items() if count > 1), None)
+    if twice is not None:
+        raise UserError(f"{path}: id {twice!r} stands twice; give each item one vector")
+    return Embeddings(vectors, ids, path, _norms(vectors))
+
+
+def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
+    """A similarity matrix (images, captions) of a ``.npy`` or ``.npz`` file, or JSON: one list of numbers an image.
+
+    Raises:
+        UserError: If the file cannot be read, is no matrix of numbers, or a row has another length.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "similarity.json"
+    >>> _ = file.write_text("[[0.9, 0.1], [0.2]]")
+    >>> read_similarity(file)
+    Traceback (most recent call last):
+    rungwise.errors.UserError: ...similarity.json, row 1: has 1 values where row 0 has 2; give every pair a value
+    """
+    suffix = path.suffix.lower()
+    if suffix in (".npy", ".npz"):
+        matrix = _read_numpy(path, key)
+    elif suffix in (".json", ".jsonl"):
+        matrix = _read_json_rows(path)
+    else:
+        raise UserError(f"{path}: a similarity matrix comes as .npy, .npz or .json rows; convert the file")
+    _check_table(path, matrix, "a similarity matrix, (images, captions)", look=False)
+    return matrix
+
+
+def read_relevance(path: Path, shape: tuple[int, int]) -> Any:
+    """Degrees that ``rungwise relevance --out`` saved (a folder), or a ``.npy`` matrix.
+
+    Args:
+        path: Folder or file.
+        shape: (images, captions) of what is judged.
+
+    Raises:
+        UserError: If it cannot be read or is of another shape.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "degrees.npy"
+    >>> np.save(file, np.eye(3)[:2])
+    >>> read_relevance(file, (3, 2))
+    Traceback (most recent call last):
+    rungwise.errors.UserError: ...degrees.npy: shape (2, 3) for 3 images x 2 captions: it is transposed; give its .T
+    """
+    if path.is_dir():
+        from rungwise.relevance import load
+
+        stored = load(path)
+        found: Any = stored
+        size = stored.shape
+    elif path.suffix.lower() in (".npy", ".npz"):
+        found = _read_numpy(path, None)
+        _check_table(path, found, "relevance degrees, (images, captions)", look=False)
+        size = (found.shape[0], found.shape[1])
+    else:
+        raise UserError(f"{path}: relevance is a folder that 'rungwise relevance --out' wrote, or a .npy; give one")
+    if size != shape:
+        turned = ": it is transposed; give its .T" if size == shape[::-1] else "; give degrees of these data"
+        raise UserError(f"{path}: shape {size} for {shape[0]} images x {shape[1]} captions{turned}")
+    return found
+
+
+def read_owners(path: Path) -> NDArray[np.int64]:
+    r"""(captions,) the image of each: a ``.npy`` of whole numbers, a JSON list, or a text with one number a line.
+
+    Raises:
+        UserError: If a value is no position.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "owners.txt"
+    >>> _ = file.write_text("0\n0\n1\n")
+    >>> read_owners(file)
+    array([0, 0, 1])
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        owners = _read_numpy(path, None)
+        if owners.ndim != 1 or owners.dtype.kind not in "iu":
+            raise UserError(f"{path}: shape {owners.shape} of {owners.dtype}; give one whole number a caption")
+        values = [int(one) for one in owners]
+    elif suffix == ".json":
+        content = _json(path)
+        if not isinstance(content, list) or not all(type(one) is int for one in content):
+            raise UserError(f"{path}: is not a list of whole numbers; give each caption's image position")
+        values = content
+    else:
+        values = []
+        for number, line in read_lines(path):
+            if not line.strip().isdecimal():
+                raise UserError(f"{path}, line {number}: {line.strip()!r} is no position; write a whole number from 0")
+            values.append(int(line))
+    for caption, value in enumerate(values):
+        if value < 0:
+            raise UserError(f"{path}, caption {caption}: {value} is negative; positions start at 0")
+    return np.array(values, dtype=np.int64)
+
+
+def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]:
+    """(captions,) owners where every image has the same number of captions, one image's captions after another's.
+
+    Args:
+        per_image: Captions of each image.
+        shape: (images, captions) of what was given.
+
+    Raises:
+        UserError: If the counts do not agree; a matrix that would fit transposed is called so.
+
+    >>> owners_by_count(2, (2, 4))
+    array([0, 0, 1, 1])
+    >>> owners_by_count(5, (25, 5))
+    Traceback (most recent call last):
+    rungwise.errors.UserError: 25 images and 5 captions with 5 captions an image: images and captions ... give its .T
+    """
+    images, captions = shape
+    if per_image < 1:
+        raise UserError(f"captions per image must be at least 1, got {per_image}")
+    if images * per_image == captions:
+        return np.repeat(np.arange(images), per_image)
+    if captions * per_image == images:
+        raise UserError(
+            f"{images} images and {captions} captions with {per_image} captions an image: images and captions are"
+            " exchanged; exchange the files, or where it is one matrix give its .T"
+        )
+    raise UserError(
+        f"{images} images with {per_image} captions each make {images * per_image}, but {captions} were given; correct"
+        " --captions-per-image or give --image-of-caption FILE"
+    )
+
+
+def _read_numpy(path: Path, key: str | None) -> NDArray[Any]:
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            return np.asarray(found[_one_key(path, found.files, key)])
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path}: cannot be read as numpy's ({_first_line(error)}); save it with numpy.save") from error
+
+
+def _read_safetensors(path: Path, key: str | None) -> NDArray[Any]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:  # torch, since numpy has no bfloat16
+            tensor = file.get_tensor(_one_key(path, list(file.keys()), key))
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path}: cannot be read as safetensors ({_first_line(error)}); save it again") from error
+    vectors: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    return vectors
+
+
+def _read_parquet(path: Path, key: str | None) -> tuple[NDArray[Any], tuple[str, ...]]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UserError(f"{path}: Parquet needs pyarrow; pip install 'rungwise[parquet]'") from error
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{path}: cannot be read as Parquet ({_first_line(error)}); write it again") from error
+    names = table.column_names
+    by_name = {name.lower(): name for name in reversed(names)}
+    if key is None:
+        known = [by_name[name] for name in _VECTOR_COLUMNS if name in by_name]
+        nested = [name for name in names if pa.types.is_nested(table.schema.field(name).type)]
+        key = known[0] if known else _one_key(path, nested or names, None)
+    column = table.column(_one_key(path, names, key)).combine_chunks()
+    if not len(column) or column.null_count:
+        raise UserError(f"{path}: column {key!r} is empty or has gaps; give every item a vector")
+    if pa.types.is_fixed_size_list(column.type):
+        lengths = np.full(len(column), column.type.list_size)
+    elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        lengths = np.asarray(column.value_lengths())
+    else:
+        raise UserError(f"{path}: column {key!r} holds no lists of numbers; name another with FILE:KEY")
+    if (lengths != lengths[0]).any():
+        row = int(np.argmax(lengths != lengths[0]))
+        raise UserError(f"{path}, row {row}: a vector of {lengths[row]} where row 0 has {lengths[0]}; give one length")
+    ids = next((by_name[name] for name in _ID_COLUMNS if name in by_name and by_name[name] != key), None)
+    rows = tuple(str(one) for one in table.column(ids).to_pylist()) if ids else ()
+    return np.asarray(column.flatten()).reshape(len(lengths), -1), rows
+
+
+def _read_json_rows(path: Path) -> NDArray[np.float64]:
+    rows = [_parsed(f"{path}, line {n}", line) for n, line in read_lines(path)] if _is_lines(path) else _json(path)
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+        raise UserError(f"{path}: is not a list of rows; write one list of numbers an image")
+    for number, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise UserError(
+                f"{path}, row {number}: has {len(row)} values where row 0 has {len(rows[0])}; give every pair a value"
+            )
+        if not all(type(one) in (int, float) for one in row):
+            raise UserError(f"{path}, row {number}: a value is no number; write numbers")
+    return np.array(rows, dtype=np.float64)
+
+
+def _is_lines(path: Path) -> bool:
+    return path.suffix.lower() == ".jsonl"
+
+
+def _json(path: Path) -> Any:
+    return _parsed(str(path), read_text(path))
+
+
+def _parsed(where: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where}: broken JSON ({error.msg}, column {error.colno}); write it again") from error
+
+
+def _one_key(path: Path, keys: Sequence[str], key: str | None) -> str:
+    if key is not None and key not in keys:
+        raise UserError(f"{path}: has no {key!r}; there are {', '.join(keys) or 'none'}")
+    if key is None and len(keys) != 1:
+        raise UserError(f"{path}: holds {len(keys)} arrays ({', '.join(keys)}); say which with FILE:KEY")
+    return keys[0] if key is None else key
+
+
+def _check_table(path: Path, table: NDArray[Any], what: str, look: bool = True) -> None:
+    if table.ndim != 2 or table.dtype.kind not in "fiu" or not table.size:
+        raise UserError(f"{path}: shape {table.shape} of {table.dtype} is not {what}; give a table of numbers")
+    for start in range(0, len(table) if look else 0, _ROWS):
+        wrong = ~np.isfinite(table[start : start + _ROWS]).all(axis=1)
+        if wrong.any():
+            raise UserError(
+                f"{path}, row {start + int(np.argmax(wrong))}: has a value that is not finite; give finite numbers"
+            )
+
+
+def _norms(vectors: NDArray[Any]) -> tuple[float, float]:
+    low, high = float("inf"), 0.0
+    for start in range(0, len(vectors), _ROWS):
+        block = np.asarray(vectors[start : start + _ROWS], dtype=np.float64)
+        lengths = np.sqrt(np.einsum("nd,nd->n", block, block))
+        low, high = min(low, float(lengths.min())), max(high, float(lengths.max()))
+    return low, high
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def split_key(argument: str) -> tuple[Path, str | None]:
+    """``FILE`` or ``FILE:KEY``; a colon that belongs to an existing file's name does not count.
+
+    >>> split_key("vectors.safetensors:image")
+    (PosixPath('vectors.safetensors'), 'image')
+    >>> split_key("vectors.npy")
+    (PosixPath('vectors.npy'), None)
+    """
+    name, colon, key = argument.rpartition(":")
+    if not colon or Path(argument).exists() or not Path(name).suffix:
+        return Path(argument), None
+    return Path(name), key
