@@ -7,8 +7,6 @@ from hypothesis.extra import numpy as some
 from rungwise.metrics.ranking import (
     RunningRanks,
     count_ranks,
-    count_true,
-    count_true_in_columns,
     row_sums,
     top_columns,
 )
@@ -54,7 +52,7 @@ def test_ranks_are_places_in_a_stable_sort(scores, data):
     np.testing.assert_array_equal(count_ranks(scores, column), places[np.arange(rows), column])
 
     step = data.draw(st.integers(1, columns))
-    running = RunningRanks(column, scores[np.arange(rows), column])
+    running = RunningRanks(column, scores[np.arange(rows), column], columns)
     for start in range(0, columns, step):
         running.add(start, np.ascontiguousarray(scores.T[start : start + step]))
     np.testing.assert_array_equal(running.ranks, places[np.arange(rows), column])

@@ -20,6 +20,7 @@ from rungwise.models import JointEmbedding
 from rungwise.serving import background, serve
 from rungwise.training.reports import TerminalWatcher
 
+
 @dataclass
 class Demo:
     """Make pictures, train for about a minute, print the numbers beside chance, and open the search page.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rungwise.data.textfiles import read_lines
 from rungwise.errors import UserError
-from rungwise.metrics import MRR, R, Recall
+from rungwise.metrics import R, Recall
 from rungwise.metrics.classic import MAPAtR, RPrecision
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Scores

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rungwise.metrics.ranking import row_sums, taken, top_columns
 
+
 def tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Kendall's tau-b of each row, O(K log K); 0 where x or y is constant.
 

@@ -108,6 +108,11 @@ class NCS(GradedMeasure):
     non_gt: bool = False
     name: ClassVar[str] = "NCS"
 
+    @property
+    def breadth(self) -> int:
+        """The ideal list is as long as the retrieved one."""
+        return self.k
+
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) 0..100."""
         got = row_sums(rankings.relevance_of_top(self.k, self.non_gt))
@@ -131,6 +136,11 @@ class NDCG(GradedMeasure):
 
     k: int
     name: ClassVar[str] = "nDCG"
+
+    @property
+    def breadth(self) -> int:
+        """The ideal list is as long as the retrieved one."""
+        return self.k
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) 0..100."""
@@ -162,7 +172,7 @@ class SR(GradedMeasure):
 
     @property
     def breadth(self) -> int:
-        """As many as are wanted; at most one positive a query is reckoned with where m is not given."""
+        """m, which is 1 for caption queries unless it is given."""
         return self.m or 1
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:

@@ -71,8 +71,8 @@ class Measure(ABC):
 
     @property
     def breadth(self) -> int:
-        """How many of a query's most relevant candidates a graded measure of caption queries reads: its ideal."""
-        return self.depth or 0
+        """How many of the most relevant candidates of a caption query the measure reads."""
+        return 0
 
     @abstractmethod
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ def count_ranks(scores: NDArray[Any], column: NDArray[np.int64]) -> NDArray[np.i
     """
     from rungwise.metrics import kernels  # numba takes a while to load
 
+    scores = np.ascontiguousarray(scores)
     ranks = np.empty(len(scores), dtype=np.int64)
     kernels.in_threads(partial(kernels.rank_in_rows, scores, column, ranks), len(scores), scores.size)
     return ranks
@@ -67,6 +68,7 @@ class RunningRanks:
         from rungwise.metrics import kernels
 
         starts = self._starts[start : start + len(block) + 1]
+        block = np.ascontiguousarray(block)
         changed: list[int] = []
 
         def count(low: int, high: int) -> None:
@@ -112,6 +114,7 @@ class RunningLists:
         if not start:
             self.scores = np.full(self.rows.shape, -np.inf, dtype=block.dtype)
             self.beside = np.zeros(self.rows.shape, dtype=other.dtype)
+        block, other = np.ascontiguousarray(block), np.ascontiguousarray(other)
         arrays = (block, other, start, self.scores, self.rows, self.beside)
         kernels.in_threads(partial(kernels.offer_to_columns, *arrays), block.shape[1], block.size)
 
@@ -148,7 +151,8 @@ def taken(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
     from rungwise.metrics import kernels
 
     found = np.empty(columns.shape, dtype=values.dtype)
-    kernels.in_threads(partial(kernels.take_in_rows, values, columns, found), len(found), found.size)
+    arrays = np.ascontiguousarray(values), np.ascontiguousarray(columns), found
+    kernels.in_threads(partial(kernels.take_in_rows, *arrays), len(found), found.size)
     return found
 
 

@@ -21,8 +21,11 @@ Positions = NDArray[np.int64]
 Block = Callable[[Positions, Positions], Any]
 """Answers (images, captions) positions with a (len(images), len(captions)) block."""
 
-TILE = (256, 1024)
+TILE = (512, 2048)
 """Images x captions that are scored at a time."""
+
+_KEPT_TILES = 1 << 25
+"""Products that are kept, at most, from looking up pairs until the pass comes by: 128 MB."""
 
 
 class Source(Protocol):

@@ -1,8 +1,8 @@
 """One pass over S (and R) in blocks, for any set of measures, both directions, in memory for a block and the answers.
 
 Blocks of images hold complete rows, so image queries are judged as they go by. In the same pass the ranks that caption
-queries need are counted column by column. Only measures that read the *lists* of caption queries make a second reading
-necessary, by blocks of captions.
+queries need are counted column by column, and their lists are kept while they are short. Only measures that read long
+lists of caption queries make a second reading necessary, by blocks of captions.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from rungwise.errors import UserError
 from rungwise.metrics.measures import Measure
-from rungwise.metrics.ranking import RunningRanks
-from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Rankings, Scores, positives_of
+from rungwise.metrics.ranking import RunningLists, RunningRanks
+from rungwise.metrics.rankings import DIRECTIONS, Direction, Lists, Positives, Rankings, Scores, positives_of
 from rungwise.metrics.sources import Degrees, Positions, Source
 
 _BLOCK_VALUES = 1 << 22
 """Values in a block by default: 16 MB of float32."""
+
+_KEPT = 64
+"""Lists of caption queries up to this length are kept during the pass; for longer ones columns are read again."""
 
 
 @dataclass
@@ -81,10 +84,12 @@ def judge(
     found = Judgement({(d, m): np.full(queries[d], np.nan) for d in DIRECTIONS for m in measures})
     graded = [measure for measure in measures if measure.graded]
     ungraded = [measure for measure in measures if not measure.graded]
-    running = None
-    by_columns = graded if positives is None else list(measures)
-    if ungraded and positives is None:
-        running = RunningRanks(image_of_caption, similarity.pairs(image_of_caption, np.arange(captions)))
+    ranks = None
+    if ungraded:
+        own = similarity.pairs(image_of_caption, np.arange(captions))
+        ranks = RunningRanks(image_of_caption, own, images)
+    lists = _CaptionLists.of(graded, positives["t2i"], images)
+    second_reading = bool(graded) and lists is None
 
     def judge_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:
         degrees = None
@@ -93,21 +98,61 @@ def judge(
                 degrees = relevance.block(which, np.arange(captions))
             else:
                 degrees = np.ascontiguousarray(relevance.block(np.arange(images), which).T)
-        own = right[direction].select(which)
+        own = positives[direction].select(which)
         rankings = Rankings(own, scores, degrees, direction, _longest_list(graded, own, scores.shape[1]))
         found.record(direction, which, asked, rankings)
+        if direction == "i2t" and lists is not None and degrees is not None:
+            lists.add(int(which[0]), scores, degrees)
 
     for which, scores in similarity.rows(chunk or max(1, _BLOCK_VALUES // max(1, captions))):
         judge_block("i2t", which, scores, measures)
-        if running is not None:
-            running.add(int(which[0]), scores)
-    if running is not None:
-        rankings = Rankings(right["t2i"], direction="t2i", ranks=running.ranks)
+        if ranks is not None:
+            ranks.add(int(which[0]), scores)
+    if ranks is not None:
+        rankings = Rankings(positives["t2i"], direction="t2i", ranks=ranks.ranks)
         found.record("t2i", np.arange(captions), ungraded, rankings)
-    if by_columns:
+    if lists is not None:
+        rankings = Rankings(positives["t2i"], direction="t2i", lists=lists.kept(images))
+        found.record("t2i", np.arange(captions), graded, rankings)
+    if second_reading:
         for which, scores in similarity.columns(chunk or max(1, _BLOCK_VALUES // max(1, images))):
-            judge_block("t2i", which, scores, by_columns)
+            judge_block("t2i", which, scores, graded)
     return found
+
+
+class _CaptionLists:
+    """What graded measures of caption queries read, kept while blocks of images go by.
+
+    Args:
+        captions: How many.
+        depth: Length of the retrieved lists.
+        breadth: Length of the lists of most relevant images.
+    """
+
+    def __init__(self, captions: int, depth: int, breadth: int) -> None:
+        self._retrieved = RunningLists(captions, depth)
+        self._relevant = RunningLists(captions, breadth)
+        self._lowest = 0.0
+
+    @classmethod
+    def of(cls, graded: Sequence[Measure], positives: Positives, images: int) -> _CaptionLists | None:
+        """Lists for these measures; None where there are none, or they would be longer than is worth keeping."""
+        depth = _longest_list(graded, positives, images)
+        removed = depth - min(images, max((m.depth or images for m in graded), default=0))
+        breadth = min(images, max((m.breadth for m in graded), default=0) + removed)
+        return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= _KEPT else None
+
+    def add(self, start: int, scores: Scores, degrees: Scores) -> None:
+        """Take a block of images, the first of which stands at position ``start``."""
+        self._retrieved.add(start, scores, degrees)
+        if self._relevant.rows.shape[1]:
+            self._relevant.add(start, degrees, degrees)
+        self._lowest = min(self._lowest, float(degrees.min(initial=0)))
+
+    def kept(self, images: int) -> Lists:
+        """The lists after the last block."""
+        one, other = self._retrieved, self._relevant
+        return Lists(one.rows, one.scores, one.beside, other.rows, other.beside, self._lowest, images)
 
 
 def _longest_list(measures: Sequence[Measure], positives: Positives, gallery: int) -> int:
