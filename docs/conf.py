@@ -1,5 +1,8 @@
 """Sphinx configuration."""
 
+import latex2mathml.converter
+from docutils.nodes import SkipNode
+
 from rungwise import __version__
 
 project = "rungwise"
@@ -20,3 +23,17 @@ autodoc_typehints = "signature"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+
+
+def _formula(self, node):
+    # MathML is drawn by the browser itself: formulas work offline and without a script from elsewhere.
+    display = "inline" if node.tagname == "math" else "block"
+    self.body.append(latex2mathml.converter.convert(node.astext(), display=display))
+    raise SkipNode
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
+
+
+html_math_renderer = "mathml"

@@ -11,9 +11,14 @@ from rungwise.files import explained, replacing
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError), replacing(target) as draft:
-        draft.write_text("half")
-        raise RuntimeError
+
+    def fail() -> None:
+        with replacing(target) as draft:
+            draft.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
@@ -38,9 +43,8 @@ def test_refusals_have_one_line(code: int, message: str, tmp_path: Path) -> None
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_really_full_device() -> None:
-    with pytest.raises(UserError, match="the disk is full"), explained(Path("/dev/full")), open("/dev/full", "w") as file:
-        file.write("x")
-        file.flush()
+    with pytest.raises(UserError, match="the disk is full"), explained(Path("/dev/full")):
+        Path("/dev/full").write_text("x")
 
 
 def test_other_errors_pass(tmp_path: Path) -> None:

@@ -4,9 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
+from rungwise.metrics import kernels
 from rungwise.metrics.ranking import (
+    RunningLists,
     RunningRanks,
     count_ranks,
+    taken,
     row_sums,
     top_columns,
 )
@@ -16,15 +19,6 @@ MATRICES = some.arrays(
     st.tuples(st.integers(1, 6), st.integers(1, 80)),
     elements=st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0]),
 )
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 127), (3, 128), (2, 255 * 128 + 5), (600, 3), (0, 4), (4, 0)])
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_counts_are_sums_at_every_length(shape, share):
-    mask = np.random.default_rng(0).random(shape) < share
-    np.testing.assert_array_equal(count_true(mask), mask.sum(axis=1))
-    np.testing.assert_array_equal(count_true_in_columns(mask), mask.sum(axis=0))
-    np.testing.assert_array_equal(count_true(mask[:, 1:]), mask[:, 1:].sum(axis=1))
 
 
 @settings(deadline=None)
@@ -56,6 +50,51 @@ def test_ranks_are_places_in_a_stable_sort(scores, data):
     for start in range(0, columns, step):
         running.add(start, np.ascontiguousarray(scores.T[start : start + step]))
     np.testing.assert_array_equal(running.ranks, places[np.arange(rows), column])
+
+
+@settings(deadline=None)
+@given(MATRICES, st.integers(1, 90), st.integers(1, 6))
+def test_running_lists_are_the_heads_of_stable_sorts_of_columns(scores, k, step):
+    scores = np.ascontiguousarray(scores.T)
+    k = min(k, len(scores))
+    other = np.arange(scores.size).reshape(scores.shape)
+    lists = RunningLists(scores.shape[1], k)
+    for start in range(0, len(scores), step):
+        lists.add(start, scores[start : start + step], other[start : start + step])
+    rows = np.argsort(-scores.T, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(lists.rows, rows)
+    np.testing.assert_array_equal(lists.scores, np.take_along_axis(scores.T, rows, axis=1))
+    np.testing.assert_array_equal(lists.beside, np.take_along_axis(other.T, rows, axis=1))
+
+
+def test_threads_give_what_one_gives(monkeypatch):
+    generator = np.random.default_rng(0)
+    scores = generator.standard_normal((300, 2500), dtype=np.float32).round(1)
+    column = generator.integers(0, 2500, 300)
+
+    def everything():
+        running = RunningRanks(column, scores[np.arange(300), column], 2500)
+        lists = RunningLists(300, 7)
+        for start in range(0, 2500, 500):
+            running.add(start, scores.T[start : start + 500])
+            lists.add(start, scores.T[start : start + 500], scores.T[start : start + 500])
+        return [count_ranks(scores, column), running.ranks, lists.rows, *(top_columns(scores, k) for k in (5, 700, 2500))]
+
+    found = []
+    for cores in (1, 3):
+        monkeypatch.setattr(kernels, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(kernels, "_SMALL", 1)
+        found.append(everything())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(found[0][-1], np.argsort(-scores, axis=1, kind="stable"))
+
+
+def test_entries_are_taken_by_row():
+    values = np.random.default_rng(0).random((4, 9))
+    columns = np.random.default_rng(1).integers(0, 9, (4, 3))
+    for layout in (values, np.asfortranarray(values)):
+        np.testing.assert_array_equal(taken(layout, columns), np.take_along_axis(values, columns, axis=1))
 
 
 def test_row_sums_do_not_depend_on_the_neighbours():

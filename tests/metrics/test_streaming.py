@@ -136,7 +136,8 @@ def test_the_numbers_are_the_same_whatever_the_chunk(kind, shuffled, monkeypatch
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_ranks_of_both_directions_come_from_the_same_bits(shuffled):
+def test_ranks_of_both_directions_come_from_the_same_bits(shuffled, monkeypatch):
+    monkeypatch.setattr(sources, "TILE", (128, 512))
     image, text, owners = embeddings(300, 2100, 16, shuffled)
     source = ProductSource(image, text, np.argsort(owners, kind="stable"))
     similarity = np.empty((300, 2100), dtype=np.float32)

@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from rungwise.evaluation.published import PAPERS, PublishedRow
@@ -87,7 +88,8 @@ def format_result(result: Result, form: TextFormat, rows: Sequence[PublishedRow]
     protocol full; 2 images x 2 captions (1 an image)
     """
     if form == "json":
-        content = {name: value for name, value in result.facts().items()}
+        content = {one.name: getattr(result, one.name) for one in fields(result) if not one.name.startswith("_")}
+        content["numbers"] = {name: None if math.isnan(one) else one for name, one in result.numbers.items()}
         if rows:
             content["published"] = [
                 {"paper": PAPERS[one.paper], "table": one.table, "method": one.method, "numbers": dict(one.numbers)}

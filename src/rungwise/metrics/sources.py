@@ -117,9 +117,8 @@ class TiledSource:
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`Source`; captions come in tile order."""
         for at in _runs(self.shape[1], TILE[1]):
-            captions = self._order[at]
-            stripe = np.concatenate([self._tile(images, captions) for images in _runs(self.shape[0], TILE[0])])
-            yield from _cut(captions, np.ascontiguousarray(stripe.T), chunk)
+            stripe = np.concatenate([self._tile(images, at) for images in _runs(self.shape[0], TILE[0])])
+            yield from _cut(self._order[at], np.ascontiguousarray(stripe.T), chunk)
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
         """See :class:`Source`; computes every tile that holds a pair."""
@@ -132,7 +131,9 @@ class TiledSource:
         for number, pairs in zip(numbers, np.split(by_tile, starts[1:]), strict=True):
             first = number // across * TILE[0], number % across * TILE[1]
             tile_images = np.arange(first[0], min(first[0] + TILE[0], self.shape[0]))
-            tile = self._tile(tile_images, self._order[first[1] : first[1] + TILE[1]])
+            tile_at = np.arange(first[1], min(first[1] + TILE[1], self.shape[1]))
+            tile = self._tile(tile_images, tile_at)
+            self._keep(tile_images, tile_at, tile)
             found.append(tile[images[pairs] - first[0], place[pairs] - first[1]])
         scores = np.concatenate(found) if found else np.empty(0, dtype=np.float32)
         return np.asarray(scores[np.argsort(by_tile)])
@@ -148,14 +149,18 @@ class TiledSource:
 
     def _stripe(self, images: Positions) -> Scores:
         """(len(images), all captions)."""
-        tiles = [(self._order[at], self._tile(images, self._order[at])) for at in _runs(self.shape[1], TILE[1])]
+        tiles = [(self._order[at], self._tile(images, at)) for at in _runs(self.shape[1], TILE[1])]
         stripe = np.empty((len(images), self.shape[1]), dtype=tiles[0][1].dtype)
         for captions, tile in tiles:
             stripe[:, as_slice(captions)] = tile
         return stripe
 
-    def _tile(self, images: Positions, captions: Positions) -> Scores:
-        return checked_block(self._block, images, captions, "similarity")
+    def _tile(self, images: Positions, at: Positions) -> Scores:
+        """Of a run of images and a run of places in the order."""
+        return checked_block(self._block, images, self._order[at], "similarity")
+
+    def _keep(self, images: Positions, at: Positions, tile: Scores) -> None:
+        """Nothing: a scorer is asked again, which finds out whether it answers the same."""
 
 
 class ProductSource(TiledSource):
@@ -177,6 +182,7 @@ class ProductSource(TiledSource):
     def __init__(self, image: Any, text: Any, order: Positions) -> None:
         self._image = image
         self._text = text
+        self._kept: dict[tuple[int, int], Scores] = {}
         super().__init__(self._product, (len(image), len(text)), order)
         longest = _longest(image, "image_embeddings") * _longest(text, "text_embeddings")
         if longest > float(np.finfo(np.float32).max):
@@ -189,15 +195,25 @@ class ProductSource(TiledSource):
     def _stripe(self, images: Positions) -> Scores:
         stripe = np.empty((len(images), self.shape[1]), dtype=np.float32)
         for at in _runs(self.shape[1], TILE[1]):
-            self._product(images, self._order[at], out=stripe[:, as_slice(at)])
+            kept = self._kept.get((int(images[0]), int(at[0])))
+            part = stripe[:, as_slice(at)]
+            if kept is None:
+                self._product(images, self._order[at], out=part)
+            else:
+                part[:] = kept
         if (np.diff(self._order) == 1).all():
             return stripe
         unordered = np.empty_like(stripe)
         unordered[:, self._order] = stripe
         return unordered
 
-    def _tile(self, images: Positions, captions: Positions) -> Scores:
-        return self._product(images, captions)
+    def _tile(self, images: Positions, at: Positions) -> Scores:
+        kept = self._kept.get((int(images[0]), int(at[0])))
+        return self._product(images, self._order[at]) if kept is None else kept
+
+    def _keep(self, images: Positions, at: Positions, tile: Scores) -> None:
+        if sum(kept.size for kept in self._kept.values()) + tile.size <= _KEPT_TILES:
+            self._kept[int(images[0]), int(at[0])] = tile
 
 
 class Degrees:

@@ -85,11 +85,15 @@ def judge(
     graded = [measure for measure in measures if measure.graded]
     ungraded = [measure for measure in measures if not measure.graded]
     ranks = None
-    if ungraded:
+    by_columns: list[Measure] = []
+    if positives is not None:
+        by_columns += ungraded
+    elif ungraded:
         own = similarity.pairs(image_of_caption, np.arange(captions))
         ranks = RunningRanks(image_of_caption, own, images)
-    lists = _CaptionLists.of(graded, positives["t2i"], images)
-    second_reading = bool(graded) and lists is None
+    lists = _CaptionLists.of(graded, right["t2i"], images)
+    if lists is None:
+        by_columns += graded
 
     def judge_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:
         degrees = None
@@ -98,7 +102,7 @@ def judge(
                 degrees = relevance.block(which, np.arange(captions))
             else:
                 degrees = np.ascontiguousarray(relevance.block(np.arange(images), which).T)
-        own = positives[direction].select(which)
+        own = right[direction].select(which)
         rankings = Rankings(own, scores, degrees, direction, _longest_list(graded, own, scores.shape[1]))
         found.record(direction, which, asked, rankings)
         if direction == "i2t" and lists is not None and degrees is not None:
@@ -109,14 +113,14 @@ def judge(
         if ranks is not None:
             ranks.add(int(which[0]), scores)
     if ranks is not None:
-        rankings = Rankings(positives["t2i"], direction="t2i", ranks=ranks.ranks)
+        rankings = Rankings(right["t2i"], direction="t2i", ranks=ranks.ranks)
         found.record("t2i", np.arange(captions), ungraded, rankings)
     if lists is not None:
-        rankings = Rankings(positives["t2i"], direction="t2i", lists=lists.kept(images))
+        rankings = Rankings(right["t2i"], direction="t2i", lists=lists.kept(images))
         found.record("t2i", np.arange(captions), graded, rankings)
-    if second_reading:
+    if by_columns:
         for which, scores in similarity.columns(chunk or max(1, _BLOCK_VALUES // max(1, images))):
-            judge_block("t2i", which, scores, graded)
+            judge_block("t2i", which, scores, by_columns)
     return found
 
 

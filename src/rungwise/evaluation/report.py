@@ -1,0 +1,378 @@
+"""A result as one HTML file that needs no other: tables, plots, queries with pictures, false negatives.
+
+Nothing is asked of the network and there is no script; light or dark follows the reader's system.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from functools import cache
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.errors import UserError
+from rungwise.evaluation import plots
+from rungwise.evaluation.false_negatives import FalseNegative
+from rungwise.evaluation.findings import Findings
+from rungwise.evaluation.page import PAGE, RUNG_COLOURS
+from rungwise.evaluation.published import PublishedRow
+from rungwise.evaluation.result import Result
+from rungwise.evaluation.tables import WAYS, cells_of, notes_of, published_cells, sources_of, title_of
+from rungwise.evaluation.top_lists import TopLists
+from rungwise.metrics.rankings import Direction
+
+_SIDE = 132
+"""Pixels of the longer side of a picture on the page."""
+
+_SHOWN = 3
+"""Queries of each kind and direction."""
+
+_RESULTS = 5
+_FALSE_NEGATIVES = 20
+_RANK_EDGES = (1, 2, 6, 11, 51, 101, 501, 1001, 5001, 10001, 50001)
+
+
+def report_page(
+    result: Result,
+    found: Findings,
+    *,
+    false_negatives: Sequence[FalseNegative] = (),
+    published: Sequence[PublishedRow] = (),
+    beside: Findings | None = None,
+    names: tuple[str, str] = ("this model", "the other model"),
+    has_texts: bool = True,
+) -> str:
+    """The page.
+
+    Args:
+        result: The numbers.
+        found: A closer look at the same rankings.
+        false_negatives: What :func:`~rungwise.evaluation.false_negatives.find_false_negatives` found.
+        published: Rows of papers to set beside.
+        beside: A closer look at another model's rankings of the same gallery, for the figure of two models.
+        names: Of the two models.
+        has_texts: Whether captions have texts of their own, so that their length means something.
+
+    >>> from rungwise.evaluation import evaluate
+    >>> from rungwise.evaluation.findings import examine
+    >>> data = ImageCaptions(("a", "b"), ("a <b> dog", "a cat"), np.array([0, 1]))
+    >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1])
+    >>> page = report_page(result, examine({"similarity": np.eye(2)}, data))
+    >>> "a &lt;b&gt; dog" in page, "<script" in page, "http" in page
+    (True, False, False)
+    """
+    page = _Page(found, has_texts)
+    sections = [_numbers(result)]
+    if published:
+        sections.append(_published(result, published, names[0]))
+    sections.append(_section("Plots", f"<div class=plots>{''.join(_plots(found, has_texts))}</div>", _scope(found)))
+    if found.rungs:
+        sections.append(_rungs(found))
+    if beside is not None:
+        sections.append(_two_models(page, beside, names))
+    sections += page.queries(false_negatives)
+    if found.thresholds:
+        sections.append(page.false_negatives(false_negatives))
+    return PAGE.format(
+        title=escape(title_of(result)),
+        rungs="".join(f".r{n} {{ --rung: {colour} }}" for n, colour in enumerate(RUNG_COLOURS)),
+        sections="\n".join(sections),
+    )
+
+
+def _section(title: str, content: str, note: str = "") -> str:
+    return f"<section><h2>{escape(title)}</h2>{f'<p class=note>{escape(note)}</p>' if note else ''}{content}</section>"
+
+
+def _scope(found: Findings) -> str:
+    return f"Drawn from the first of {found.galleries} galleries." if found.galleries > 1 else ""
+
+
+def _numbers(result: Result) -> str:
+    facts = [f"rungwise {result.version}"]
+    facts += [f"{what} {value[:12]}" for what, value in (("data", result.data_hash), ("model", result.model_hash)) if value]
+    note = "".join(f"<li>{escape(line)}</li>" for line in [*notes_of(result), ", ".join(facts)])
+    return _section("Numbers", f"{_table(*cells_of(result))}<ul class=note>{note}</ul>")
+
+
+def _published(result: Result, rows: Sequence[PublishedRow], ours: str) -> str:
+    sources = "".join(f"<li>{escape(line)}</li>" for line in sources_of(rows))
+    return _section(
+        "Beside published rows",
+        f"{_table(*published_cells(result, ours, rows))}<ul class=note>{sources}</ul>",
+        "Rows of the same test set, gallery size, folds and captions only.",
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _plots(found: Findings, has_texts: bool) -> list[str]:
+    shown = [_recall_curve(found), _rank_histogram(found)]
+    if found.coherence:
+        curves = {WAYS[way]: points for way, points in found.coherence.items() if points}
+        values = [value for points in curves.values() for _, value in points]
+        steps = [k for points in curves.values() for k, _ in points]
+        x = plots.Axis("K", min(steps), max(steps), logarithmic=True)
+        y = plots.Axis("CS@K", min(0.0, *values) - 0.02, max(values) + 0.05)
+        shown.append(plots.lines(curves, x, y, "Coherent score by K"))
+    held = [rung for rung in found.rungs if rung.pairs]
+    if held:
+        names = [str(found.rungs.index(rung) + 1) for rung in held]
+        values = [value for rung in held for value in rung.quantiles]
+        y = plots.Axis("similarity", min(values), max(values))
+        title = "Similarity by rung of relevance (5, 25, 50, 75, 95 %)"
+        shown.append(plots.spreads(names, [rung.quantiles for rung in held], y, title, "rung, 1 is most relevant"))
+    shown.append(_hubs(found))
+    if found.gap is not None:
+        sides = {"images": found.gap.images, "captions": found.gap.captions}
+        both = np.concatenate(list(sides.values()))
+        axes = [plots.Axis(f"direction {n + 1}", both[:, n].min(), both[:, n].max()) for n in range(2)]
+        points = {name: [(float(a), float(b)) for a, b in side] for name, side in sides.items()}
+        shown.append(plots.scatter(points, *axes, f"Modality gap: mean vectors {found.gap.distance:.3f} apart"))
+    if has_texts and "t2i" in found.lists:
+        shown.append(_by_length(found))
+    return shown
+
+
+def _recall_curve(found: Findings) -> str:
+    curves: dict[str, list[tuple[float, float]]] = {}
+    longest = 2
+    for way, lists in found.lists.items():
+        gallery = len(lists.occurrences)
+        longest = max(longest, gallery)
+        ranks = np.sort(lists.best_rank[~np.isnan(lists.best_rank)])
+        steps = np.unique(np.geomspace(1, gallery, 60).round().astype(np.int64))
+        shares = 100 * np.searchsorted(ranks, steps, side="right") / max(1, len(ranks))
+        curves[WAYS[way]] = list(zip(steps.tolist(), shares.tolist(), strict=True))
+    x = plots.Axis("K", 1, longest, logarithmic=True)
+    return plots.lines(curves, x, plots.Axis("R@K, percent of queries", 0, 100), "Recall curve")
+
+
+def _rank_histogram(found: Findings) -> str:
+    most = max(len(lists.occurrences) for lists in found.lists.values())
+    starts = [edge for edge in _RANK_EDGES if edge <= most]
+    ends = [*(edge - 1 for edge in starts[1:]), most]
+    names = [f"{a}" if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True)]
+    shares: dict[str, list[float]] = {}
+    for way, lists in found.lists.items():
+        ranks = lists.best_rank[~np.isnan(lists.best_rank)]
+        counts, _ = np.histogram(ranks, bins=[*starts, most + 1])
+        shares[WAYS[way]] = (100 * counts / max(1, len(ranks))).tolist()
+    y = plots.Axis("percent of queries", 0, max(max(one) for one in shares.values()) or 1)
+    return plots.bars(shares, names, y, "Rank of the best right candidate", "rank")
+
+
+def _hubs(found: Findings) -> str:
+    starts = [0, 1, 5, 10, 20, 50, 100, 200, 500]
+    names = ["0", "1-4", "5-9", "10-19", "20-49", "50-99", "100-199", "200-499", "500+"]
+    shares = {}
+    for way, lists in found.lists.items():
+        counts, _ = np.histogram(lists.occurrences, bins=[*starts, np.inf])
+        shares[f"{WAYS[way]}, skewness {lists.hubness:.2f}"] = (100 * counts / len(lists.occurrences)).tolist()
+    used = max(np.flatnonzero(np.array(list(shares.values())).max(axis=0) > 0)) + 1
+    y = plots.Axis("percent of candidates", 0, max(max(one) for one in shares.values()))
+    kept = {name: values[:used] for name, values in shares.items()}
+    return plots.bars(kept, names[:used], y, "Hubness: in how many top tens a candidate stands", "lists")
+
+
+def _by_length(found: Findings) -> str:
+    ranks = found.lists["t2i"].best_rank
+    lengths = np.array([len(text) for text in found.data.captions])
+    edges = np.unique(np.quantile(lengths, [0, 0.2, 0.4, 0.6, 0.8, 1], method="nearest"))
+    names, ones, tens = [], [], []
+    for number, low in enumerate(edges[:-1] if len(edges) > 1 else edges):
+        last = number >= len(edges) - 2
+        high = edges[-1] if last else edges[number + 1] - 1
+        some = ranks[(lengths >= low) & (lengths <= high) & ~np.isnan(ranks)]
+        names.append(f"{low}-{high}")
+        ones.append(float(100 * (some <= 1).mean()) if len(some) else 0.0)
+        tens.append(float(100 * (some <= 10).mean()) if len(some) else 0.0)
+    y = plots.Axis("percent of caption queries", 0, 100)
+    return plots.bars({"R@1": ones, "R@10": tens}, names, y, "Recall by caption length", "characters")
+
+
+def _rungs(found: Findings) -> str:
+    highs = (float("inf"), *found.thresholds)
+    rows = []
+    for number, (rung, high) in enumerate(zip(found.rungs, highs, strict=True)):
+        bounds = f"{rung.low:.4g} and above" if np.isinf(high) else f"{rung.low:.4g} to below {high:.4g}"
+        bounds = f"below {high:.4g}" if np.isinf(rung.low) else bounds
+        numbers = ["-", "-", "-"]
+        if rung.pairs:
+            numbers = [f"{rung.quantiles[2]:.4f}", f"{rung.percentile:.1f}", f"{rung.found:.1f}"]
+        rows.append([str(number + 1), bounds, f"{rung.pairs:,}", *numbers])
+    head = ["rung", "degree", "pairs", "median similarity", "mean place, 0 first to 100 last", "in the first ten, %"]
+    return _section("By rung", _table(head, rows), "Where captions of each rung land in the rankings of image queries.")
+
+
+def _two_models(page: _Page, other: Findings, names: tuple[str, str]) -> str:
+    """The figure of Zhou et al. 2020: what two models rank first for the same query, marked by rung."""
+    ways = [way for way in ("t2i", "i2t") if way in page.found.lists and way in other.lists]
+    blocks = []
+    for way in ways[:1]:
+        mine, theirs = page.found.lists[way], other.lists[way]
+        if mine.candidates.shape[0] != theirs.candidates.shape[0]:
+            raise UserError(
+                f"the models to compare rank {len(mine.candidates)} and {len(theirs.candidates)} queries; give the"
+                " same data to both"
+            )
+        chosen = _most_different(mine, theirs)
+        for query in chosen:
+            rows = "".join(
+                f"<p class=model>{escape(name)}</p><ol class=strip>{page.strip(lists, query)}</ol>"
+                for name, lists in zip(names, (mine, theirs), strict=True)
+            )
+            blocks.append(f"<div class=pair>{page.query_head(way, query)}{rows}</div>")
+    note = f"The first {mine.candidates.shape[1]} of both, best first, where they differ most."
+    return _section("Two models side by side", page.legend() + "".join(blocks), note)
+
+
+def _most_different(mine: TopLists, theirs: TopLists) -> list[int]:
+    if mine.degrees is None or theirs.degrees is None:
+        gain = np.abs(np.log(mine.best_rank) - np.log(theirs.best_rank))
+    else:
+        discount = 1 / np.log2(np.arange(mine.degrees.shape[1]) + 2)
+        gain = np.abs(np.nan_to_num(mine.degrees) @ discount - np.nan_to_num(theirs.degrees) @ discount)
+    return np.argsort(-np.nan_to_num(gain), kind="stable")[:_SHOWN].tolist()
+
+
+class _Page:
+    """Queries and candidates as HTML, each picture encoded once."""
+
+    def __init__(self, found: Findings, has_texts: bool) -> None:
+        self.found = found
+        self.data: ImageCaptions = found.data
+        self.has_texts = has_texts
+        self.thumbnail = cache(_thumbnail)
+
+    def queries(self, false_negatives: Sequence[FalseNegative]) -> list[str]:
+        """The best, the worst and the most disputed queries."""
+        counts: dict[Direction, dict[int, int]] = {}
+        for one in false_negatives:
+            own = counts.setdefault(one.direction, {})
+            own[one.query] = own.get(one.query, 0) + 1
+        best, worst, disputed = [], [], []
+        for way, lists in self.found.lists.items():
+            known = np.flatnonzero(~np.isnan(lists.best_rank))
+            margin = np.nan_to_num(lists.margin[known])
+            order = known[np.lexsort((-margin, lists.best_rank[known]))]
+            best += [self._card(lists, int(query)) for query in order[:_SHOWN]]
+            worst += [self._card(lists, int(query)) for query in order[::-1][:_SHOWN]]
+            most = sorted(counts.get(way, {}).items(), key=lambda pair: -pair[1])[:_SHOWN]
+            disputed += [self._card(lists, query) for query, _ in most]
+        shown = [
+            ("Best queries", best, "A right candidate first, by the largest lead over the best wrong one."),
+            ("Worst queries", worst, "The best right candidate stands furthest down."),
+        ]
+        note = "Most of the first ten are called wrong by the annotation and right by the relevance source."
+        if disputed:
+            shown.append(("Most disputed queries", disputed, note))
+        return [_section(title, f"<div class=cards>{''.join(cards)}</div>", note) for title, cards, note in shown]
+
+    def _card(self, lists: TopLists, query: int) -> str:
+        rank = lists.best_rank[query]
+        answers = "".join(self._answer(lists, query, place) for place in range(min(_RESULTS, lists.candidates.shape[1])))
+        said = "no right candidate" if np.isnan(rank) else f"best right candidate at rank {rank:.0f}"
+        return (
+            f"<article>{self.query_head(lists.direction, query)}<p class=note>{said}</p><ol>{answers}</ol></article>"
+        )
+
+    def _answer(self, lists: TopLists, query: int, place: int) -> str:
+        candidate = int(lists.candidates[query, place])
+        right = "<b class=right>right</b> " if lists.annotated[query, place] else ""
+        degree = ""
+        if lists.degrees is not None:
+            value = lists.degrees[query, place]
+            shown = "not judged" if np.isnan(value) else f"degree {value:.3g}"
+            degree = f'<span class="rung {self._rung(value)}">{shown}</span> '
+        shown = self._item(lists.direction, candidate)
+        return f"<li>{shown}<small>{right}{degree}S {lists.scores[query, place]:.3f}</small></li>"
+
+    def strip(self, lists: TopLists, query: int) -> str:
+        """The first candidates as cells, each marked by its rung."""
+        cells = []
+        for place, candidate in enumerate(lists.candidates[query].tolist()):
+            value = float("nan") if lists.degrees is None else float(lists.degrees[query, place])
+            marks = f"{self._rung(value)}{' annotated' if lists.annotated[query, place] else ''}"
+            name = self.data.image_ids[candidate] if lists.direction == "t2i" else self.data.captions[candidate]
+            title = escape(f"{place + 1}. {name}" + ("" if np.isnan(value) else f", degree {value:.3g}"))
+            picture = self.picture(candidate) if lists.direction == "t2i" else ""
+            cells.append(f'<li class="{marks}" title="{title}">{picture or f"<span>{place + 1}</span>"}</li>')
+        return "".join(cells)
+
+    def legend(self) -> str:
+        """Which colour is which rung."""
+        if not self.found.thresholds:
+            return "<p class=legend>outlined: right by the annotation</p>"
+        names = [f"{low:.3g} and above" for low in self.found.thresholds] + [f"below {self.found.thresholds[-1]:.3g}"]
+        keys = "".join(f'<span><i class="key rung r{_colour(n)}"></i>{name}</span>' for n, name in enumerate(names))
+        return f"<p class=legend>degree: {keys}<span>outlined: right by the annotation</span></p>"
+
+    def _rung(self, degree: float) -> str:
+        if np.isnan(degree) or not self.found.thresholds:
+            return "r-none"
+        return f"r{_colour(sum(degree < cut for cut in self.found.thresholds))}"
+
+    def query_head(self, way: Direction, query: int) -> str:
+        """The query itself, with what was annotated for it."""
+        if way == "i2t":
+            own = np.flatnonzero(self.data.image_of_caption == query)[:2].tolist()
+            texts = "".join(f"<p>{escape(self.data.captions[caption])}</p>" for caption in own if self.has_texts)
+            name = escape(self.data.image_ids[query])
+            return f"<div class=query>{self.picture(query)}<div><h3>{name}</h3>{texts}</div></div>"
+        image = int(self.data.image_of_caption[query])
+        return (
+            f"<div class=query>{self.picture(image)}<div><h3>“{escape(self.data.captions[query])}”</h3>"
+            f"<p>written for {escape(self.data.image_ids[image])}</p></div></div>"
+        )
+
+    def _item(self, way: Direction, candidate: int) -> str:
+        if way == "i2t":
+            return f"<span>{escape(self.data.captions[candidate])}</span>"
+        return self.picture(candidate) or f"<span>{escape(self.data.image_ids[candidate])}</span>"
+
+    def picture(self, image: int) -> str:
+        """An image of the gallery, or nothing where it has no file."""
+        if not self.data.paths:
+            return ""
+        return self.thumbnail(self.data.paths[image], self.data.image_ids[image])
+
+    def false_negatives(self, found: Sequence[FalseNegative]) -> str:
+        """The first of them, with pictures."""
+        counts = {way: sum(one.direction == way for one in found) for way in WAYS}
+        note = (
+            f"Among the first candidates, {counts['i2t']:,} captions of image queries and {counts['t2i']:,} images of"
+            " caption queries are called wrong by the annotation and right by the relevance source."
+        )
+        cards = []
+        for one in found[:_FALSE_NEGATIVES]:
+            image, caption = (one.query, one.candidate) if one.direction == "i2t" else (one.candidate, one.query)
+            cards.append(
+                f"<article class=pair-card>{self.picture(image)}<div><p>{escape(self.data.captions[caption])}</p>"
+                f"<p class=note>{escape(self.data.image_ids[image])}, {WAYS[one.direction]}, rank {one.rank}</p>"
+                f"<small>degree {one.degree:.3g} (needed {one.needed:.3g}), S {one.similarity:.3f}</small></div></article>"
+            )
+        return _section("False negatives of the annotation", f"<div class=cards>{''.join(cards)}</div>", note)
+
+
+def _colour(rung: int) -> int:
+    return min(rung, len(RUNG_COLOURS) - 1)
+
+
+def _thumbnail(path: Path, name: str) -> str:
+    from rungwise.data.pictures import thumbnail  # brings torch along, which a page without pictures does not need
+
+    try:
+        encoded = base64.b64encode(thumbnail(path, _SIDE)).decode()
+    except UserError as error:
+        return f"<span class=missing>{escape(str(error))}</span>"
+    return f'<img alt="{escape(name)}" src="data:image/jpeg;base64,{encoded}">'

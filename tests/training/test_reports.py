@@ -1,0 +1,47 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rungwise.data import Issue
+from rungwise.training.reports import EpochReport, StepReport, TensorBoardWatcher, TerminalWatcher
+
+NUMBERS = {"learning_rate": 2e-4, "loss": 21.7852, "pairs_per_second": 123456.0, "rsum": 512.25}
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_lines_fit_eighty_columns(terminal: bool) -> None:
+    written = io.StringIO()
+    watcher = TerminalWatcher(Console(file=written, width=80, force_terminal=terminal, color_system=None))
+    watcher.work("train features", 3, 10)
+    watcher.say("train: 10 pictures")
+    step = StepReport(40, 1, 40, 235, 21.7, 1234.5, batch_loss=0.4, spread=0.1)
+    watcher.step(step)
+    watcher.epoch(EpochReport(235, 1, 30, NUMBERS, best=True))
+    watcher.step(step)
+    watcher.close()
+    text = written.getvalue()
+    assert "epoch  1/30  lr 2e-04  loss 21.7852  123456 pairs/s  val rsum  512.2  kept" in text
+    if not terminal:
+        assert max(map(len, text.splitlines())) <= 80
+        assert len(text.splitlines()) == 2
+
+
+def test_skipped_items_are_listed_and_counted() -> None:
+    written = io.StringIO()
+    watcher = TerminalWatcher(Console(file=written, width=80, force_terminal=False))
+    watcher.skipped(tuple(Issue("unreadable picture", f"{number}.jpg", "truncated") for number in range(13)))
+    lines = written.getvalue().splitlines()
+    assert lines[0] == "skipped: 0.jpg: truncated"
+    assert len(lines) == 11
+    assert "and 3 more" in lines[-1]
+
+
+def test_tensorboard_has_the_numbers(tmp_path: Path) -> None:
+    watcher = TensorBoardWatcher(tmp_path, 1)
+    watcher.epoch(EpochReport(235, 1, 30, NUMBERS, best=True))
+    watcher.close()
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(tmp_path)).Reload()
+    assert events.Scalars("epoch/rsum")[0].value == pytest.approx(512.25)
