@@ -212,6 +212,13 @@ class Rankings:
                 ranks[which] = count_ranks(rows, self.positives.candidate[which])
         return ranks[np.lexsort((ranks, self.positives.query))]
 
+    @cached_property
+    def positive_mask(self) -> NDArray[np.bool_]:
+        """(queries, candidates) where a candidate is a positive."""
+        mask = np.zeros(self.scores.shape, dtype=np.bool_)
+        mask[self.positives.query, self.positives.candidate] = True
+        return mask
+
     def top(self, k: int | None) -> NDArray[np.int64]:
         """(queries, K) candidates by falling score; the whole gallery for None."""
         k = self.gallery if k is None else min(k, self.gallery)
