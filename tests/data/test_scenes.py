@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from rungwise.data import scenes
+from rungwise.data import scene_sampling
 from rungwise.data.scene_description import CLEAR_GAP, COLOURS, RADIUS, RELATIONS, SHAPES, SIZES, TEXTURES
 from rungwise.data.scenes import (
     SceneConfig,
@@ -94,7 +94,7 @@ def test_every_kind_and_value_occurs_in_training():
 @pytest.mark.parametrize("count", [40, 400, 4000])
 def test_split_shares_are_kept(count):
     config = SceneConfig(val_share=0.1, test_share=0.2)
-    splits = [scenes._split(config, n)[0] for n in range(count)]
+    splits = [scene_sampling._split(config, n)[0] for n in range(count)]
     assert splits.count("test") == pytest.approx(0.2 * count, abs=2)
     assert splits.count("val") == pytest.approx(0.1 * count, abs=2)
 

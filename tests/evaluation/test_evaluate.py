@@ -5,6 +5,7 @@ from sklearn.metrics import average_precision_score, ndcg_score
 
 from rungwise.errors import UserError
 from rungwise.evaluation import evaluate
+from rungwise.metrics import streaming
 
 
 def world(images=30, per_image=3, width=16, seed=0):
@@ -105,7 +106,7 @@ def test_ndcg_and_average_precision_are_scikit_learns():
     np.testing.assert_allclose(result.per_query("i2t/MAP"), 100 * np.array(precisions), rtol=1e-9)
 
 
-def test_graded_measures_ask_the_relevance_once_per_direction_and_others_never():
+def test_graded_measures_ask_the_relevance_once_or_for_long_lists_twice(monkeypatch):
     image, text, owners = world()
     source = Judged(np.ones((30, 90)))
     evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=owners, relevance=source)
@@ -118,7 +119,10 @@ def test_graded_measures_ask_the_relevance_once_per_direction_and_others_never()
         measures=["NCS@1", "CS@5", "SR@3"],
         chunk=7,
     )
-    assert source.asked == 2 * 30 * 90
+    assert source.asked == 30 * 90  # short lists of captions are kept while the images go by
+    monkeypatch.setattr(streaming, "_KEPT", 20)
+    evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=owners, relevance=source, measures=["CS@25"])
+    assert source.asked == (1 + 2) * 30 * 90
 
 
 def test_embeddings_are_compared_as_they_come():

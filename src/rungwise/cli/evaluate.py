@@ -4,74 +4,211 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-import numpy as np
 import tyro
 
-from rungwise.cli.terminal import console, progress_bar, say, say_issues
-from rungwise.data.readers import read
-from rungwise.data.splits import with_splits
+from rungwise.cli.judged import Judged, judged_of, load_scores
+from rungwise.cli.terminal import console, say, say_issues
 from rungwise.errors import UserError
-from rungwise.evaluation import DEFAULT_MEASURES, evaluate, render_table
-from rungwise.models import load
-from rungwise.relevance.scenes import SceneRelevance
+from rungwise.evaluation import (
+    Result,
+    evaluate,
+    examine,
+    find_false_negatives,
+    format_result,
+    protocol_named,
+    published_beside,
+    render_published,
+    render_table,
+    report_page,
+    write_false_negatives,
+)
+from rungwise.evaluation.findings import Findings
+from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
+from rungwise.evaluation.published import PublishedRow
+from rungwise.evaluation.ranked_lists import RankedLists
+from rungwise.files import replacing
+from rungwise.metrics import Total, parse_all
+from rungwise.metrics.rankings import positives_of
 
 
 @dataclass
 class Evaluate:
     """How well a model ranks the captions of pictures and the pictures of captions.
 
+    Give a model and data, or anybody's embeddings, similarities or ranked lists. FILE:KEY names one array of several.
+
     Attributes:
         model: Folder of a model, or a hub repository.
-        data: Folder or caption file.
+        collection: Its data; the same as --data.
+        data: Folder or caption file: ids, captions, and which caption belongs to which picture.
+        image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").
+        text_embeddings: One vector a caption.
+        similarity: Scores of every picture (rows) with every caption (columns): npy, npz, or JSON rows.
+        ranked_lists: A TREC run, or JSON {query: [candidates]}; one file, or one for each direction.
+        captions_per_image: Without data: every picture has so many captions, one picture's after another's.
+        image_of_caption: Without data: file with the picture's position of every caption.
         split: The pictures to rank; "all" takes every one.
-        protocol: Which gallery: full, coco-1k-5fold, one-caption-per-image.
-        measures: Such as R@1, Recall@5, MedR, MeanR, rsum; graded ones (CS@100, nDCG@10, NCS@10) need degrees.
-        out: Write the result as JSON here.
+        captions_only: Do not look for picture files in the data.
         join_restval: Count COCO's restval pictures as training pictures.
+        protocol: Gallery and right answers: full, coco-5k, coco-1k-5fold, flickr30k-1k, flickr8k-1k,
+            one-caption-per-image, cxc, eccv, labels.
+        positives: For cxc and eccv: the two JSON files, image-to-caption first.
+        measures: Such as R@1, Recall@5, MedR, MeanR, rsum; graded ones (CS@100, nDCG@10, NCS@10) need degrees.
+            Default: the protocol's.
+        relevance: Degrees: a folder that "rungwise relevance --out" wrote, or npy. Scenes have theirs.
+        out: Write the result as JSON here, with one value a query.
+        format: What to print.
+        report: Write one HTML file with tables, plots and queries here.
+        thresholds: Falling degrees that cut the report's rungs.
+        beside: Another model of the same data for the report: a model, a similarity file, or two files of embeddings.
+        names: Of this model and the other in the report.
+        false_negatives: Write candidates that are called wrong and are relevant as CSV here.
+        right_from: The degree from which a candidate is right; default the query's least relevant annotated one.
+        paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
+        dataset: Which of the paper's test sets this is, where the protocol does not say it.
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 
-    model: tyro.conf.Positional[str]
-    data: tyro.conf.Positional[Path]
+    model: tyro.conf.Positional[str | None] = None
+    collection: tyro.conf.Positional[Path | None] = None
+    data: Path | None = None
+    image_embeddings: str | None = None
+    text_embeddings: str | None = None
+    similarity: str | None = None
+    ranked_lists: tuple[Path, ...] = ()
+    captions_per_image: int | None = None
+    image_of_caption: Path | None = None
     split: str = "test"
-    protocol: str = "full"
-    measures: tuple[str, ...] = DEFAULT_MEASURES
-    out: Path | None = None
+    captions_only: bool = False
     join_restval: bool = False
+    protocol: str = "full"
+    positives: tuple[Path, ...] = ()
+    measures: tuple[str, ...] = ()
+    relevance: Path | None = None
+    out: Path | None = None
+    format: Literal["table", "markdown", "latex", "csv", "json"] = "table"
+    report: Path | None = None
+    thresholds: tuple[float, ...] = ()
+    beside: tuple[str, ...] = ()
+    names: tuple[str, str] = ("this model", "the other model")
+    false_negatives: Path | None = None
+    right_from: float | None = None
+    paper: tuple[str, ...] = ()
+    dataset: str | None = None
     cache: Path | None = None
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table, write the JSON."""
+    """Judge, print, write."""
     asked = tyro.cli(Evaluate, args=arguments, prog="rungwise evaluate")
-    model = load(asked.model)
-    data = with_splits(read(asked.data, join_restval=asked.join_restval))
-    say_issues(data.issues)
-    chosen = data if asked.split == "all" else data.split(asked.split)
-    if not chosen.paths or not chosen.captions:
-        raise UserError(
-            f"{chosen.name}: evaluation needs pictures and captions; there are {len(chosen.captions)} captions"
-        )
-    with progress_bar("pictures", len(chosen)) as advance:
-        encoded = model.encode_image(chosen.paths, progress=advance, cache=asked.cache)
-    if encoded.issues:
-        say(f"{len(encoded.issues)} of {len(chosen)} pictures could not be read and are left out, with their captions")
-        say_issues(encoded.issues)
-        chosen = chosen.select(np.asarray(encoded.kept))
+    protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
+    parse_all(asked.measures)
+    judged = judged_of(asked)
+    positives = _positives(asked, judged)
     result = evaluate(
-        image_embeddings=encoded.vectors,
-        text_embeddings=model.encode_text(chosen.captions),
-        image_of_caption=chosen.image_of_caption,
-        relevance=SceneRelevance.load(asked.data, chosen) if chosen.layout == "scenes" else None,
-        measures=asked.measures,
+        **judged.scores,
+        image_of_caption=judged.data.image_of_caption,
+        images=len(judged.data),
+        relevance=judged.relevance,
+        measures=_measures(asked, judged, positives),
         protocol=asked.protocol,
-        data_name=chosen.name,
-        data_hash=chosen.content_hash(),
-        model_hash=model.fingerprint,
+        positives=positives,
+        data_name=judged.data.name,
+        data_hash=judged.data.content_hash() if judged.has_texts else "",
+        model_hash=judged.model_hash,
     )
-    console.print(render_table(result))
+    rows = [
+        row
+        for paper in asked.paper
+        for row in published_beside(result, paper, dataset=asked.dataset, split=judged.split)
+    ]
+    _print(asked, result, rows)
     if asked.out:
-        result.to_json(asked.out)
+        result.to_json(asked.out, per_query=True)
         say(f"written: {asked.out}")
+    if asked.report or asked.false_negatives:
+        _look_closer(asked, judged, positives, result, rows)
     return 0
+
+
+def _measures(asked: Evaluate, judged: Judged, positives: RightAnswers | None) -> tuple[str, ...]:
+    """Those that were asked for; else the protocol's, without those that short lists cannot answer."""
+    usual = asked.measures or protocol_named(asked.protocol).measures
+    lists = judged.scores.get("similarity")
+    if asked.measures or not isinstance(lists, RankedLists):
+        return usual
+    right = positives or positives_of(judged.data.image_of_caption, len(judged.data))
+    kept = []
+    for measure in parse_all(usual):
+        terms = measure.terms if isinstance(measure, Total) else (measure,)
+        reasons = [why for term in terms if (why := lists.reads(term, right))]
+        if reasons:
+            say(f"left out {measure}: {reasons[0]}")
+        else:
+            kept.append(str(measure))
+    if not kept:
+        raise UserError("the ranked lists are too short for every usual measure; ask for --measures that they answer")
+    return tuple(kept)
+
+
+def _positives(asked: Evaluate, judged: Judged) -> RightAnswers | None:
+    if asked.positives:
+        if len(asked.positives) != 2:
+            raise UserError("--positives takes two files: IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json")
+        if not judged.has_texts:
+            raise UserError("--positives names ids; give --data, whose ids they are")
+        positives, issues = positives_from_json(*asked.positives, judged.data)
+        say_issues(issues)
+        return positives
+    if asked.protocol == "labels":
+        if not judged.data.labels:
+            raise UserError(f"{judged.data.name}: has no class labels; give data with a column 'label' or 'labels'")
+        return positives_from_labels(judged.data.labels, judged.data.image_of_caption)
+    return None
+
+
+def _print(asked: Evaluate, result: Result, rows: list[PublishedRow]) -> None:
+    if asked.format != "table":
+        say(format_result(result, asked.format, rows, asked.names[0]))
+        return
+    console.print(render_table(result))
+    if rows:
+        say(render_published(result, asked.names[0], rows))
+
+
+def _look_closer(
+    asked: Evaluate, judged: Judged, positives: RightAnswers | None, result: Result, rows: list[PublishedRow]
+) -> None:
+    if asked.false_negatives and judged.relevance is None:
+        raise UserError("--false-negatives needs degrees of relevance; give --relevance")
+
+    def look(scores: dict[str, object]) -> Findings:
+        return examine(
+            scores,
+            judged.data,
+            relevance=judged.relevance,
+            positives=positives,
+            protocol=asked.protocol,
+            thresholds=asked.thresholds,
+        )
+
+    found = look(judged.scores)
+    wrong = [one for lists in found.lists.values() for one in find_false_negatives(lists, right_from=asked.right_from)]
+    if asked.false_negatives:
+        write_false_negatives(asked.false_negatives, wrong, found.data)
+        say(f"written: {asked.false_negatives} ({len(wrong)} candidates)")
+    if asked.report:
+        page = report_page(
+            result,
+            found,
+            false_negatives=wrong,
+            published=rows,
+            beside=look(load_scores(asked.beside, judged, asked.cache)) if asked.beside else None,
+            names=asked.names,
+            has_texts=judged.has_texts,
+        )
+        with replacing(asked.report) as draft:
+            draft.write_text(page, encoding="utf-8")
+        say(f"report: {asked.report}")

@@ -1,17 +1,39 @@
-"""Evaluation: named protocols, results that say what they are, tables."""
+"""Evaluation: named protocols, results that say what they are, tables, reports, published rows."""
 
 from rungwise.evaluation.evaluate import DEFAULT_MEASURES, evaluate
+from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives, write_false_negatives
+from rungwise.evaluation.findings import Findings, examine
+from rungwise.evaluation.positives import positives_from_json, positives_from_labels
 from rungwise.evaluation.protocols import PROTOCOLS, Fold, Protocol, protocol_named
+from rungwise.evaluation.published import PAPERS, PublishedRow, published, published_beside
+from rungwise.evaluation.ranked_lists import RankedLists, read_ranked_lists
+from rungwise.evaluation.report import report_page
 from rungwise.evaluation.result import Result
-from rungwise.evaluation.tables import render_table
+from rungwise.evaluation.tables import format_result, render_published, render_table
 
 __all__ = [
     "DEFAULT_MEASURES",
+    "PAPERS",
     "PROTOCOLS",
+    "FalseNegative",
+    "Findings",
     "Fold",
     "Protocol",
+    "PublishedRow",
+    "RankedLists",
     "Result",
     "evaluate",
+    "examine",
+    "find_false_negatives",
+    "format_result",
+    "positives_from_json",
+    "positives_from_labels",
     "protocol_named",
+    "published",
+    "published_beside",
+    "read_ranked_lists",
+    "render_published",
     "render_table",
+    "report_page",
+    "write_false_negatives",
 ]

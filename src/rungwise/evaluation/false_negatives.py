@@ -75,9 +75,7 @@ def find_false_negatives(lists: TopLists, *, top: int = 10, right_from: float | 
             float(lists.degrees[query, place]),
             float(needed[query]),
         )
-        for query, place in (
-            (queries[at], places[at]) for at in np.lexsort((queries, places, -excess))
-        )
+        for query, place in ((queries[at], places[at]) for at in np.lexsort((queries, places, -excess)))
     ]
 
 
@@ -100,9 +98,7 @@ def write_false_negatives(path: Path, found: Sequence[FalseNegative], data: Imag
         rows = csv.writer(file)
         rows.writerow(("direction", "image", "caption", "rank", "similarity", "degree", "needed", "text"))
         for one in found:
-            image, caption = (
-                (one.query, one.candidate) if one.direction == "i2t" else (one.candidate, one.query)
-            )
+            image, caption = (one.query, one.candidate) if one.direction == "i2t" else (one.candidate, one.query)
             rows.writerow(
                 (
                     one.direction, data.image_ids[image], data.caption_ids[caption], one.rank,

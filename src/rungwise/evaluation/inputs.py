@@ -23,7 +23,7 @@ from rungwise.metrics.sources import as_slice
 _VECTOR_COLUMNS = ("embedding", "embeddings", "vector", "vectors", "emb", "features")
 _ID_COLUMNS = ("id", "ids", "image_id", "caption_id", "key", "name")
 _NORM_SLACK = 1e-3
-_ROWS = 4096
+_BLOCK_VALUES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
         matrix = _read_json_rows(path)
     else:
         raise UserError(f"{path}: a similarity matrix comes as .npy, .npz or .json rows; convert the file")
-    _check_table(path, matrix, "a similarity matrix, (images, captions)", look=False)
+    _check_table(path, matrix, "a similarity matrix, (images, captions)")
     return matrix
 
 
@@ -343,8 +343,9 @@ def _one_key(path: Path, keys: Sequence[str], key: str | None) -> str:
 def _check_table(path: Path, table: NDArray[Any], what: str, look: bool = True) -> None:
     if table.ndim != 2 or table.dtype.kind not in "fiu" or not table.size:
         raise UserError(f"{path}: shape {table.shape} of {table.dtype} is not {what}; give a table of numbers")
-    for start in range(0, len(table) if look else 0, _ROWS):
-        wrong = ~np.isfinite(table[start : start + _ROWS]).all(axis=1)
+    run = max(1, _BLOCK_VALUES // table.shape[1])
+    for start in range(0, len(table) if look else 0, run):
+        wrong = ~np.isfinite(table[start : start + run]).all(axis=1)
         if wrong.any():
             raise UserError(
                 f"{path}, row {start + int(np.argmax(wrong))}: has a value that is not finite; give finite numbers"
@@ -353,8 +354,9 @@ def _check_table(path: Path, table: NDArray[Any], what: str, look: bool = True) 
 
 def _norms(vectors: NDArray[Any]) -> tuple[float, float]:
     low, high = float("inf"), 0.0
-    for start in range(0, len(vectors), _ROWS):
-        block = np.asarray(vectors[start : start + _ROWS], dtype=np.float64)
+    run = max(1, _BLOCK_VALUES // vectors.shape[1])
+    for start in range(0, len(vectors), run):
+        block = np.asarray(vectors[start : start + run], dtype=np.float64)
         lengths = np.sqrt(np.einsum("nd,nd->n", block, block))
         low, high = min(low, float(lengths.min())), max(high, float(lengths.max()))
     return low, high

@@ -12,7 +12,8 @@ PAGE = """<!DOCTYPE html>
 <style>
 :root {{ --page: #fff; --ink: #1d2129; --soft: #5b6270; --line: #d9dce2; --card: #f6f7f9; --a: #2563b0; --b: #c2571a; }}
 @media (prefers-color-scheme: dark) {{
-  :root {{ --page: #14171c; --ink: #e6e8ec; --soft: #a0a7b4; --line: #343a45; --card: #1d2229; --a: #6ea8ee; --b: #f0955a; }}
+  :root {{ --page: #14171c; --ink: #e6e8ec; --soft: #a0a7b4; --line: #343a45; --card: #1d2229; --a: #6ea8ee;
+    --b: #f0955a; }}
 }}
 {rungs} .r-none {{ --rung: var(--line) }}
 * {{ box-sizing: border-box; }}

@@ -143,18 +143,16 @@ def _y(axis: Axis, value: float) -> float:
     return HEIGHT - BOTTOM - axis.at(value) * (HEIGHT - TOP - BOTTOM)
 
 
-def _figure(
-    marks: Sequence[str], x: Axis, y: Axis, title: str, legend: Sequence[str], x_ticks: bool = True
-) -> str:
+def _figure(marks: Sequence[str], x: Axis, y: Axis, title: str, legend: Sequence[str], x_ticks: bool = True) -> str:
     parts = [
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(y, tick):.1f}" y2="{_y(y, tick):.1f}"/>'
         f'<text x="{LEFT - 6}" y="{_y(y, tick) + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
         for tick in y.ticks()
     ]
-    for tick in x.ticks() if x_ticks else ():
-        parts.append(
-            f'<text x="{_x(x, tick):.1f}" y="{HEIGHT - BOTTOM + 14}" text-anchor="middle">{_number(tick)}</text>'
-        )
+    parts += [
+        f'<text x="{_x(x, tick):.1f}" y="{HEIGHT - BOTTOM + 14}" text-anchor="middle">{_number(tick)}</text>'
+        for tick in (x.ticks() if x_ticks else ())
+    ]
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text class="label" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x.label)}</text>')
@@ -165,7 +163,7 @@ def _figure(
     keys = "".join(f'<span><i class="key s{n}"></i>{escape(name)}</span>' for n, name in enumerate(legend))
     drawn = "".join([*parts, *marks])
     return (
-        f'<figure><figcaption>{escape(title)}</figcaption>{f"<p class=legend>{keys}</p>" if len(legend) > 1 else ""}'
+        f"<figure><figcaption>{escape(title)}</figcaption>{f'<p class=legend>{keys}</p>' if len(legend) > 1 else ''}"
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{drawn}</svg></figure>'
     )
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.data.collection import ImageCaptions
+from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.errors import UserError
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives
 from rungwise.relevance.human import Finder, read_id_lists
 from rungwise.relevance.labels import Labels
+
+_MOST_UNKNOWN = 0.01
 
 RightAnswers = Mapping[Direction, Positives]
 """Per direction, the right candidates of each query."""
@@ -24,7 +26,7 @@ RightAnswers = Mapping[Direction, Positives]
 
 def positives_from_json(
     image_to_caption: Path | str, caption_to_image: Path | str, data: ImageCaptions
-) -> dict[Direction, Positives]:
+) -> tuple[dict[Direction, Positives], tuple[Issue, ...]]:
     r"""The positives of CrissCrossed Captions or ECCV Caption, in the JSON that the latter's authors publish.
 
     Args:
@@ -32,22 +34,25 @@ def positives_from_json(
         caption_to_image: ``{caption id: [image ids]}``.
         data: The collection that was judged, COCO's ``sentid`` as caption ids; an image is also known by its number.
 
+    Returns:
+        The positives, and the ids that the collection lacks: ECCV Caption names two captions that are not among the
+        five of each image that the field uses. They are no candidates, so they are left out.
+
     Raises:
-        UserError: If a file cannot be read, is no such JSON, or names an id that the collection lacks.
+        UserError: If a file cannot be read, is no such JSON, or the collection lacks more than a hundredth of its ids.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "i2t.json").write_text('{"7": [70, 71]}'), (folder / "t2i.json").write_text('{"71": [7, 8]}')
     >>> data = ImageCaptions(("COCO_7.jpg", "COCO_8.jpg"), ("a", "b"), np.array([0, 1]), caption_ids=("70", "71"))
-    >>> found = positives_from_json(folder / "i2t.json", folder / "t2i.json", data)
+    >>> found, issues = positives_from_json(folder / "i2t.json", folder / "t2i.json", data)
     >>> found["i2t"].counts, found["t2i"].candidate
     (array([2, 0]), array([0, 1]))
     """
-    image_at, caption_at = Finder(data.image_ids), Finder(data.caption_ids)
-    return {
-        "i2t": _read(Path(image_to_caption), data, "image", image_at, len(data), "caption", caption_at),
-        "t2i": _read(Path(caption_to_image), data, "caption", caption_at, len(data.captions), "image", image_at),
-    }
+    images, captions = _Side("image", data.image_ids), _Side("caption", data.caption_ids)
+    of_images, first = _read(Path(image_to_caption), data.name, images, captions)
+    of_captions, second = _read(Path(caption_to_image), data.name, captions, images)
+    return {"i2t": of_images, "t2i": of_captions}, (*first, *second)
 
 
 def positives_from_labels(
@@ -115,21 +120,34 @@ def check_positives(positives: RightAnswers, images: int, captions: int) -> None
             )
 
 
-def _read(
-    path: Path, data: ImageCaptions, asking: str, query_at: Finder, queries: int, answering: str, answer_at: Finder
-) -> Positives:
-    answers: list[list[int]] = [[] for _ in range(queries)]
-    unknown: list[str] = []
+class _Side:
+    """Images or captions of a collection, found by id."""
+
+    def __init__(self, what: str, ids: tuple[str, ...]) -> None:
+        self.what = what
+        self.count = len(ids)
+        self.find = Finder(ids)
+
+
+def _read(path: Path, name: str, queries: _Side, candidates: _Side) -> tuple[Positives, list[Issue]]:
+    answers: list[list[int]] = [[] for _ in range(queries.count)]
+    issues: list[Issue] = []
+    ids = 0
     for query, own in read_id_lists(path).items():
-        positions = [answer_at(one) for one in own]
-        unknown += [f"{answering} {one!r}" for one, at in zip(own, positions, strict=True) if at is None]
-        if (asker := query_at(query)) is None:
-            unknown.append(f"{asking} {query!r}")
-        else:
-            answers[asker] += [at for at in positions if at is not None]
-    if unknown:
+        ids += 1 + len(own)
+        asker = queries.find(query)
+        if asker is None:
+            issues.append(Issue(f"positives of an unknown {queries.what}", str(path), repr(query)))
+            continue
+        for one in own:
+            candidate = candidates.find(one)
+            if candidate is None:
+                issues.append(Issue(f"positive that is an unknown {candidates.what}", f"{path}, {query!r}", repr(one)))
+            else:
+                answers[asker].append(candidate)
+    if len(issues) > ids * _MOST_UNKNOWN:
         raise UserError(
-            f"{path}: {unknown[0]} is not in {data.name}, one of {len(unknown)} such ids; give the collection that was"
+            f"{path}: {issues[0].detail} is not in {name}, one of {len(issues)} such ids; give the collection that was"
             " judged, with its ids"
         )
-    return positives_from_lists(answers)
+    return positives_from_lists(answers), issues

@@ -46,7 +46,9 @@ class RankedLists:
     [[[2.0, 1.0, 3.0], [1.0, 2.0, 0.0]]]
     """
 
-    def __init__(self, lists: Mapping[Direction, Sequence[Sequence[int]]], shape: tuple[int, int]) -> None:
+    def __init__(
+        self, lists: Mapping[Direction, Sequence[Sequence[int] | NDArray[np.int64]]], shape: tuple[int, int]
+    ) -> None:
         self.shape = shape
         self.directions: tuple[Direction, ...] = tuple(way for way in DIRECTIONS if way in lists)
         self._lists: dict[Direction, list[NDArray[np.int64]]] = {}
@@ -94,9 +96,7 @@ class RankedLists:
                 least = int(lengths[asking].min())
                 whole = "reads whole rankings" if int(needed.max()) >= gallery else "reads further"
                 remedy = f"ask for R@{least} or less" if least else "give a list for every query"
-                return (
-                    f"{measure} {whole}, but {way} lists name as few as {least} of {gallery} candidates; {remedy}"
-                )
+                return f"{measure} {whole}, but {way} lists name as few as {least} of {gallery} candidates; {remedy}"
         return None
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
@@ -221,9 +221,7 @@ def _direction_of_file(
     return None if not fits else "i2t" if fits[0] == "i2t" else "t2i"
 
 
-def _direction(
-    path: Path, query: str, candidates: Sequence[str], image_at: Finder, caption_at: Finder
-) -> Direction:
+def _direction(path: Path, query: str, candidates: Sequence[str], image_at: Finder, caption_at: Finder) -> Direction:
     first = candidates[0] if candidates else ""
     if image_at(query) is not None and (not candidates or caption_at(first) is not None):
         return "i2t"

@@ -6,13 +6,13 @@ Nothing is asked of the network and there is no script; light or dark follows th
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.errors import UserError
@@ -95,7 +95,9 @@ def _scope(found: Findings) -> str:
 
 def _numbers(result: Result) -> str:
     facts = [f"rungwise {result.version}"]
-    facts += [f"{what} {value[:12]}" for what, value in (("data", result.data_hash), ("model", result.model_hash)) if value]
+    facts += [
+        f"{what} {value[:12]}" for what, value in (("data", result.data_hash), ("model", result.model_hash)) if value
+    ]
     note = "".join(f"<li>{escape(line)}</li>" for line in [*notes_of(result), ", ".join(facts)])
     return _section("Numbers", f"{_table(*cells_of(result))}<ul class=note>{note}</ul>")
 
@@ -128,16 +130,17 @@ def _plots(found: Findings, has_texts: bool) -> list[str]:
     if held:
         names = [str(found.rungs.index(rung) + 1) for rung in held]
         values = [value for rung in held for value in rung.quantiles]
-        y = plots.Axis("similarity", min(values), max(values))
+        room = 0.05 * (max(values) - min(values))
+        y = plots.Axis("similarity", min(values) - room, max(values) + room)
         title = "Similarity by rung of relevance (5, 25, 50, 75, 95 %)"
         shown.append(plots.spreads(names, [rung.quantiles for rung in held], y, title, "rung, 1 is most relevant"))
     shown.append(_hubs(found))
     if found.gap is not None:
         sides = {"images": found.gap.images, "captions": found.gap.captions}
         both = np.concatenate(list(sides.values()))
-        axes = [plots.Axis(f"direction {n + 1}", both[:, n].min(), both[:, n].max()) for n in range(2)]
+        x, y = (plots.Axis(f"direction {n + 1}", both[:, n].min(), both[:, n].max()) for n in range(2))
         points = {name: [(float(a), float(b)) for a, b in side] for name, side in sides.items()}
-        shown.append(plots.scatter(points, *axes, f"Modality gap: mean vectors {found.gap.distance:.3f} apart"))
+        shown.append(plots.scatter(points, x, y, f"Modality gap: mean vectors {found.gap.distance:.3f} apart"))
     if has_texts and "t2i" in found.lists:
         shown.append(_by_length(found))
     return shown
@@ -201,11 +204,8 @@ def _by_length(found: Findings) -> str:
 
 
 def _rungs(found: Findings) -> str:
-    highs = (float("inf"), *found.thresholds)
     rows = []
-    for number, (rung, high) in enumerate(zip(found.rungs, highs, strict=True)):
-        bounds = f"{rung.low:.4g} and above" if np.isinf(high) else f"{rung.low:.4g} to below {high:.4g}"
-        bounds = f"below {high:.4g}" if np.isinf(rung.low) else bounds
+    for number, (rung, bounds) in enumerate(zip(found.rungs, _bounds(found.thresholds), strict=True)):
         numbers = ["-", "-", "-"]
         if rung.pairs:
             numbers = [f"{rung.quantiles[2]:.4f}", f"{rung.percentile:.1f}", f"{rung.found:.1f}"]
@@ -214,11 +214,19 @@ def _rungs(found: Findings) -> str:
     return _section("By rung", _table(head, rows), "Where captions of each rung land in the rankings of image queries.")
 
 
+def _bounds(thresholds: Sequence[float]) -> list[str]:
+    """Degrees of each rung in words."""
+    if not thresholds:
+        return ["all"]
+    between = [f"{low:.4g} to below {high:.4g}" for high, low in pairwise(thresholds)]
+    return [f"{thresholds[0]:.4g} and above", *between, f"below {thresholds[-1]:.4g}"]
+
+
 def _two_models(page: _Page, other: Findings, names: tuple[str, str]) -> str:
     """The figure of Zhou et al. 2020: what two models rank first for the same query, marked by rung."""
-    ways = [way for way in ("t2i", "i2t") if way in page.found.lists and way in other.lists]
+    ways: list[Direction] = [way for way in page.found.lists if way in other.lists]
     blocks = []
-    for way in ways[:1]:
+    for way in ways[-1:]:
         mine, theirs = page.found.lists[way], other.lists[way]
         if mine.candidates.shape[0] != theirs.candidates.shape[0]:
             raise UserError(
@@ -242,7 +250,7 @@ def _most_different(mine: TopLists, theirs: TopLists) -> list[int]:
     else:
         discount = 1 / np.log2(np.arange(mine.degrees.shape[1]) + 2)
         gain = np.abs(np.nan_to_num(mine.degrees) @ discount - np.nan_to_num(theirs.degrees) @ discount)
-    return np.argsort(-np.nan_to_num(gain), kind="stable")[:_SHOWN].tolist()
+    return [int(query) for query in np.argsort(-np.nan_to_num(gain), kind="stable")[:_SHOWN]]
 
 
 class _Page:
@@ -280,11 +288,11 @@ class _Page:
 
     def _card(self, lists: TopLists, query: int) -> str:
         rank = lists.best_rank[query]
-        answers = "".join(self._answer(lists, query, place) for place in range(min(_RESULTS, lists.candidates.shape[1])))
-        said = "no right candidate" if np.isnan(rank) else f"best right candidate at rank {rank:.0f}"
-        return (
-            f"<article>{self.query_head(lists.direction, query)}<p class=note>{said}</p><ol>{answers}</ol></article>"
+        answers = "".join(
+            self._answer(lists, query, place) for place in range(min(_RESULTS, lists.candidates.shape[1]))
         )
+        said = "no right candidate" if np.isnan(rank) else f"best right candidate at rank {rank:.0f}"
+        return f"<article>{self.query_head(lists.direction, query)}<p class=note>{said}</p><ol>{answers}</ol></article>"
 
     def _answer(self, lists: TopLists, query: int, place: int) -> str:
         candidate = int(lists.candidates[query, place])
@@ -313,14 +321,21 @@ class _Page:
         """Which colour is which rung."""
         if not self.found.thresholds:
             return "<p class=legend>outlined: right by the annotation</p>"
-        names = [f"{low:.3g} and above" for low in self.found.thresholds] + [f"below {self.found.thresholds[-1]:.3g}"]
-        keys = "".join(f'<span><i class="key rung r{_colour(n)}"></i>{name}</span>' for n, name in enumerate(names))
+        keys = "".join(
+            f'<span><i class="key rung {self._colour(number)}"></i>{bounds}</span>'
+            for number, bounds in enumerate(_bounds(self.found.thresholds))
+        )
         return f"<p class=legend>degree: {keys}<span>outlined: right by the annotation</span></p>"
 
     def _rung(self, degree: float) -> str:
         if np.isnan(degree) or not self.found.thresholds:
             return "r-none"
-        return f"r{_colour(sum(degree < cut for cut in self.found.thresholds))}"
+        return self._colour(sum(degree < cut for cut in self.found.thresholds))
+
+    def _colour(self, rung: int) -> str:
+        """The last rung is always grey, and rungs beyond the colours share the one before."""
+        last = len(RUNG_COLOURS) - 1
+        return f"r{last if rung == len(self.found.thresholds) else min(rung, last - 1)}"
 
     def query_head(self, way: Direction, query: int) -> str:
         """The query itself, with what was annotated for it."""
@@ -359,13 +374,10 @@ class _Page:
             cards.append(
                 f"<article class=pair-card>{self.picture(image)}<div><p>{escape(self.data.captions[caption])}</p>"
                 f"<p class=note>{escape(self.data.image_ids[image])}, {WAYS[one.direction]}, rank {one.rank}</p>"
-                f"<small>degree {one.degree:.3g} (needed {one.needed:.3g}), S {one.similarity:.3f}</small></div></article>"
+                f"<small>degree {one.degree:.3g} (needed {one.needed:.3g}), S {one.similarity:.3f}</small>"
+                "</div></article>"
             )
         return _section("False negatives of the annotation", f"<div class=cards>{''.join(cards)}</div>", note)
-
-
-def _colour(rung: int) -> int:
-    return min(rung, len(RUNG_COLOURS) - 1)
 
 
 def _thumbnail(path: Path, name: str) -> str:

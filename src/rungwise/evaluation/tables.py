@@ -47,24 +47,22 @@ def render_table(result: Result) -> Table:
     return table
 
 
-def render_published(result: Result, ours: str, rows: Sequence[PublishedRow]) -> Table:
-    """Our numbers in the first row, what papers print below; a number that a row lacks is a dash.
+def render_published(result: Result, ours: str, rows: Sequence[PublishedRow]) -> str:
+    """Lines for a terminal: numbers in columns, ours first, and whose they are last, since that may be long.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
-    >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1])
-    >>> render_published(result, "ours", []).row_count
-    1
+    >>> print(render_published(evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["R@1"]), "ours", []))
+    i2t/R@1 t2i/R@1
+      100.0   100.0  ours
     """
-    from rich.table import Table
-
     head, body = published_cells(result, ours, rows)
-    table = Table(title="beside published rows", caption="\n".join(sources_of(rows)))
-    for number, name in enumerate(head):
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
-    for row in body:
-        table.add_row(*row)
-    return table
+    widths = [max(len(line[column]) for line in (head, *body)) for column in range(1, len(head))]
+    lines = [" ".join(name.rjust(width) for name, width in zip(head[1:], widths, strict=True))]
+    for name, *numbers in body:
+        cells = " ".join(cell.rjust(width) for cell, width in zip(numbers, widths, strict=True))
+        lines.append(f"{cells}  {name}")
+    return "\n".join([*lines, *sources_of(rows)])
 
 
 def format_result(result: Result, form: TextFormat, rows: Sequence[PublishedRow] = (), ours: str = "ours") -> str:
@@ -173,8 +171,8 @@ def notes_of(result: Result) -> list[str]:
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
-    >>> notes_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 0]))[:2]
-    ['2 images x 2 captions (0 to 2 an image)', 'i2t/R@1: 1 of 2 queries no positive, left out']
+    >>> notes_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 0], measures=["R@1"]))
+    ['2 images x 2 captions (0 to 2 an image)', 'i2t: 1 of 2 queries no positive, left out (R@1)']
     """
     folds = len(result.gallery["i2t"])
     least, most = result.captions_per_image["min"], result.captions_per_image["max"]
@@ -184,8 +182,13 @@ def notes_of(result: Result) -> list[str]:
         f"{images} images x {captions} captions ({per_image} an image)"
         + (f", mean of {folds} folds" if folds > 1 else "")
     ]
+    alike: dict[tuple[str, int, str], list[str]] = {}
     for name, counts in result.remarks.items():
-        lines += [f"{name}: {count} of {result.queries[name[:3]]} queries {reason}" for reason, count in counts.items()]
+        way, _, measure = name.partition("/")
+        for reason, count in counts.items():
+            alike.setdefault((way, count, reason), []).append(measure)
+    for (way, count, reason), measures in alike.items():
+        lines.append(f"{way}: {count} of {result.queries[way]} queries {reason} ({', '.join(measures)})")
     return lines
 
 

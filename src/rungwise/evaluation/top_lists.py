@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.evaluation.positives import RightAnswers
 from rungwise.metrics.ranking import top_columns
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Rankings, positives_of
-from rungwise.metrics.sources import Degrees, MatrixSource, Source, as_floats
+from rungwise.metrics.sources import MatrixSource, Source, as_floats
 
 _BLOCK_VALUES = 1 << 22
 
@@ -57,7 +57,7 @@ class TopLists:
 def look(
     similarity: Source | ArrayLike,
     image_of_caption: ArrayLike,
-    relevance: Degrees | ArrayLike | None = None,
+    relevance: Any = None,
     positives: RightAnswers | None = None,
     k: int = 30,
 ) -> dict[Direction, TopLists]:
@@ -66,7 +66,7 @@ def look(
     Args:
         similarity: (images, captions), or a source of it.
         image_of_caption: (captions,) the image of each.
-        relevance: (images, captions) degrees, or their source; NaN where nobody was asked.
+        relevance: (images, captions) degrees, or what answers ``block``; NaN where nobody was asked.
         positives: The right candidates, where they are others than ``image_of_caption`` says.
         k: How many candidates to keep of each query.
 
@@ -80,8 +80,7 @@ def look(
     right: Mapping[Direction, Positives] = positives or positives_of(owners, images)
     degrees: Any = relevance
     if relevance is not None and not hasattr(relevance, "block"):
-        matrix = as_floats(relevance)
-        degrees = Degrees(lambda some, others: matrix[np.ix_(some, others)], np.arange(images), np.arange(captions))
+        degrees = _Matrix(as_floats(relevance))
     found: dict[Direction, TopLists] = {}
     for way in DIRECTIONS:
         blocks = source.rows if way == "i2t" else source.columns
@@ -106,6 +105,16 @@ def look(
             **joined,
         )
     return found
+
+
+class _Matrix:
+    """Degrees in memory, gaps included, which the sources of a pass refuse."""
+
+    def __init__(self, matrix: NDArray[Any]) -> None:
+        self._matrix = matrix
+
+    def block(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[Any]:
+        return self._matrix[np.ix_(images, captions)]
 
 
 def _judged(

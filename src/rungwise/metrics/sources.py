@@ -21,11 +21,14 @@ Positions = NDArray[np.int64]
 Block = Callable[[Positions, Positions], Any]
 """Answers (images, captions) positions with a (len(images), len(captions)) block."""
 
-TILE = (512, 2048)
-"""Images x captions that are scored at a time."""
+TILE = (1024, 4096)
+"""Images x captions that are scored at a time, unless a row or column of tiles would be too large."""
 
-_KEPT_TILES = 1 << 25
-"""Products that are kept, at most, from looking up pairs until the pass comes by: 128 MB."""
+_STRIPE_VALUES = 1 << 28
+"""Scores in a row or column of tiles, at most: 1 GB of float32."""
+
+_KEPT_TILES = 1 << 26
+"""Products that are kept, at most, from looking up pairs until the pass comes by: 256 MB."""
 
 
 class Source(Protocol):
@@ -108,30 +111,39 @@ class TiledSource:
         self._block = block
         self._order = order
         self.shape = shape
+        # No product depends on how it is read, but all depend on the tiles: these are fixed by the data's size alone.
+        self._tile_size = (
+            max(1, min(TILE[0], _STRIPE_VALUES // max(1, shape[1]))),
+            max(1, min(TILE[1], _STRIPE_VALUES // max(1, shape[0]))),
+        )
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`Source`."""
-        for images in _runs(self.shape[0], TILE[0]):
+        for images in _runs(self.shape[0], self._tile_size[0]):
             yield from _cut(images, self._stripe(images), chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`Source`; captions come in tile order."""
-        for at in _runs(self.shape[1], TILE[1]):
-            stripe = np.concatenate([self._tile(images, at) for images in _runs(self.shape[0], TILE[0])])
-            yield from _cut(self._order[at], np.ascontiguousarray(stripe.T), chunk)
+        for at in _runs(self.shape[1], self._tile_size[1]):
+            stripe: Scores = np.empty((len(at), 0))
+            for images in _runs(self.shape[0], self._tile_size[0]):
+                tile = self._tile(images, at)
+                stripe = stripe if stripe.size else np.empty((len(at), self.shape[0]), dtype=tile.dtype)
+                stripe[:, as_slice(images)] = tile.T
+            yield from _cut(self._order[at], stripe, chunk)
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
         """See :class:`Source`; computes every tile that holds a pair."""
         place = np.argsort(self._order)[captions]
-        across = -(-self.shape[1] // TILE[1])
-        tile_of_pair = images // TILE[0] * across + place // TILE[1]
+        across = -(-self.shape[1] // self._tile_size[1])
+        tile_of_pair = images // self._tile_size[0] * across + place // self._tile_size[1]
         by_tile = np.argsort(tile_of_pair, kind="stable")
         numbers, starts = np.unique(tile_of_pair[by_tile], return_index=True)
         found = []
         for number, pairs in zip(numbers, np.split(by_tile, starts[1:]), strict=True):
-            first = number // across * TILE[0], number % across * TILE[1]
-            tile_images = np.arange(first[0], min(first[0] + TILE[0], self.shape[0]))
-            tile_at = np.arange(first[1], min(first[1] + TILE[1], self.shape[1]))
+            first = number // across * self._tile_size[0], number % across * self._tile_size[1]
+            tile_images = np.arange(first[0], min(first[0] + self._tile_size[0], self.shape[0]))
+            tile_at = np.arange(first[1], min(first[1] + self._tile_size[1], self.shape[1]))
             tile = self._tile(tile_images, tile_at)
             self._keep(tile_images, tile_at, tile)
             found.append(tile[images[pairs] - first[0], place[pairs] - first[1]])
@@ -149,7 +161,7 @@ class TiledSource:
 
     def _stripe(self, images: Positions) -> Scores:
         """(len(images), all captions)."""
-        tiles = [(self._order[at], self._tile(images, at)) for at in _runs(self.shape[1], TILE[1])]
+        tiles = [(self._order[at], self._tile(images, at)) for at in _runs(self.shape[1], self._tile_size[1])]
         stripe = np.empty((len(images), self.shape[1]), dtype=tiles[0][1].dtype)
         for captions, tile in tiles:
             stripe[:, as_slice(captions)] = tile
@@ -183,6 +195,7 @@ class ProductSource(TiledSource):
         self._image = image
         self._text = text
         self._kept: dict[tuple[int, int], Scores] = {}
+        self._buffer: Scores = np.empty((0, 0))
         super().__init__(self._product, (len(image), len(text)), order)
         longest = _longest(image, "image_embeddings") * _longest(text, "text_embeddings")
         if longest > float(np.finfo(np.float32).max):
@@ -193,8 +206,10 @@ class ProductSource(TiledSource):
         return np.matmul(a, b.T, out=out)
 
     def _stripe(self, images: Positions) -> Scores:
-        stripe = np.empty((len(images), self.shape[1]), dtype=np.float32)
-        for at in _runs(self.shape[1], TILE[1]):
+        if not self._buffer.size:  # one for all stripes: fresh memory costs as much as a tenth of the product
+            self._buffer = np.empty((self._tile_size[0], self.shape[1]), dtype=np.float32)
+        stripe = self._buffer[: len(images)]
+        for at in _runs(self.shape[1], self._tile_size[1]):
             kept = self._kept.get((int(images[0]), int(at[0])))
             part = stripe[:, as_slice(at)]
             if kept is None:

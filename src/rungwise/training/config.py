@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import Field
 
@@ -16,62 +16,75 @@ ExtraPositives = Literal["mask", "keep", "pair"]
 Reduction = Literal["sum", "mean"]
 
 
+class SharedOptions(TypedDict):
+    """Keyword arguments that every loss of a block takes."""
+
+    reduction: Reduction
+    extra_positives: ExtraPositives
+    mask_above: float | None
+
+
 @dataclass(frozen=True)
-class SumOfHingesConfig:
+class BlockLossConfig:
+    """What every loss of a block can be told.
+
+    Attributes:
+        reduction: Sum over a batch, or the sum divided by its pairs.
+        extra_positives: What other captions of the same picture are.
+        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
+    """
+
+    __pydantic_config__ = STRICT
+
+    reduction: Reduction = "sum"
+    extra_positives: ExtraPositives = "mask"
+    mask_above: float | None = None
+
+    def shared(self) -> SharedOptions:
+        """As keyword arguments of a :class:`rungwise.losses.base.BlockLoss`."""
+        return {
+            "reduction": self.reduction,
+            "extra_positives": self.extra_positives,
+            "mask_above": self.mask_above,
+        }
+
+
+@dataclass(frozen=True)
+class SumOfHingesConfig(BlockLossConfig):
     """Every negative counts (VSE0, UVS).
 
     Attributes:
         kind: Names the loss in YAML.
         margin: Of the hinge.
-        reduction: Sum over a batch, or the sum divided by its pairs.
-        extra_positives: What other captions of the same picture are.
-        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
     """
-
-    __pydantic_config__ = STRICT
 
     kind: Literal["sum_of_hinges"] = "sum_of_hinges"
     margin: float = 0.2
-    reduction: Reduction = "sum"
-    extra_positives: ExtraPositives = "mask"
-    mask_above: float | None = None
 
     def build(self) -> SumOfHinges:
         """The loss itself."""
-        return SumOfHinges(
-            self.margin, reduction=self.reduction, extra_positives=self.extra_positives, mask_above=self.mask_above
-        )
+        return SumOfHinges(self.margin, **self.shared())
 
 
 @dataclass(frozen=True)
-class MaxOfHingesConfig:
+class MaxOfHingesConfig(BlockLossConfig):
     """Only the hardest negative counts (VSE++).
 
     Attributes:
         kind: Names the loss in YAML.
         margin: Of the hinge.
-        reduction: Sum over a batch, or the sum divided by its pairs.
-        extra_positives: What other captions of the same picture are.
-        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
     """
-
-    __pydantic_config__ = STRICT
 
     kind: Literal["max_of_hinges"] = "max_of_hinges"
     margin: float = 0.2
-    reduction: Reduction = "sum"
-    extra_positives: ExtraPositives = "mask"
-    mask_above: float | None = None
 
     def build(self) -> MaxOfHinges:
         """The loss itself."""
-        return MaxOfHinges(
-            self.margin, reduction=self.reduction, extra_positives=self.extra_positives, mask_above=self.mask_above
-        )
+        return MaxOfHinges(self.margin, **self.shared())
 
 
 @dataclass(frozen=True)
-class LadderConfig:
+class LadderConfig(BlockLossConfig):
     """Rungs of relevance with hard contrastive sampling (CVSE++, Zhou et al. 2020).
 
     Attributes:
@@ -82,21 +95,13 @@ class LadderConfig:
             values (see :func:`rungwise.relevance.describe.thresholds`).
         margins: Of each rung.
         weights: Of each rung.
-        reduction: Sum over a batch, or the sum divided by its pairs.
-        extra_positives: What other captions of the same picture are.
-        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
     """
-
-    __pydantic_config__ = STRICT
 
     kind: Literal["ladder"] = "ladder"
     thresholds: tuple[float, ...] = (0.63,)
     shares: tuple[float, ...] = ()
     margins: tuple[float, ...] = (0.2, 0.01)
     weights: tuple[float, ...] = (1.0, 0.25)
-    reduction: Reduction = "sum"
-    extra_positives: ExtraPositives = "mask"
-    mask_above: float | None = None
 
     @property
     def margin(self) -> float:
@@ -104,15 +109,19 @@ class LadderConfig:
         return self.margins[0]
 
     def build(self) -> Ladder:
-        """The loss itself."""
+        """The loss itself.
+
+        Raises:
+            UserError: If shares are set: a relevance source must turn them into thresholds first.
+        """
+        if self.shares:
+            raise UserError("loss.shares must be turned into thresholds by a relevance source before training")
         return Ladder(
             thresholds=self.thresholds,
             margins=self.margins,
             weights=self.weights,
             sampling="hard_contrastive",
-            reduction=self.reduction,
-            extra_positives=self.extra_positives,
-            mask_above=self.mask_above,
+            **self.shared(),
         )
 
 

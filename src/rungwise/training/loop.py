@@ -146,12 +146,7 @@ class _Run:
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
         self.loss: BlockLoss = config.loss.build()
-        self.warm_up: BlockLoss = SumOfHinges(
-            config.loss.margin,
-            reduction=config.loss.reduction,
-            extra_positives=config.loss.extra_positives,
-            mask_above=config.loss.mask_above,
-        )
+        self.warm_up: BlockLoss = SumOfHinges(config.loss.margin, **config.loss.shared())
         identity = hashlib.sha256(json.dumps(to_plain(config), sort_keys=True).encode()).hexdigest()
         self.identity = {"configuration": identity, "data": data.content_hash()}
 

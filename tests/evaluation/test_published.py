@@ -1,0 +1,65 @@
+import csv
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from rungwise.errors import UserError
+from rungwise.evaluation import PAPERS, PROTOCOLS, evaluate, published, published_beside
+from rungwise.metrics import parse
+
+
+def result_of(protocol="full", images=4, per_image=1):
+    return evaluate(
+        similarity=np.eye(images).repeat(per_image, axis=1),
+        image_of_caption=np.arange(images).repeat(per_image),
+        protocol=protocol,
+    )
+
+
+def test_every_number_of_the_file_stands_in_a_row_once():
+    text = resources.files("rungwise.evaluation").joinpath("published.csv").read_text(encoding="utf-8")
+    cells = list(csv.DictReader(text.splitlines()))
+    assert {one["paper"] for one in cells} == set(PAPERS)
+    left_out = sum(one["metric"] == "pearson_r" or "stat=std" in one["setting"] for one in cells)
+    held = sum(len(row.numbers) for paper in PAPERS for row in published(paper))
+    assert held == len(cells) - left_out
+
+
+def test_names_are_canonical_and_numbers_lie_in_their_bounds():
+    names = {protocol.name for protocol in PROTOCOLS}
+    for paper in PAPERS:
+        for row in published(paper):
+            assert row.protocol in names
+            for name, value in row.numbers.items():
+                low, high = parse(name.rpartition("/")[2] if "/" in name else name).bounds
+                assert low <= value <= high, (row, name)
+
+
+def test_rows_of_the_same_protocol_are_found():
+    rows = published_beside(result_of("one-caption-per-image", 1000), "ladder_loss", dataset="coco")
+    assert {row.protocol for row in rows} == {"one-caption-per-image"}
+    assert any(row.numbers.get("i2t/CS@100") == 0.235 for row in rows)
+    fives = published_beside(result_of("coco-1k-5fold", 5000), "vsepp")
+    assert all(row.test_images == 1000 and row.dataset == "coco" for row in fives)
+    assert any(row.numbers["i2t/R@1"] == 64.6 for row in fives)
+    assert published_beside(result_of("flickr30k-1k", 1000), "sam", split="test")
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "said"),
+    [
+        ({}, {"paper": "nature"}, "paper 'nature' is not known"),
+        ({}, {"paper": "sam"}, "protocol full does not say which test set"),
+        ({}, {"paper": "sam", "dataset": "coco"}, "rows are of 1000 or 5000 images, this result is of 4"),
+        ({}, {"paper": "vsepp", "dataset": "wikipedia"}, "has no rows of wikipedia"),
+        ({"images": 1000}, {"paper": "convse", "dataset": "coco"}, "made under protocol coco-1k-5fold"),
+        ({"protocol": "coco-5k", "images": 5000}, {"paper": "convse"}, "rows are of 1000 images"),
+        ({"protocol": "flickr30k-1k", "images": 1000}, {"paper": "sam", "dataset": "coco"}, "is flickr30k's"),
+        ({"protocol": "flickr30k-1k", "images": 1000}, {"paper": "sam", "split": "val"}, "of test splits"),
+    ],
+)
+def test_protocols_are_not_mixed(given, asked, said):
+    with pytest.raises(UserError, match=said) as caught:
+        published_beside(result_of(**given), **asked)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+from scipy.stats import skew
+
+from rungwise.evaluation import top_lists
+from rungwise.evaluation.positives import positives_from_lists
+from rungwise.evaluation.top_lists import look
+
+
+@pytest.mark.parametrize("block", [1, 50, 1 << 22])
+def test_lists_equal_a_sort_whatever_the_blocks(monkeypatch, block):
+    monkeypatch.setattr(top_lists, "_BLOCK_VALUES", block)
+    generator = np.random.default_rng(0)
+    scores = generator.integers(0, 9, (15, 45)) / 8
+    degrees = generator.random((15, 45))
+    owners = generator.permutation(np.repeat(np.arange(15), 3))
+    found = look(scores, owners, degrees, k=12)
+    for way, s, r in (("i2t", scores, degrees), ("t2i", scores.T, degrees.T)):
+        order = np.argsort(-s, axis=1, kind="stable")
+        lists = found[way]
+        np.testing.assert_array_equal(lists.candidates, order[:, :12])
+        np.testing.assert_array_equal(lists.degrees, np.take_along_axis(r, order[:, :12], axis=1))
+        for query in range(len(s)):
+            right = np.flatnonzero(owners == query) if way == "i2t" else np.array([owners[query]])
+            wrong = np.setdiff1d(np.arange(s.shape[1]), right)
+            assert lists.best_rank[query] == 1 + min(np.flatnonzero(np.isin(order[query], right)))
+            assert lists.margin[query] == pytest.approx(s[query, right].max() - s[query, wrong].max())
+            assert lists.own_degrees[query] == r[query, right].min()
+            np.testing.assert_array_equal(lists.annotated[query], np.isin(order[query, :12], right))
+        counts = np.bincount(order[:, :10].ravel(), minlength=s.shape[1])
+        np.testing.assert_array_equal(lists.occurrences, counts)
+        assert lists.hubness == pytest.approx(skew(counts))
+
+
+def test_queries_without_a_right_candidate_have_no_rank():
+    positives = {"i2t": positives_from_lists([[0, 1], []]), "t2i": positives_from_lists([[0], [0]])}
+    lists = look(np.eye(2), [0, 1], np.eye(2), positives)["i2t"]
+    assert lists.best_rank[0] == 1
+    assert np.isnan([lists.best_rank[1], lists.margin[0], lists.margin[1], lists.own_degrees[1]]).all()
