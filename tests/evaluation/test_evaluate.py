@@ -121,7 +121,9 @@ def test_graded_measures_ask_the_relevance_once_or_for_long_lists_twice(monkeypa
     )
     assert source.asked == 30 * 90  # short lists of captions are kept while the images go by
     monkeypatch.setattr(streaming, "_KEPT", 20)
-    evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=owners, relevance=source, measures=["CS@25"])
+    evaluate(
+        image_embeddings=image, text_embeddings=text, image_of_caption=owners, relevance=source, measures=["CS@25"]
+    )
     assert source.asked == (1 + 2) * 30 * 90
 
 

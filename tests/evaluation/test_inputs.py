@@ -73,7 +73,11 @@ def test_lengths_are_told_where_they_are_not_one(tmp_path):
         (lambda p: np.savez(p / "v.npz", a=VECTORS, b=VECTORS), None, r"holds 2 arrays \(a, b\); say which"),
         (lambda p: np.savez(p / "v.npz", a=VECTORS), "c", "has no 'c'; there are a"),
         (lambda p: (p / "v.safetensors").write_bytes(b"no"), None, "cannot be read as safetensors"),
-        (lambda p: parquet(p / "v.parquet", vector=[[1.0], [1.0, 2.0]]), None, "row 1: a vector of 2 where row 0 has 1"),
+        (
+            lambda p: parquet(p / "v.parquet", vector=[[1.0], [1.0, 2.0]]),
+            None,
+            "row 1: a vector of 2 where row 0 has 1",
+        ),
         (lambda p: parquet(p / "v.parquet", vector=[[1.0], None]), None, "is empty or has gaps"),
         (lambda p: parquet(p / "v.parquet", id=["a"], vector=[1.0]), None, "holds no lists of numbers"),
         (lambda p: parquet(p / "v.parquet", id=["a", "a"], vector=[[1.0], [2.0]]), None, "id 'a' stands twice"),

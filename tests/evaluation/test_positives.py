@@ -136,6 +136,7 @@ def first_hundred(scores):
 
 
 @pytest.mark.real_data
+@pytest.mark.slow
 def test_cxc_and_eccv_equal_the_authors_program(real_data):
     metrics = pytest.importorskip("eccv_caption").Metrics()
     folder = real_data / "coco5k"

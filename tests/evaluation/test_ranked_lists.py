@@ -50,7 +50,7 @@ def test_short_lists_answer_what_they_can_and_refuse_the_rest():
 
 
 def test_folds_keep_their_own_candidates():
-    similarity, owners = random_world(per_image=1)
+    similarity, _owners = random_world(per_image=1)
     part = np.arange(10, 25)
     chosen = lists_of(similarity).select(part, part)
     wanted = evaluate(similarity=similarity[np.ix_(part, part)], image_of_caption=np.arange(15))

@@ -1,9 +1,13 @@
+import csv
 import io
+import json
 
 import numpy as np
+import pytest
 from rich.console import Console
 
-from rungwise.evaluation import evaluate, render_table
+from rungwise.evaluation import RankedLists, evaluate, format_result, render_published, render_table
+from rungwise.evaluation.published import PublishedRow
 
 
 def text_of(result, width=80):
@@ -28,7 +32,7 @@ def test_directions_stand_side_by_side_in_eighty_columns():
     assert "rsum" in text
     assert "a collection, protocol full" in text
     assert "3 images x 6 captions (0 to 3 an image)" in text
-    assert "i2t/R@1: 1 of 3 queries no positive, left out" in text
+    assert "i2t: 1 of 3 queries no positive, left out (MedR, R@1, R@10, R@5)" in text
 
 
 def test_numbers_that_do_not_exist_are_dashes():
@@ -36,3 +40,63 @@ def test_numbers_that_do_not_exist_are_dashes():
     broken = type(result)(**{**vars(result), "numbers": {**result.numbers, "i2t/R@1": float("nan")}})
     [line] = [line for line in text_of(broken).splitlines() if " R@1 " in line]
     assert " - " in line
+
+
+def test_a_direction_without_lists_has_no_column():
+    lists = RankedLists({"t2i": [[0, 1], [1, 0]]}, (2, 2))
+    text = text_of(evaluate(similarity=lists, image_of_caption=[0, 1], measures=["R@1"]))
+    assert "text to image" in text
+    assert "image to text" not in text
+
+
+ROW = PublishedRow("sam", "Table 2", "CVSE_x & co", "coco", 2, "full", {"i2t/R@1": 60.0, "rsum": 400.0})
+
+
+@pytest.fixture
+def result():
+    return evaluate(
+        similarity=np.eye(2), image_of_caption=[0, 1], relevance=np.eye(2), measures=["R@1", "CS@2", "rsum"]
+    )
+
+
+def test_markdown_has_as_many_cells_in_every_line(result):
+    text = format_result(result, "markdown", [ROW])
+    first, second, notes = text.split("\n\n")
+    for table in (first, second):
+        assert len({line.count("|") for line in table.splitlines()}) == 1
+    assert "| CS@2 | 1.0000 | 1.0000 | correlation |" in first
+    assert "| CVSE_x & co (sam, Table 2) | 60.0 | 400.0 |" in second
+    assert "Is An Image Worth Five Sentences?" in notes
+
+
+def test_latex_escapes_what_is_special(result):
+    text = format_result(result, "latex", [ROW])
+    assert r"CVSE\_x \& co (sam, Table 2) & 60.0 & 400.0 \\" in text
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
+
+
+def test_csv_and_json_read_back_with_all_digits(result):
+    result = evaluate(similarity=np.random.default_rng(0).random((3, 3)), image_of_caption=[0, 1, 2], measures=["R@1"])
+    rows = list(csv.DictReader(io.StringIO(format_result(result, "csv", [ROW], ours="mine"))))
+    assert {row["name"]: float(row["value"]) for row in rows if row["source"] == "mine"} == result.numbers
+    assert [row["value"] for row in rows if row["source"] != "mine"] == ["60.0"]
+    read = json.loads(format_result(result, "json", [ROW]))
+    assert read["numbers"] == result.numbers
+    assert read["published"][0]["numbers"]["rsum"] == 400.0
+    assert read["gallery"] == {"i2t": [3], "t2i": [3]}
+
+
+def test_bounds_follow_their_number_everywhere(result):
+    bounds = {"i2t/R@1": (90.0, 100.0), "rsum": (500.0, float("nan"))}
+    assert "100.0 [90.0, 100.0]" in format_result(result, "markdown", intervals=bounds)
+    assert "600.0 [500.0, -]" in format_result(result, "latex", intervals=bounds)
+    rows = list(csv.DictReader(io.StringIO(format_result(result, "csv", intervals=bounds))))
+    assert [(row["low"], row["high"]) for row in rows if row["name"] in bounds] == [("90.0", "100.0"), ("500.0", "")]
+    assert json.loads(format_result(result, "json", intervals=bounds))["intervals"]["rsum"] == [500.0, None]
+
+
+def test_published_rows_stand_below_ours(result):
+    lines = render_published(result, "mine", [ROW]).splitlines()
+    assert lines[0].split() == ["i2t/R@1", "rsum"]
+    assert lines[1].split()[:2] == ["100.0", "600.0"]
+    assert lines[2].endswith("CVSE_x & co (sam, Table 2)")

@@ -9,8 +9,8 @@ from rungwise.metrics.ranking import (
     RunningLists,
     RunningRanks,
     count_ranks,
-    taken,
     row_sums,
+    taken,
     top_columns,
 )
 
@@ -78,7 +78,12 @@ def test_threads_give_what_one_gives(monkeypatch):
         for start in range(0, 2500, 500):
             running.add(start, scores.T[start : start + 500])
             lists.add(start, scores.T[start : start + 500], scores.T[start : start + 500])
-        return [count_ranks(scores, column), running.ranks, lists.rows, *(top_columns(scores, k) for k in (5, 700, 2500))]
+        return [
+            count_ranks(scores, column),
+            running.ranks,
+            lists.rows,
+            *(top_columns(scores, k) for k in (5, 700, 2500)),
+        ]
 
     found = []
     for cores in (1, 3):

@@ -86,6 +86,7 @@ SHORT = tuple(name for name in NAMES if name not in ("Kendall", "Spearman"))
 @given(worlds(), st.sampled_from([None, 1, 2, 5]))
 def test_lists_kept_during_the_pass_equal_the_definitions_too(world, chunk):
     assert_matches_reference(*world, names=SHORT, chunk=chunk)
+    assert_matches_reference(*world, names=("CS@500", "NCS@2(non_gt)", "SR@1(m=3,non_gt)"), chunk=chunk)
 
 
 def test_every_measure_equals_its_definition_without_ties():

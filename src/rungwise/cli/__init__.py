@@ -15,6 +15,7 @@ COMMANDS = {
     "inspect": "what a folder of pictures and captions holds, and what is odd in it",
     "train": "train a joint embedding from a preset or a configuration file",
     "evaluate": "how good a model's rankings are",
+    "compare": "whether one model ranks better than another beyond chance",
     "relevance": "degrees of relevance from captions, models, labels or people",
     "index": "make pictures searchable",
     "search": "find pictures by a text or by a picture",

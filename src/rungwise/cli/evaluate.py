@@ -28,6 +28,7 @@ from rungwise.evaluation.findings import Findings
 from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.ranked_lists import RankedLists
+from rungwise.evaluation.tables import Intervals
 from rungwise.files import replacing
 from rungwise.metrics import Total, parse_all
 from rungwise.metrics.rankings import positives_of
@@ -60,6 +61,7 @@ class Evaluate:
         relevance: Degrees: a folder that "rungwise relevance --out" wrote, or npy. Scenes have theirs.
         out: Write the result as JSON here, with one value a query.
         format: What to print.
+        intervals: Print 95 % bootstrap intervals over pictures, too; the report has them in any case.
         report: Write one HTML file with tables, plots and queries here.
         thresholds: Falling degrees that cut the report's rungs.
         beside: Another model of the same data for the report: a model, a similarity file, or two files of embeddings.
@@ -89,6 +91,7 @@ class Evaluate:
     relevance: Path | None = None
     out: Path | None = None
     format: Literal["table", "markdown", "latex", "csv", "json"] = "table"
+    intervals: bool = False
     report: Path | None = None
     thresholds: tuple[float, ...] = ()
     beside: tuple[str, ...] = ()
@@ -118,18 +121,21 @@ def main(arguments: list[str]) -> int:
         data_name=judged.data.name,
         data_hash=judged.data.content_hash() if judged.has_texts else "",
         model_hash=judged.model_hash,
+        image_ids=judged.data.image_ids if judged.has_texts else None,
+        caption_ids=judged.data.caption_ids if judged.has_texts else None,
     )
+    intervals = result.intervals() if asked.intervals or asked.report else None
     rows = [
         row
         for paper in asked.paper
         for row in published_beside(result, paper, dataset=asked.dataset, split=judged.split)
     ]
-    _print(asked, result, rows)
+    _print(asked, result, rows, intervals if asked.intervals else None)
     if asked.out:
         result.to_json(asked.out, per_query=True)
         say(f"written: {asked.out}")
     if asked.report or asked.false_negatives:
-        _look_closer(asked, judged, positives, result, rows)
+        _look_closer(asked, judged, positives, result, rows, intervals)
     return 0
 
 
@@ -169,17 +175,22 @@ def _positives(asked: Evaluate, judged: Judged) -> RightAnswers | None:
     return None
 
 
-def _print(asked: Evaluate, result: Result, rows: list[PublishedRow]) -> None:
+def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals: Intervals | None) -> None:
     if asked.format != "table":
-        say(format_result(result, asked.format, rows, asked.names[0]))
+        say(format_result(result, asked.format, rows, asked.names[0], intervals))
         return
-    console.print(render_table(result))
+    console.print(render_table(result, intervals))
     if rows:
         say(render_published(result, asked.names[0], rows))
 
 
 def _look_closer(
-    asked: Evaluate, judged: Judged, positives: RightAnswers | None, result: Result, rows: list[PublishedRow]
+    asked: Evaluate,
+    judged: Judged,
+    positives: RightAnswers | None,
+    result: Result,
+    rows: list[PublishedRow],
+    intervals: Intervals | None,
 ) -> None:
     if asked.false_negatives and judged.relevance is None:
         raise UserError("--false-negatives needs degrees of relevance; give --relevance")
@@ -205,6 +216,7 @@ def _look_closer(
             found,
             false_negatives=wrong,
             published=rows,
+            intervals=intervals,
             beside=look(load_scores(asked.beside, judged, asked.cache)) if asked.beside else None,
             names=asked.names,
             has_texts=judged.has_texts,

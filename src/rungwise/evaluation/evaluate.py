@@ -48,6 +48,8 @@ def evaluate(
     data_hash: str = "",
     model_hash: str = "",
     seed: int | None = None,
+    image_ids: Sequence[str] | None = None,
+    caption_ids: Sequence[str] | None = None,
 ) -> Result:
     """Judge the rankings of a model, in both directions.
 
@@ -77,6 +79,8 @@ def evaluate(
         data_hash: Hash of the data, for the result.
         model_hash: Hash of the model, for the result.
         seed: The model's training seed, for the result.
+        image_ids: (images,) what the images are called, for the result's lists of queries.
+        caption_ids: (captions,) what the captions are called.
 
     Returns:
         Numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
@@ -104,6 +108,7 @@ def evaluate(
     )
     count = source.shape[0]
     degrees = _degrees(relevance, source.shape)
+    ids = {"i2t": _ids(image_ids, source.shape[0], "image"), "t2i": _ids(caption_ids, source.shape[1], "caption")}
     rule = protocol_named(protocol)
     asked = parse_all(rule.measures if measures is None else measures)
     single = tuple(dict.fromkeys(m for one in asked for m in (one.terms if isinstance(one, Total) else (one,))))
@@ -151,6 +156,16 @@ def evaluate(
         model_hash=model_hash,
         seed=seed,
         version=__version__,
+        warnings=source.warnings() if isinstance(source, ProductSource) else (),
+        _image_of_query={
+            "i2t": np.concatenate([fold.images for fold in folds]),
+            "t2i": np.concatenate([owners[fold.captions] for fold in folds]),
+        },
+        _query_ids={
+            way: tuple(ids[way][place] for fold in folds for place in (fold.images if way == "i2t" else fold.captions))
+            for way in DIRECTIONS
+            if ids[way]
+        },
         _per_query={
             f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in judgements])
             for way in DIRECTIONS
@@ -189,6 +204,19 @@ def _remarks(judgements: list[Judgement], reported: set[str]) -> Mapping[str, Ma
             if f"{way}/{measure}" in reported:
                 total.setdefault(f"{way}/{measure}", Counter()).update(counts)
     return {name: dict(counts) for name, counts in sorted(total.items())}
+
+
+def _ids(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
+    ids = tuple(str(one) for one in given) if given is not None else ()
+    if given is not None and len(ids) != count:
+        raise UserError(f"{what}_ids name {len(ids)} {what}s but there are {count}; give one id each")
+    if len(set(ids)) < len(ids):
+        again, times = Counter(ids).most_common(1)[0]
+        places = [place for place, one in enumerate(ids) if one == again]
+        raise UserError(
+            f"{what}_ids: {again!r} stands {times} times, at {places[0]} and {places[1]}; give every {what} its own id"
+        )
+    return ids
 
 
 def _owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:

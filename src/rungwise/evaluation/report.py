@@ -22,7 +22,7 @@ from rungwise.evaluation.findings import Findings
 from rungwise.evaluation.page import PAGE, RUNG_COLOURS
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.result import Result
-from rungwise.evaluation.tables import WAYS, cells_of, notes_of, published_cells, sources_of, title_of
+from rungwise.evaluation.tables import WAYS, Intervals, cells_of, notes_of, published_cells, sources_of, title_of
 from rungwise.evaluation.top_lists import TopLists
 from rungwise.metrics.rankings import Direction
 
@@ -33,7 +33,7 @@ _SHOWN = 3
 """Queries of each kind and direction."""
 
 _RESULTS = 5
-_FALSE_NEGATIVES = 20
+_FALSE_NEGATIVES = 9
 _RANK_EDGES = (1, 2, 6, 11, 51, 101, 501, 1001, 5001, 10001, 50001)
 
 
@@ -43,6 +43,7 @@ def report_page(
     *,
     false_negatives: Sequence[FalseNegative] = (),
     published: Sequence[PublishedRow] = (),
+    intervals: Intervals | None = None,
     beside: Findings | None = None,
     names: tuple[str, str] = ("this model", "the other model"),
     has_texts: bool = True,
@@ -54,6 +55,7 @@ def report_page(
         found: A closer look at the same rankings.
         false_negatives: What :func:`~rungwise.evaluation.false_negatives.find_false_negatives` found.
         published: Rows of papers to set beside.
+        intervals: Bounds to print beside the numbers.
         beside: A closer look at another model's rankings of the same gallery, for the figure of two models.
         names: Of the two models.
         has_texts: Whether captions have texts of their own, so that their length means something.
@@ -67,7 +69,7 @@ def report_page(
     (True, False, False)
     """
     page = _Page(found, has_texts)
-    sections = [_numbers(result)]
+    sections = [_numbers(result, intervals)]
     if published:
         sections.append(_published(result, published, names[0]))
     sections.append(_section("Plots", f"<div class=plots>{''.join(_plots(found, has_texts))}</div>", _scope(found)))
@@ -93,13 +95,16 @@ def _scope(found: Findings) -> str:
     return f"Drawn from the first of {found.galleries} galleries." if found.galleries > 1 else ""
 
 
-def _numbers(result: Result) -> str:
+def _numbers(result: Result, intervals: Intervals | None) -> str:
     facts = [f"rungwise {result.version}"]
     facts += [
         f"{what} {value[:12]}" for what, value in (("data", result.data_hash), ("model", result.model_hash)) if value
     ]
-    note = "".join(f"<li>{escape(line)}</li>" for line in [*notes_of(result), ", ".join(facts)])
-    return _section("Numbers", f"{_table(*cells_of(result))}<ul class=note>{note}</ul>")
+    lines = [*notes_of(result), *result.warnings, ", ".join(facts)]
+    if intervals:
+        lines.append("in brackets: 95 % bootstrap intervals over images")
+    note = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return _section("Numbers", f"{_table(*cells_of(result, intervals))}<ul class=note>{note}</ul>")
 
 
 def _published(result: Result, rows: Sequence[PublishedRow], ours: str) -> str:
@@ -113,7 +118,8 @@ def _published(result: Result, rows: Sequence[PublishedRow], ours: str) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    whole = [[escape(cell.replace(", ", ",\u00a0") if "[" in cell else cell) for cell in row] for row in rows]
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in whole)
     return f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
@@ -365,11 +371,11 @@ class _Page:
         """The first of them, with pictures."""
         counts = {way: sum(one.direction == way for one in found) for way in WAYS}
         note = (
-            f"Among the first candidates, {counts['i2t']:,} captions of image queries and {counts['t2i']:,} images of"
-            " caption queries are called wrong by the annotation and right by the relevance source."
+            f"Among the first ten candidates, {counts['i2t']:,} captions of image queries and {counts['t2i']:,} images"
+            " of caption queries are called wrong by the annotation and right by the relevance source."
         )
         cards = []
-        for one in found[:_FALSE_NEGATIVES]:
+        for one in [one for way in WAYS for one in [n for n in found if n.direction == way][:_FALSE_NEGATIVES]]:
             image, caption = (one.query, one.candidate) if one.direction == "i2t" else (one.candidate, one.query)
             cards.append(
                 f"<article class=pair-card>{self.picture(image)}<div><p>{escape(self.data.captions[caption])}</p>"

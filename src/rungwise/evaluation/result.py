@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.errors import UserError
 from rungwise.files import replacing
+
+if TYPE_CHECKING:
+    from rungwise.evaluation.intervals import Interval
 
 FORMAT = "rungwise-result/1"
 """Written into every file, so that a later version can tell."""
@@ -36,6 +39,7 @@ class Result:
         model_hash: Of the model.
         seed: Of the training run, when the caller says it.
         version: Of rungwise.
+        warnings: What is odd about what was judged, one line each.
 
     >>> from rungwise.evaluation import evaluate
     >>> result = evaluate(similarity=np.array([[0.9, 0.1], [0.2, 0.3]]), image_of_caption=[0, 1])
@@ -55,7 +59,10 @@ class Result:
     model_hash: str = ""
     seed: int | None = None
     version: str = ""
+    warnings: tuple[str, ...] = ()
     _per_query: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
+    _image_of_query: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
+    _query_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> float:
         """The number of this name.
@@ -79,12 +86,55 @@ class Result:
             raise KeyError(f"{name!r} has no values per query here; there are {', '.join(self._per_query) or 'none'}")
         return self._per_query[name]
 
+    @property
+    def has_queries(self) -> bool:
+        """Whether values per query are here, which intervals and comparisons need."""
+        return bool(self._per_query and self._image_of_query)
+
+    def image_of_query(self, direction: str) -> NDArray[np.int64]:
+        """(queries,) the image that a query is, or was written for, in the order of :meth:`per_query`.
+
+        Raises:
+            KeyError: If the result was read from a file without values per query.
+        """
+        if direction not in self._image_of_query:
+            raise KeyError(f"it is not known here whose the queries {direction} are; write results with per_query=True")
+        return self._image_of_query[direction]
+
+    def query_ids(self, direction: str) -> tuple[str, ...]:
+        """(queries,) their ids in the order of :meth:`per_query`; positions among them where no ids were given."""
+        return self._query_ids.get(direction) or tuple(str(place) for place in range(self.queries[direction]))
+
+    def interval(self, name: str, level: float = 0.95, draws: int = 1000, seed: int = 0) -> Interval:
+        """Bootstrap interval of a number over images; see :func:`rungwise.evaluation.intervals.bootstrap`.
+
+        Raises:
+            KeyError: If it was not measured, or there are no values per query.
+            UserError: If the level or the number of draws makes no sense.
+        """
+        return self.intervals([name], level, draws, seed)[name]
+
+    def intervals(
+        self, names: Iterable[str] | None = None, level: float = 0.95, draws: int = 1000, seed: int = 0
+    ) -> dict[str, Interval]:
+        """Bootstrap intervals of several numbers, all of them by default, from the same draws.
+
+        Raises:
+            KeyError: See :meth:`interval`.
+            UserError: See :meth:`interval`.
+        """
+        from rungwise.evaluation.intervals import bootstrap, interval_of  # it builds on this module
+
+        found = bootstrap([self], list(self.numbers) if names is None else list(names), draws, seed)
+        return {name: interval_of(values[0], level) for name, values in found.items()}
+
     def to_json(self, path: str | Path, per_query: bool = False) -> None:
         """Write the numbers, and the values of every query too when asked; all or nothing.
 
         Args:
             path: The file, replaced if it is there.
-            per_query: Also write one value per query and measure (25,000 captions are about 0.3 MB a measure).
+            per_query: Also write one value per query and measure (25,000 captions are about 0.3 MB a measure), whose
+                the queries are and their ids: what intervals and comparisons need.
 
         Raises:
             UserError: If it cannot be written.
@@ -99,6 +149,8 @@ class Result:
             content["per_query"] = {
                 name: [_without_nan(value) for value in values.tolist()] for name, values in self._per_query.items()
             }
+            content["image_of_query"] = {way: images.tolist() for way, images in self._image_of_query.items()}
+            content["query_ids"] = {way: list(ids) for way, ids in self._query_ids.items()}
         with replacing(Path(path)) as draft:
             draft.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -115,12 +167,19 @@ class Result:
             raise UserError(f"{path}: cannot be read as a result ({error}); give a file that to_json wrote") from error
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise UserError(f"{path}: is not a {FORMAT} file; give a file that to_json wrote")
-        values = content.pop("per_query", {})
+        values, images = content.pop("per_query", {}), content.pop("image_of_query", {})
+        ids = content.pop("query_ids", {})
         try:
+            content["warnings"] = tuple(content.get("warnings", ()))
             content["numbers"] = {name: _with_nan(number) for name, number in content["numbers"].items()}
             content["gallery"] = {way: tuple(sizes) for way, sizes in content["gallery"].items()}
             per_query = {name: np.array([_with_nan(v) for v in own]) for name, own in values.items()}
-            return cls(**content, _per_query=per_query)
+            return cls(
+                **content,
+                _per_query=per_query,
+                _image_of_query={way: np.array(own, dtype=np.int64) for way, own in images.items()},
+                _query_ids={way: tuple(own) for way, own in ids.items()},
+            )
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: the result is damaged ({error}); evaluate again") from error
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
@@ -23,8 +23,12 @@ WAYS = {"i2t": "image to text", "t2i": "text to image"}
 """Names of the directions in headings."""
 
 
-def render_table(result: Result) -> Table:
-    """Both directions side by side, sums below; at most 80 columns wide.
+Intervals = Mapping[str, tuple[float, float]]
+"""Name of a number to its lower and upper bound, such as ``Result.intervals()`` gives."""
+
+
+def render_table(result: Result, intervals: Intervals | None = None) -> Table:
+    """Both directions side by side, sums below; at most 80 columns wide without intervals.
 
     >>> import numpy as np
     >>> from rich.console import Console
@@ -37,7 +41,7 @@ def render_table(result: Result) -> Table:
     from rich.table import Table
 
     table = Table(title=title_of(result), caption="\n".join(notes_of(result)))
-    head, rows = cells_of(result)
+    head, rows = cells_of(result, intervals)
     for name in head:
         table.add_column(name, justify="right" if name in WAYS.values() else "left")
     for number, row in enumerate(rows):
@@ -65,7 +69,13 @@ def render_published(result: Result, ours: str, rows: Sequence[PublishedRow]) ->
     return "\n".join([*lines, *sources_of(rows)])
 
 
-def format_result(result: Result, form: TextFormat, rows: Sequence[PublishedRow] = (), ours: str = "ours") -> str:
+def format_result(
+    result: Result,
+    form: TextFormat,
+    rows: Sequence[PublishedRow] = (),
+    ours: str = "ours",
+    intervals: Intervals | None = None,
+) -> str:
     r"""The table as text, with published rows after it where there are any.
 
     Args:
@@ -74,6 +84,7 @@ def format_result(result: Result, form: TextFormat, rows: Sequence[PublishedRow]
             and everything that says what they are.
         rows: What papers print.
         ours: What our row is called.
+        intervals: Bounds to print beside the numbers.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -88,6 +99,10 @@ def format_result(result: Result, form: TextFormat, rows: Sequence[PublishedRow]
     if form == "json":
         content = {one.name: getattr(result, one.name) for one in fields(result) if not one.name.startswith("_")}
         content["numbers"] = {name: None if math.isnan(one) else one for name, one in result.numbers.items()}
+        if intervals:
+            content["intervals"] = {
+                name: [None if math.isnan(bound) else bound for bound in one] for name, one in intervals.items()
+            }
         if rows:
             content["published"] = [
                 {"paper": PAPERS[one.paper], "table": one.table, "method": one.method, "numbers": dict(one.numbers)}
@@ -95,8 +110,8 @@ def format_result(result: Result, form: TextFormat, rows: Sequence[PublishedRow]
             ]
         return json.dumps(content, indent=1, ensure_ascii=False)
     if form == "csv":
-        return _csv(result, rows, ours)
-    head, body = cells_of(result)
+        return _csv(result, rows, ours, intervals or {})
+    head, body = cells_of(result, intervals)
     tables = [(head, body)]
     if rows:
         tables.append(published_cells(result, ours, rows))
@@ -118,24 +133,32 @@ def title_of(result: Result) -> str:
     return f"{result.data_name}, {title}" if result.data_name else title
 
 
-def cells_of(result: Result) -> tuple[list[str], list[list[str]]]:
-    """Heading and rows as they print, both directions side by side, sums last.
+def cells_of(result: Result, intervals: Intervals | None = None) -> tuple[list[str], list[list[str]]]:
+    """Heading and rows as they print, both directions side by side, sums last; bounds follow their number.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
-    >>> cells_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["MedR"]))[1]
-    [['MedR', '1.0', '1.0', 'rank']]
+    >>> cells_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["MedR"]), {"t2i/MedR": (1, 2)})[1]
+    [['MedR', '1.0', '1.0 [1.0, 2.0]', 'rank']]
     """
+
+    def shown(name: str) -> str:
+        text = number_text(result[name], result.units[name])
+        if intervals is None or name not in intervals:
+            return text
+        low, high = (number_text(bound, result.units[name]) for bound in intervals[name])
+        return f"{text} [{low}, {high}]"
+
     ways = [way for way in WAYS if any(name.startswith(f"{way}/") for name in result.numbers)]
     both = list(dict.fromkeys(name.partition("/")[2] for name in result.numbers if "/" in name))
     rows = []
     for measure in both:
         unit = result.units[f"{ways[0]}/{measure}"]
-        rows.append([measure, *(number_text(result[f"{way}/{measure}"], unit) for way in ways), unit])
+        rows.append([measure, *(shown(f"{way}/{measure}") for way in ways), unit])
     for name in result.numbers:
         if "/" not in name:
             unit = result.units[name]
-            rows.append([name, *[""] * (len(ways) - 1), number_text(result[name], unit), f"{unit}, both directions"])
+            rows.append([name, *[""] * (len(ways) - 1), shown(name), f"{unit}, both directions"])
     return ["measure", *(WAYS[way] for way in ways), "unit"], rows
 
 
@@ -189,7 +212,7 @@ def notes_of(result: Result) -> list[str]:
             alike.setdefault((way, count, reason), []).append(measure)
     for (way, count, reason), measures in alike.items():
         lines.append(f"{way}: {count} of {result.queries[way]} queries {reason} ({', '.join(measures)})")
-    return lines
+    return [*lines, *(f"warning: {warning}" for warning in result.warnings)]
 
 
 def number_text(value: float, unit: str) -> str:
@@ -226,16 +249,16 @@ def _latex(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\hline", *body, r"\hline", r"\end{tabular}"])
 
 
-def _csv(result: Result, rows: Sequence[PublishedRow], ours: str) -> str:
+def _csv(result: Result, rows: Sequence[PublishedRow], ours: str, intervals: Intervals) -> str:
     file = io.StringIO(newline="")
     table = csv.writer(file, lineterminator="\n")
-    table.writerow(("source", "protocol", "name", "value", "unit"))
+    table.writerow(("source", "protocol", "name", "value", "unit", "low", "high"))
     for name, value in result.numbers.items():
-        shown = "" if math.isnan(value) else repr(value)
-        table.writerow((ours, result.protocol, name, shown, result.units[name]))
+        shown = ["" if math.isnan(one) else repr(float(one)) for one in (value, *intervals.get(name, ()))]
+        table.writerow((ours, result.protocol, name, shown[0], result.units[name], *(shown[1:] or ("", ""))))
     for row in rows:
         for name, value in row.numbers.items():
             if name in result.units:
                 source = f"{row.method} ({row.paper}, {row.table})"
-                table.writerow((source, row.protocol, name, repr(value), result.units[name]))
+                table.writerow((source, row.protocol, name, repr(value), result.units[name], "", ""))
     return file.getvalue()

@@ -100,6 +100,16 @@ class MedR(MeanR):
         known = values[~np.isnan(values)]
         return float(np.floor(np.median(known - 1)) + 1) if known.size else float("nan")
 
+    def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The floored median of every draw."""
+        order = np.argsort(values, kind="stable")[: int((~np.isnan(values)).sum())]  # NaN sorts last
+        if not order.size:
+            return np.full(len(weights), np.nan)
+        ranks, up_to = values[order], np.cumsum(weights[:, order], axis=1)
+        total = up_to[:, -1:]
+        lower, upper = (ranks[(up_to <= np.floor(middle)).argmin(axis=1)] for middle in ((total - 1) / 2, total / 2))
+        return np.where(total[:, 0] > 0, np.floor((lower + upper) / 2 - 1) + 1, np.nan)
+
 
 @dataclass(frozen=True)
 class MRR(PositiveMeasure):

@@ -73,7 +73,7 @@ def rank_in_rows(scores, column, ranks, low, high):  # type: ignore[no-untyped-d
         before = 1
         for start in range(0, at, _STRIP):
             part = line[start : min(start + _STRIP, at)]
-            count = np.int32(0)
+            count: Any = np.int32(0)
             for each in range(len(part)):
                 count = np.int32(count + np.int32(part[each] >= own))
             before += count

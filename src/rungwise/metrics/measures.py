@@ -87,6 +87,23 @@ class Measure(ABC):
         known = values[~np.isnan(values)]
         return float(known.mean()) if known.size else float("nan")
 
+    def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What :meth:`aggregate` answers when each query is there so many times, for many such draws at once.
+
+        Args:
+            values: (queries,).
+            weights: (draws, queries) whole numbers from 0.
+
+        Returns:
+            (draws,); NaN where a draw has no query with a value.
+        """
+        known = ~np.isnan(values)
+        if not known.all():
+            values, weights = values[known], weights[:, known]
+        counts = weights.sum(axis=1)
+        nothing = np.full(len(weights), np.nan)
+        return np.asarray(np.divide(weights @ values, counts, out=nothing, where=counts > 0))
+
 
 @dataclass(frozen=True)
 class Total:

@@ -7,6 +7,7 @@ always computed in the same tiles, and blocks of any size are cut from those.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -26,6 +27,9 @@ TILE = (1024, 4096)
 
 _STRIPE_VALUES = 1 << 28
 """Scores in a row or column of tiles, at most: 1 GB of float32."""
+
+_UNIT = 0.01
+"""How far a norm may be from 1 to pass for normalised: half precision rounds."""
 
 _KEPT_TILES = 1 << 26
 """Products that are kept, at most, from looking up pairs until the pass comes by: 256 MB."""
@@ -197,9 +201,27 @@ class ProductSource(TiledSource):
         self._kept: dict[tuple[int, int], Scores] = {}
         self._buffer: Scores = np.empty((0, 0))
         super().__init__(self._product, (len(image), len(text)), order)
-        longest = _longest(image, "image_embeddings") * _longest(text, "text_embeddings")
+        self._norms = {
+            "image_embeddings": _norms(image, "image_embeddings"),
+            "text_embeddings": _norms(text, "text_embeddings"),
+        }
+        longest = math.prod(norms[1] for norms in self._norms.values())
         if longest > float(np.finfo(np.float32).max):
             raise UserError("image_embeddings and text_embeddings are so long that products overflow; normalise them")
+
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each kind of embeddings that are not normalised, with the range of their norms.
+
+        >>> ProductSource(np.eye(2), np.array([[3.0, 4.0]]), np.arange(1)).warnings()
+        ('text_embeddings are not normalised (norms 5 to 5): S is an inner product, not a cosine; normalise them unless
+        the model means it so',)
+        """
+        return tuple(
+            f"{what} are not normalised (norms {least:.3g} to {most:.3g}): S is an inner product, not a cosine;"
+            " normalise them unless the model means it so"
+            for what, (least, most) in self._norms.items()
+            if max(abs(least - 1), abs(most - 1)) > _UNIT
+        )
 
     def _product(self, images: Positions, captions: Positions, out: Scores | None = None) -> Scores:
         a, b = (_single(x[as_slice(at)]) for x, at in ((self._image, images), (self._text, captions)))
@@ -327,14 +349,18 @@ def _single(block: Any) -> NDArray[np.float32]:
     return as_floats(block).astype(np.float32, copy=False)
 
 
-def _longest(embeddings: Any, what: str) -> float:
-    """Greatest norm; every value is looked at on the way."""
-    longest = 0.0
+def _norms(embeddings: Any, what: str) -> tuple[float, float]:
+    """Least and greatest norm; every value is looked at on the way."""
+    squares = []
     for rows in _runs(len(embeddings), 4096):
         block = _single(embeddings[as_slice(rows)])
         refuse_gaps(block, what, rows)
-        longest = max(longest, float(np.sqrt(np.einsum("nd,nd->n", block, block, dtype=np.float64).max(initial=0))))
-    return longest
+        own = np.einsum("nd,nd->n", block, block)
+        if not np.isfinite(own).all():
+            own = np.einsum("nd,nd->n", block, block, dtype=np.float64)
+        squares.append((own.min(initial=np.inf), own.max(initial=0)))
+    least, most = min(low for low, _ in squares), max(high for _, high in squares)
+    return float(np.sqrt(least)), float(np.sqrt(most))
 
 
 def _runs(count: int, length: int) -> Iterator[Positions]:

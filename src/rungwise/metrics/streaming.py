@@ -91,7 +91,8 @@ def judge(
     elif ungraded:
         own = similarity.pairs(image_of_caption, np.arange(captions))
         ranks = RunningRanks(image_of_caption, own, images)
-    lists = _CaptionLists.of(graded, right["t2i"], images)
+    # With positives of their own, or lists that were ranked elsewhere, columns are read in any case.
+    lists = _CaptionLists.of(graded, right["t2i"], images) if positives is None else None
     if lists is None:
         by_columns += graded
 
@@ -142,8 +143,7 @@ class _CaptionLists:
     def of(cls, graded: Sequence[Measure], positives: Positives, images: int) -> _CaptionLists | None:
         """Lists for these measures; None where there are none, or they would be longer than is worth keeping."""
         depth = _longest_list(graded, positives, images)
-        removed = depth - min(images, max((m.depth or images for m in graded), default=0))
-        breadth = min(images, max((m.breadth for m in graded), default=0) + removed)
+        breadth = min(images, max((m.breadth for m in graded), default=0) + _most_removed(graded, positives))
         return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= _KEPT else None
 
     def add(self, start: int, scores: Scores, degrees: Scores) -> None:
@@ -161,5 +161,9 @@ class _CaptionLists:
 
 def _longest_list(measures: Sequence[Measure], positives: Positives, gallery: int) -> int:
     depths = [gallery if measure.depth is None else measure.depth for measure in measures]
-    removed = int(positives.counts.max(initial=0)) if any(getattr(m, "non_gt", False) for m in measures) else 0
-    return min(max(depths, default=0) + removed, gallery)
+    return min(max(depths, default=0) + _most_removed(measures, positives), gallery)
+
+
+def _most_removed(measures: Sequence[Measure], positives: Positives) -> int:
+    """How many of a query's candidates a measure may take away, so that lists must be so much longer."""
+    return int(positives.counts.max(initial=0)) if any(getattr(m, "non_gt", False) for m in measures) else 0

@@ -1,0 +1,33 @@
+import json
+
+import numpy as np
+
+from rungwise.cli import main
+from rungwise.evaluation import evaluate
+
+
+def saved(path, noise, **more):
+    similarity = np.eye(12) + noise * np.random.default_rng(0).random((12, 12))
+    result = evaluate(similarity=similarity, image_of_caption=np.arange(12), data_hash="d", **more)
+    result.to_json(path, per_query=True)
+    return str(path)
+
+
+def test_compare_prints_the_table_and_the_queries(tmp_path, capsys):
+    one = saved(tmp_path / "one.json", 3, image_ids=[f"picture-{n}.jpg" for n in range(12)])
+    other = saved(tmp_path / "other.json", 0, image_ids=[f"picture-{n}.jpg" for n in range(12)])
+    assert main(["compare", one, other, "--draws", "200", "--out", str(tmp_path / "c.json")]) == 0
+    text = capsys.readouterr().out
+    assert "rsum" in text
+    assert "queries better in B by R@1" in text
+    assert "0 -> 100  picture-" in text
+    assert json.loads((tmp_path / "c.json").read_text())["draws"] == 200
+
+
+def test_what_cannot_be_compared_is_one_line(tmp_path, capsys):
+    one = saved(tmp_path / "one.json", 3)
+    other = saved(tmp_path / "other.json", 0, protocol="one-caption-per-image")
+    assert main(["compare", one, other]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "other.json cannot be compared with" in line
+    assert "protocol one-caption-per-image against full" in line
