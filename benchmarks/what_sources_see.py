@@ -1,6 +1,6 @@
 """What each relevance source makes of small changes to a caption, on generated scenes: the table of docs/relevance.md.
 
-    python benchmarks/what_sources_see.py [--vectors GLOVE.txt]
+Run ``python benchmarks/what_sources_see.py [--vectors GLOVE.txt]``.
 """
 
 from __future__ import annotations

@@ -133,6 +133,27 @@ def test_embeddings_are_compared_as_they_come():
     assert inner["i2t/R@1"] == 50.0  # image 0 prefers the long caption
 
 
+def test_embeddings_that_are_not_normalised_are_warned_of_with_their_norms():
+    image, text, owners = world()
+    unit = text / np.linalg.norm(text, axis=1, keepdims=True)
+    result = evaluate(image_embeddings=image, text_embeddings=unit.astype(np.float16), image_of_caption=owners)
+    norms = np.linalg.norm(image, axis=1)
+    [warning] = result.warnings
+    assert warning.startswith(f"image_embeddings are not normalised (norms {norms.min():.3g} to {norms.max():.3g})")
+    image /= norms[:, None]
+    assert evaluate(image_embeddings=image, text_embeddings=unit, image_of_caption=owners).warnings == ()
+    assert evaluate(similarity=3 * image @ unit.T, image_of_caption=owners).warnings == ()
+
+
+def test_queries_carry_the_ids_that_were_given():
+    image, text, owners = world()
+    names = {"image_ids": [f"i{n}.jpg" for n in range(30)], "caption_ids": range(100, 190)}
+    result = evaluate(similarity=image @ text.T, image_of_caption=owners, protocol="one-caption-per-image", **names)
+    assert result.query_ids("i2t")[:2] == ("i0.jpg", "i1.jpg")
+    assert result.query_ids("t2i")[:2] == ("100", "103")
+    np.testing.assert_array_equal(result.image_of_query("t2i"), np.arange(30))
+
+
 GOOD = {"similarity": np.eye(3), "image_of_caption": [0, 1, 2]}
 NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
 
@@ -143,6 +164,14 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
         ({"similarity": np.zeros((6, 2)), "image_of_caption": [0, 0, 0, 1, 1, 1]}, "is transposed"),
         ({"similarity": np.zeros((2, 5)), "image_of_caption": [0, 0, 0, 1, 1, 1]}, "names 6 captions"),
         ({"similarity": np.zeros(6), "image_of_caption": [0] * 6}, "two axes"),
+        (
+            {"similarity": np.eye(3), "image_of_caption": [0, 1, 2], "image_ids": ["a", "b", "a"]},
+            "image_ids: 'a' stands 2 times, at 0 and 2",
+        ),
+        (
+            {"similarity": np.eye(3), "image_of_caption": [0, 1, 2], "caption_ids": ["a", "b"]},
+            "caption_ids name 2 captions but there are 3",
+        ),
         ({"similarity": np.eye(3), "image_of_caption": [0, 1, 3]}, "caption 2: image 3 does not exist among 3 images"),
         ({"similarity": np.eye(3), "image_of_caption": [0, 1, -1]}, "caption 2: -1 is negative"),
         ({"similarity": np.eye(3), "image_of_caption": [0.0, 1.0, 2.0]}, "whole number"),

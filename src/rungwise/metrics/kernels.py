@@ -143,7 +143,10 @@ def count_reaching(scores, bar, counts, low, high):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def gather_reaching(scores, bar, values, columns, low, high):  # type: ignore[no-untyped-def]
-    """The scores that reach the row's bar with their columns, in rows low..high - 1; -inf fills the rest."""
+    """The scores that reach the row's bar with their columns, in rows low..high - 1; -inf fills the rest.
+
+    ``values`` and ``columns`` are wider by one than the most that reach.
+    """
     for row in range(low, high):
         line, least = scores[row], bar[row - low]
         listed, column_of = values[row - low], columns[row - low]
@@ -154,11 +157,10 @@ def gather_reaching(scores, bar, values, columns, low, high):  # type: ignore[no
             for each in range(len(part)):
                 some |= part[each] >= least
             if some:
-                for each in range(len(part)):
-                    if part[each] >= least:
-                        listed[at] = part[each]
-                        column_of[at] = start + each
-                        at += 1
+                for each in range(len(part)):  # written in any case, kept if it counts: a branch would be guessed wrong
+                    listed[at] = part[each]
+                    column_of[at] = start + each
+                    at += part[each] >= least
         listed[at:] = -np.inf
         column_of[at:] = 0
 

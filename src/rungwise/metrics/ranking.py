@@ -174,7 +174,7 @@ def _find_top(scores: NDArray[Any], top: NDArray[np.int64]) -> None:
     bar = np.ascontiguousarray(groups[:, groups.shape[1] - k])
     counts = np.empty(rows, dtype=np.int64)
     kernels.count_reaching(scores, bar, counts, 0, rows)
-    values = np.empty((rows, int(counts.max())), dtype=scores.dtype)
+    values = np.empty((rows, int(counts.max()) + 1), dtype=scores.dtype)
     places = np.empty(values.shape, dtype=np.int64)
     kernels.gather_reaching(scores, bar, values, places, 0, rows)
     kernels.take_in_rows(places, np.ascontiguousarray(_order(values)[:, :k]), top, 0, rows)
