@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.table import Table
 
-from rungwise.cli.terminal import console
+from rungwise.cli.terminal import say
 from rungwise.errors import UserError
 from rungwise.index import Index
 from rungwise.models import load
@@ -50,14 +49,12 @@ def main(arguments: list[str]) -> int:
         vector = index.encode_picture(model, asked.image)
         hits = index.search(vector, asked.k)[0]
         captions = index.captions_near(model, vector, asked.k)
-    table = Table("score", "picture", "file", box=None, pad_edge=False)
+    width = max(len(hit.id) for hit in hits)
+    say(f"{'score':<6} {'picture':<{width}} file")
     for hit in hits:
-        table.add_row(f"{hit.score:.3f}", hit.id, str(index.items[hit.position].path), style=None)
-    console.print(table, highlight=False, markup=False, soft_wrap=True)
+        say(f"{hit.score:<6.3f} {hit.id:<{width}} {index.items[hit.position].path}")
     if captions:
-        table = Table("score", "caption", box=None, pad_edge=False)
+        say("\nscore  caption")
         for caption in captions:
-            table.add_row(f"{caption.score:.3f}", caption.text)
-        console.print()
-        console.print(table, highlight=False, markup=False)
+            say(f"{caption.score:<6.3f} {caption.text}")
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int) -> 
     """Call ``work(low, high)`` for parts of ``range(count)`` that together make it up, on every core.
 
     Args:
-        work: Releases the interpreter's lock and writes where no other part does.
+        work: Releases the interpreter's lock, writes where no other part does, and does not call this function.
         count: Length of the range.
         entries: Numbers that are read in all; few are not worth a thread.
 
@@ -50,8 +51,13 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int) -> 
         return
     parts = min(count, 4 * threads)
     edges = [count * part // parts for part in range(parts + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, edges[:-1], edges[1:]))
+    list(_pool(os.getpid(), threads).map(work, edges[:-1], edges[1:]))
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Kept, since starting threads takes as long as many a block; a forked process has none of its parent's threads."""
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"rungwise-{process}")
 
 
 def cores() -> int:

@@ -20,8 +20,11 @@ from rungwise.metrics.ranking import RunningLists, RunningRanks
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Lists, Positives, Rankings, Scores, positives_of
 from rungwise.metrics.sources import Degrees, Positions, Source
 
-_BLOCK_VALUES = 1 << 22
-"""Values in a block by default: 16 MB of float32."""
+_BLOCK_VALUES = 1 << 19
+"""Values in a block by default: 2 MB of float32, so that what is made of a block stays in caches and reused memory."""
+
+_BLOCK_QUERIES = 32
+"""Queries in a block by default, at least: each block has a price of its own."""
 
 _KEPT = 64
 """Lists of caption queries up to this length are kept during the pass; for longer ones columns are read again."""
@@ -62,7 +65,8 @@ def judge(
         image_of_caption: (captions,) the image of each.
         measures: What to compute.
         relevance: Needed by graded measures.
-        chunk: Queries that are judged at a time; the numbers do not depend on it. Default: about 16 MB of scores.
+        chunk: Queries that are judged at a time; the numbers do not depend on it. Default: about 2 MB of scores,
+            and at least 32 queries.
         positives: The right candidates per direction, where they are others than ``image_of_caption`` says; caption
             queries are then judged in a second reading.
 
@@ -109,7 +113,7 @@ def judge(
         if direction == "i2t" and lists is not None and degrees is not None:
             lists.add(int(which[0]), scores, degrees)
 
-    for which, scores in similarity.rows(chunk or max(1, _BLOCK_VALUES // max(1, captions))):
+    for which, scores in similarity.rows(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, captions))):
         judge_block("i2t", which, scores, measures)
         if ranks is not None:
             ranks.add(int(which[0]), scores)
@@ -120,7 +124,7 @@ def judge(
         rankings = Rankings(right["t2i"], direction="t2i", lists=lists.kept(images))
         found.record("t2i", np.arange(captions), graded, rankings)
     if by_columns:
-        for which, scores in similarity.columns(chunk or max(1, _BLOCK_VALUES // max(1, images))):
+        for which, scores in similarity.columns(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, images))):
             judge_block("t2i", which, scores, by_columns)
     return found
 
