@@ -7,6 +7,7 @@ from math import comb
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rungwise.data.collection import ImageCaptions
@@ -65,9 +66,14 @@ def train_on(
     config = replace(config, data=replace(config.data, path=str(scenes)))
     relevance = SceneRelevance.load(scenes, data)
     resume = (out / "checkpoint.safetensors").exists()
-    return load(
-        train(config, data, out, relevance=relevance, cache=out / "cache", resume=resume, watcher=watcher).model_folder
-    )
+    # So small a network gains nothing from a second thread, and one that waits for a busy core costs it much.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        result = train(config, data, out, relevance=relevance, cache=out / "cache", resume=resume, watcher=watcher)
+    finally:
+        torch.set_num_threads(threads)
+    return load(result.model_folder)
 
 
 def judge(data: ImageCaptions, scenes: Path, model: JointEmbedding) -> Result:
