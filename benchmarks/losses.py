@@ -142,7 +142,7 @@ def main() -> None:
                 for other in (PRODUCT, HINGES, PEERS.get(name, FROM_EMBEDDINGS.get(name)))
             ]
             table.add_row(name, f"{median:.2f}", f"{least:.2f}", *ratios, f"{peak:.0f}")
-        Console().print(table)
+        Console(width=110).print(table)
 
 
 if __name__ == "__main__":
