@@ -138,7 +138,6 @@ class Description:
         ]
         lines += [f"at or above {cut:.4g}: {share:.3%}" for cut, share in self.shares.items()]
         # Most degrees are near the low end, so bars are on a logarithmic scale: otherwise only one would be seen.
-        lines.append("histogram of all others, bars on a logarithmic scale:")
         tallest = np.log1p(max(1, int(self.counts.max())))
         for low, high, count in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True):
             bar = "█" * round(BAR * float(np.log1p(count) / tallest))
