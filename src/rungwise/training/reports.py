@@ -110,7 +110,7 @@ class TerminalWatcher(Watcher):
     def work(self, title: str, done: int, total: int) -> None:
         """Advance a plain bar."""
         if self.title != title:
-            self._start(title, total, "")
+            self._start(title, total)
         assert self.progress is not None
         self.progress.advance(self.task, done)
         if self.progress.tasks[0].finished:
@@ -120,7 +120,7 @@ class TerminalWatcher(Watcher):
         """Advance the epoch's bar."""
         title = f"epoch {report.epoch}"
         if self.title != title:
-            self._start(title, report.steps, "")
+            self._start(title, report.steps)
         assert self.progress is not None
         rsum = "" if self.rsum != self.rsum else f"  val rsum {self.rsum:.1f}"
         detail = f"loss {report.loss:.4f}  {report.pairs_per_second:.0f} pairs/s{rsum}"
@@ -143,7 +143,7 @@ class TerminalWatcher(Watcher):
             self.progress.stop()
         self.progress, self.title = None, ""
 
-    def _start(self, title: str, total: int, detail: str) -> None:
+    def _start(self, title: str, total: int) -> None:
         self.close()
         self.progress = Progress(
             TextColumn("{task.description}"),
@@ -155,7 +155,7 @@ class TerminalWatcher(Watcher):
             transient=True,
             disable=not self.console.is_terminal,
         )
-        self.task = self.progress.add_task(title, total=total, detail=detail)
+        self.task = self.progress.add_task(title, total=total, detail="")
         self.title = title
         self.progress.start()
 
