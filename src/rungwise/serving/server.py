@@ -17,6 +17,9 @@ from rungwise.errors import UserError
 from rungwise.index import EmbeddingModel, Index
 from rungwise.serving.app import create_app, own_names
 
+THREAD_NAME = "rungwise-search-page"
+"""Name of the thread in which :func:`background` serves."""
+
 _SECONDS_TO_FINISH = 2
 _SECONDS_TO_START = 30
 
@@ -92,7 +95,7 @@ def background(index: Index, model: EmbeddingModel, *, host: str = "127.0.0.1", 
     with _listening(host, port) as (listener, address):
         started = threading.Event()
         server = _Server(app, started.set)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
         thread.start()
         try:
             if not started.wait(_SECONDS_TO_START):
