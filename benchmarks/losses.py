@@ -3,8 +3,9 @@
     python benchmarks/losses.py                          # B = 128 and 512
     python benchmarks/losses.py --batch 128 512 2048 8192 --threads 2
 
-Every case runs in a process of its own, so that the peak memory is its own. Where pytorch-metric-learning is not
-installed its rows are left out.
+Every case runs in a process of its own, so that the peak memory is its own, and is printed when it ends. A case is
+repeated until it has had --seconds; one whose first step alone took longer is measured by that step and marked *.
+Where pytorch-metric-learning is not installed its rows are left out.
 """
 
 from __future__ import annotations
@@ -14,18 +15,17 @@ import importlib.util
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor
 
 from rungwise import losses
 from rungwise.similarity import cosine, sparse_backward_cosine
 
+WIDTHS = (12, 12, 11, 15, 8, 9)
 PRODUCT = "similarity product"
 HINGES = "MaxOfHinges"
 THREE = {"thresholds": (0.9, 0.8), "margins": (0.2, 0.01, 0.01), "weights": (1.0, 0.25, 0.125)}
@@ -86,19 +86,22 @@ def step_of(name: str, batch: int) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda images, captions: loss(similarity(images, captions), relevance)
 
 
-def measure(name: str, batch: int, dim: int, threads: int, repeats: int) -> tuple[float, float, float]:
-    """(median ms, fastest ms, peak MB above what was in use before) of forward and backward."""
+def measure(
+    name: str, batch: int, dim: int, threads: int, repeats: int, seconds: float
+) -> tuple[float, float, float, bool]:
+    """(median ms, fastest ms, peak MB above what was in use before, whether there was one step only)."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     images, captions = (torch.randn(batch, dim).requires_grad_() for _ in range(2))
     step = step_of(name, batch)
     before, times = peak_mb(), []
-    for _ in range(repeats + 1):
+    while len(times) <= repeats and sum(times) < 1000 * seconds:
         images.grad = captions.grad = None
         start = time.perf_counter()
         step(images, captions).backward()
         times.append(1000 * (time.perf_counter() - start))
-    return statistics.median(times[1:]), min(times[1:]), peak_mb() - before
+    timed = times[1:] or times  # the first step also warms up
+    return statistics.median(timed), min(timed), peak_mb() - before, len(times) == 1
 
 
 def peak_mb() -> float:
@@ -117,32 +120,36 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=1024)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=60.0, help="that a case may take")
     options = parser.parse_args()
     names = [PRODUCT, *LOSSES, *FROM_EMBEDDINGS]
     if importlib.util.find_spec("pytorch_metric_learning"):
         names += PEERS
-    spawn = get_context("spawn")
+    titles = ("median ms", "fastest ms", "x product", "x MaxOfHinges", "x ours", "peak MB")
     for batch in options.batch:
-        table = Table(title=f"B = {batch}, D = {options.dim}, {options.threads} threads, forward + backward")
-        table.add_column("loss")
-        for title in ("median ms", "fastest ms", "x product", "x MaxOfHinges", "x ours", "peak MB"):
-            table.add_column(title, justify="right")
+        print(f"B = {batch}, D = {options.dim}, {options.threads} threads, forward + backward")
+        print(line("loss", titles))
         fastest: dict[str, float] = {}
         for name in names:
             # Without a miner these peers compare every pair with every negative: B^3 time and memory.
             if name in PEERS and "Miner" not in name and batch > 256:
-                table.add_row(name, *["B^3"] * 6)
+                print(line(name, ["B^3"] * len(titles)))
                 continue
-            with ProcessPoolExecutor(1, mp_context=spawn) as process:
-                arguments = (name, batch, options.dim, options.threads, options.repeats)
-                median, least, peak = process.submit(measure, *arguments).result()
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+                arguments = (name, batch, options.dim, options.threads, options.repeats, options.seconds)
+                median, least, peak, once = process.submit(measure, *arguments).result()
             fastest[name] = least
             ratios = [
                 f"{least / fastest[other]:.2f}" if other in fastest else ""
                 for other in (PRODUCT, HINGES, PEERS.get(name, FROM_EMBEDDINGS.get(name)))
             ]
-            table.add_row(name, f"{median:.2f}", f"{least:.2f}", *ratios, f"{peak:.0f}")
-        Console(width=110).print(table)
+            shown = f"{median:.2f}{'*' if once else ''}"
+            print(line(name, [shown, f"{least:.2f}", *ratios, f"{peak:.0f}"]), flush=True)
+        print()
+
+
+def line(name: str, cells: Sequence[str]) -> str:
+    return f"{name:<50}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
 
 
 if __name__ == "__main__":
