@@ -10,6 +10,7 @@ from rungwise.errors import UserError
 from rungwise.evaluation import evaluate
 from rungwise.evaluation.compare import compare, holm, render_comparison
 from rungwise.metrics import parse
+from rungwise.relevance import CIDErD, TfIdf
 
 OWNERS = np.repeat(np.arange(30), 3)
 
@@ -160,3 +161,27 @@ def test_the_table_fits_and_the_file_holds_everything(tmp_path):
     [rsum] = [one for one in content["differences"] if one["name"] == "rsum"]
     assert rsum["interval"] == {"low": found["rsum"].interval.low, "high": found["rsum"].interval.high}
     assert content["better"]["t2i"][0]["query"].startswith("c")
+
+
+def test_graded_measures_of_other_degrees_are_not_compared():
+    captions = [f"word {n % 7} {n % 5} {n}" for n in range(90)]
+
+    def graded_by(source):
+        return evaluate(
+            similarity=np.random.default_rng(0).random((30, 90)),
+            image_of_caption=OWNERS,
+            relevance=source(captions, OWNERS),
+            measures=["R@1", "CS@5"],
+        )
+
+    one, other = graded_by(TfIdf), graded_by(CIDErD)
+    assert one.relevance.startswith("TfIdf, hash ")
+    with pytest.raises(UserError, match=r"by i2t/CS@5: degrees are CIDErD, hash \w+ against TfIdf, hash \w+; evaluate"):
+        compare(one, other)
+    assert compare(one, other, ["t2i/R@1"]).differences[0].difference == 0
+
+
+def test_degrees_are_named_only_where_they_were_used():
+    assert judged(measures=("R@1",)).relevance == ""
+    assert judged().relevance == "given as a matrix"
+    assert judged().right == "captions written for the image"

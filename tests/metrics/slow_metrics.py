@@ -79,6 +79,24 @@ def semantic_recall(scores, relevance, k, m, removed=()):
     return 100.0 * len(set(kept[:k]) & set(right)) / len(right) if right else 0.0
 
 
+def caption_list_set(relevance, owners, image, m, length, non_gt):
+    """The m images with the largest sums over the lists of the image's captions; relevance is images x captions."""
+    sums = {}
+    for caption, owner in enumerate(owners):
+        if owner == image:
+            degrees = [float(row[caption]) for row in relevance]
+            for listed in ranking(degrees)[:length]:
+                sums[listed] = sums.get(listed, 0.0) + degrees[listed]
+    if non_gt:
+        sums.pop(image, None)
+    return sorted(sums, key=lambda other: (-sums[other], other))[:m]
+
+
+def caption_list_recall(scores, k, right, removed=()):
+    kept = [c for c in ranking(scores) if c not in removed][:k]
+    return 100.0 * len(set(kept) & set(right)) / len(right) if right else math.nan
+
+
 def median_rank(ranks):
     return math.floor(np.median([rank - 1 for rank in ranks])) + 1
 

@@ -46,7 +46,9 @@ def test_what_is_no_measure_is_refused_in_one_line(name):
 
 
 def test_an_unknown_name_lists_what_there_is():
-    with pytest.raises(UserError, match=r"measure 'P@1' is not known; there are R@K, .*SR@K\(m=..,non_gt\).*rsum"):
+    with pytest.raises(
+        UserError, match=r"measure 'P@1' is not known; there are R@K, .*SR@K\(m=..,non_gt,lists=..\).*rsum"
+    ):
         parse("P@1")
 
 

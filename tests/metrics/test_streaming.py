@@ -89,6 +89,25 @@ def test_lists_kept_during_the_pass_equal_the_definitions_too(world, chunk):
     assert_matches_reference(*world, names=("CS@500", "NCS@2(non_gt)", "SR@1(m=3,non_gt)"), chunk=chunk)
 
 
+@settings(max_examples=60, deadline=None)
+@given(worlds(), st.sampled_from([None, 1, 2, 5]), st.integers(1, 4), st.integers(1, 7), st.booleans())
+def test_semantic_recall_with_the_sets_of_the_authors_program(world, chunk, m, length, non_gt):
+    similarity, relevance, owners = world
+    measure = parse(f"SR@3(m={m}{',non_gt' if non_gt else ''},lists={length})")
+    found = judge(MatrixSource(similarity), owners, [measure], degrees_of(relevance), chunk)
+    sets = [slow_metrics.caption_list_set(relevance, owners, i, m, length, non_gt) for i in range(len(similarity))]
+    wanted_i2t, wanted_t2i = [], []
+    for image, scores in enumerate(similarity):
+        right = [caption for caption, owner in enumerate(owners) if owner in sets[image]]
+        removed = [caption for caption, owner in enumerate(owners) if owner == image] if non_gt else []
+        wanted_i2t.append(slow_metrics.caption_list_recall(scores.tolist(), 3, right, removed))
+    for caption, owner in enumerate(owners):
+        scores = similarity[:, caption].tolist()
+        wanted_t2i.append(slow_metrics.caption_list_recall(scores, 3, sets[owner], [owner] if non_gt else []))
+    np.testing.assert_allclose(found.values["i2t", measure], wanted_i2t, rtol=1e-9)
+    np.testing.assert_allclose(found.values["t2i", measure], wanted_t2i, rtol=1e-9)
+
+
 def test_every_measure_equals_its_definition_without_ties():
     generator = np.random.default_rng(3)
     owners = np.repeat(np.arange(30), generator.integers(0, 6, 30))

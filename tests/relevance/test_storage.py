@@ -87,3 +87,11 @@ def test_damage_is_named(source, tmp_path):
     values.write_bytes(values.read_bytes()[:-8])
     with pytest.raises(UserError, match="damaged"):
         load(tmp_path / "degrees")
+
+
+def test_what_was_saved_says_what_it_is(tmp_path):
+    source = TfIdf(["a red star", "a blue heart", "a red heart"], [0, 1, 1])
+    source.save(tmp_path / "all")
+    source.save(tmp_path / "best", k=1, direction="t2i")
+    assert load(tmp_path / "all").title() == source.title() == f"TfIdf, hash {source.content_hash()[:16]}"
+    assert load(tmp_path / "best").title() == f"{source.title()}, best 1 t2i"

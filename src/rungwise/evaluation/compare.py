@@ -147,7 +147,8 @@ def compare(
         labels: What errors call the two.
 
     Raises:
-        UserError: If protocols, data or galleries differ, values per query are missing, or a name is in neither.
+        UserError: If protocols, data, galleries or the degrees of graded measures differ, values per query are
+            missing, or a name is in neither.
     """
     _refuse_different(first, second, labels)
     common = [name for name in first.numbers if name in second.numbers]
@@ -155,6 +156,13 @@ def compare(
     for name in asked:
         if name not in common:
             raise UserError(f"{name}: is not in both results; in both are {', '.join(common)}")
+    graded = [name for name in asked if parse(name.partition("/")[2] or name).graded]
+    if graded and first.relevance != second.relevance:
+        mine, theirs = (one.relevance or "unknown" for one in (first, second))
+        raise UserError(
+            f"{labels[1]} cannot be compared with {labels[0]} by {graded[0]}: degrees are {theirs} against {mine};"
+            " evaluate both with the same relevance, or compare other measures"
+        )
     drawn = bootstrap([first, second], asked, draws, seed)
     exchanged = _exchanged(first, second, asked, draws, seed)
     p = {}

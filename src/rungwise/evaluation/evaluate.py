@@ -26,6 +26,7 @@ from rungwise.metrics.sources import (
     as_slice,
 )
 from rungwise.metrics.streaming import Judgement, judge
+from rungwise.relevance.base import Degrees as RelevanceSource
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
 """What the field prints first."""
@@ -151,6 +152,8 @@ def evaluate(
             "max": float(per_image.max()),
         },
         remarks=_remarks(judgements, reported),
+        right=rule.right,
+        relevance=_title(relevance) if any(measure.graded for measure in single) else "",
         data_name=data_name,
         data_hash=data_hash,
         model_hash=model_hash,
@@ -340,6 +343,12 @@ def _degrees(relevance: Any, shape: tuple[int, int]) -> Degrees | None:
             f"relevance has shape {tuple(matrix.shape)} but the similarity {shape}; give one degree per pair"
         )
     return Degrees(lambda some, others: matrix[as_slice(some)][:, as_slice(others)], images, captions)
+
+
+def _title(relevance: Any) -> str:
+    if isinstance(relevance, RelevanceSource):
+        return relevance.title()
+    return "given as blocks" if hasattr(relevance, "block") else "given as a matrix"
 
 
 def _is_everything(fold: Fold, shape: tuple[int, int]) -> bool:

@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 
 from rungwise.errors import UserError
 
+WRITTEN_FOR = "captions written for the image"
+"""What the field calls right unless somebody was asked."""
+
 
 @dataclass(frozen=True)
 class Fold:
@@ -50,7 +53,7 @@ class Protocol(ABC):
     """
 
     name: str
-    right: ClassVar[str] = "captions written for the image"
+    right: ClassVar[str] = WRITTEN_FOR
     measures: ClassVar[tuple[str, ...]] = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
 
     @abstractmethod

@@ -30,6 +30,8 @@ class Result:
         numbers: Name to number; NaN where no query had a value.
         units: Name to ``"percent"``, ``"rank"`` or ``"correlation"``.
         protocol: The protocol's name.
+        right: What counted as right.
+        relevance: What graded measures took their degrees from; empty where none was asked for.
         gallery: Per direction, the number of candidates in each fold.
         queries: Per direction, the number of queries over all folds.
         captions_per_image: ``min``, ``mean`` and ``max`` over the images of the protocol.
@@ -54,6 +56,8 @@ class Result:
     queries: Mapping[str, int]
     captions_per_image: Mapping[str, float]
     remarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    right: str = ""
+    relevance: str = ""
     data_name: str = ""
     data_hash: str = ""
     model_hash: str = ""

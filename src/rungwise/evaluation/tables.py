@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
+from rungwise.evaluation.protocols import WRITTEN_FOR
 from rungwise.evaluation.published import PAPERS, PublishedRow
 from rungwise.evaluation.result import Result
 
@@ -190,7 +191,7 @@ def sources_of(rows: Iterable[PublishedRow]) -> list[str]:
 
 
 def notes_of(result: Result) -> list[str]:
-    """The gallery, and how many queries got their value by a ruling.
+    """The gallery, what was right and where degrees came from, and how many queries got their value by a ruling.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -205,6 +206,10 @@ def notes_of(result: Result) -> list[str]:
         f"{images} images x {captions} captions ({per_image} an image)"
         + (f", mean of {folds} folds" if folds > 1 else "")
     ]
+    if result.right and result.right != WRITTEN_FOR:
+        lines.append(f"right: {result.right}")
+    if result.relevance:
+        lines.append(f"degrees: {result.relevance}")
     alike: dict[tuple[str, int, str], list[str]] = {}
     for name, counts in result.remarks.items():
         way, _, measure = name.partition("/")

@@ -8,10 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.metrics.caption_lists import caption_list_sets
 from rungwise.metrics.correlation import spearman, tau_b
 from rungwise.metrics.measures import CORRELATION, Measure, Total
 from rungwise.metrics.ranking import row_sums
-from rungwise.metrics.rankings import Rankings, Scores, is_among
+from rungwise.metrics.rankings import Direction, Positives, Rankings, Scores, is_among
+from rungwise.metrics.sources import Degrees
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,11 @@ class SR(GradedMeasure):
     The m most relevant candidates replace the annotation as the right answers; ties in R go to the lower index. By
     default m is the number of the query's own captions for i2t (an image without captions has no value) and 1 for t2i.
 
+    With ``lists`` the sets are those of the authors' program: m images (1 by default) chosen from the lists, so many
+    images long, of all captions of an image, and their captions; see
+    :func:`rungwise.metrics.caption_lists.caption_list_sets`. Its list is as long as the largest K that it is asked
+    for, 30 in its own script, and the annotation is removed: ``SR@10(m=1,non_gt,lists=30)``.
+
     >>> from rungwise.metrics.rankings import rank_all
     >>> SR(k=2, m=2).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]]))
     array([50.])
@@ -168,33 +175,54 @@ class SR(GradedMeasure):
     k: int
     m: int | None = None
     non_gt: bool = False
+    lists: int | None = None
     name: ClassVar[str] = "SR"
 
     @property
     def breadth(self) -> int:
-        """m, which is 1 for caption queries unless it is given."""
-        return self.m or 1
+        """m, which is 1 for caption queries unless it is given; nothing when the sets are made beforehand."""
+        return 0 if self.lists else self.m or 1
+
+    def sets(
+        self, relevance: Degrees, image_of_caption: NDArray[np.int64], images: int
+    ) -> dict[Direction, Positives] | None:
+        """The authors' sets, when ``lists`` asks for them."""
+        if self.lists is None:
+            return None
+        return caption_list_sets(relevance, image_of_caption, images, self.m or 1, self.lists, self.non_gt)
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) 0..100."""
-        wanted = self._wanted(rankings)
-        relevant, exist = rankings.most_relevant(int(wanted.max(initial=0)), self.non_gt)
-        exist = exist & (np.arange(relevant.shape[1]) < wanted[:, None])
         if self.non_gt:
             listed, listed_exist = rankings.top_without_positives(self.k)
         else:
             listed = rankings.top(self.k)
             listed_exist = np.ones(listed.shape, dtype=np.bool_)
         own = np.arange(len(listed))[:, None] * rankings.gallery
-        hits = (is_among(own + listed, np.sort((own + relevant)[exist])) & listed_exist).sum(axis=1)
-        return np.where(wanted == 0, np.nan, _share(hits.astype(np.float64), exist.sum(axis=1)))
+        right, counts = self._right(rankings)
+        hits = (is_among(own + listed, right) & listed_exist).sum(axis=1)
+        return np.where(self._asked(rankings) == 0, np.nan, _share(hits.astype(np.float64), counts))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries for which the default m is 0."""
-        none = int((self._wanted(rankings) == 0).sum())
+        """Queries for which nothing is looked for."""
+        none = int((self._asked(rankings) == 0).sum())
         return {"no positive, left out": none} if none else {}
 
-    def _wanted(self, rankings: Rankings) -> NDArray[np.int64]:
+    def _right(self, rankings: Rankings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What is right, ascending, as query * gallery + candidate, and (queries,) how much of it there is."""
+        if self.lists:
+            sets = rankings.sets[self]
+            return sets.query * rankings.gallery + sets.candidate, sets.counts
+        wanted = self._asked(rankings)
+        relevant, exist = rankings.most_relevant(int(wanted.max(initial=0)), self.non_gt)
+        exist = exist & (np.arange(relevant.shape[1]) < wanted[:, None])
+        own = np.arange(len(relevant))[:, None] * rankings.gallery
+        return np.sort((own + relevant)[exist]), exist.sum(axis=1)
+
+    def _asked(self, rankings: Rankings) -> NDArray[np.int64]:
+        """(queries,) how many right candidates the query is asked for."""
+        if self.lists:
+            return rankings.sets[self].counts
         counts = rankings.positives.counts
         if self.m is None and rankings.direction == "i2t":
             return counts

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     from numba import njit
 
-_SMALL = 1 << 18
+_SMALL = 1 << 17
 """Entries below which handing work to threads costs more than it saves."""
 
 _STRIP = 2048
@@ -51,7 +51,20 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int) -> 
         return
     parts = min(count, 4 * threads)
     edges = [count * part // parts for part in range(parts + 1)]
-    list(_pool(os.getpid(), threads).map(work, edges[:-1], edges[1:]))
+    left = iter(range(parts))
+
+    def take() -> None:
+        for part in left:
+            work(edges[part], edges[part + 1])
+
+    # The caller works too: waking a thread may take as long as a part, and then nobody has waited for it.
+    helpers = [_pool(os.getpid(), threads - 1).submit(take) for _ in range(threads - 1)]
+    try:
+        take()
+    finally:
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
 
 
 @cache

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.errors import UserError
-from rungwise.metrics.rankings import Rankings
+from rungwise.metrics.rankings import Direction, Positives, Rankings
+from rungwise.metrics.sources import Degrees
 
 PERCENT = "percent"
 RANK = "rank"
@@ -48,7 +49,7 @@ class Measure(ABC):
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("k", "m") and value is not None and value < 1:
+            if not isinstance(value, bool) and value is not None and value < 1:
                 raise UserError(f"{self}: {field.name} must be at least 1, got {value}")
 
     def __str__(self) -> str:
@@ -73,6 +74,12 @@ class Measure(ABC):
     def breadth(self) -> int:
         """How many of the most relevant candidates of a caption query the measure reads."""
         return 0
+
+    def sets(
+        self, relevance: Degrees, image_of_caption: NDArray[np.int64], images: int
+    ) -> dict[Direction, Positives] | None:
+        """What is right for this measure where one query's own row cannot tell; asked for once, before the pass."""
+        return None
 
     @abstractmethod
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
@@ -177,6 +184,6 @@ def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total
 
 
 def _pattern(family: type[Measure]) -> str:
-    options = [f"{f.name}=.." if f.name == "m" else f.name for f in fields(family) if f.name != "k"]
+    options = [f.name if f.name == "non_gt" else f"{f.name}=.." for f in fields(family) if f.name != "k"]
     text = family.name + ("@K" if any(f.name == "k" for f in fields(family)) else "")
     return f"{text}({','.join(options)})" if options else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -121,6 +121,7 @@ class Rankings:
         depth: The longest list that will be asked for, so that it is made once.
         ranks: (positives,) ranks from 1, when a streaming pass has counted them already.
         lists: When a streaming pass has kept them already; nothing beyond them can be asked.
+        sets: By measure, what is right for it alone; see :meth:`rungwise.metrics.measures.Measure.sets`.
 
     >>> rankings = rank_all([[0.5, 0.9, 0.5]], [[2]], relevance=[[0.1, 0.2, 1.0]])
     >>> rankings.best_rank, rankings.top(2)
@@ -138,8 +139,10 @@ class Rankings:
         depth: int = 0,
         ranks: NDArray[np.int64] | None = None,
         lists: Lists | None = None,
+        sets: Mapping[object, Positives] | None = None,
     ) -> None:
         self.positives = positives
+        self.sets = sets or {}
         self.direction = direction
         self._scores = scores
         self._relevance = relevance

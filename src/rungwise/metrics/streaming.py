@@ -20,8 +20,8 @@ from rungwise.metrics.ranking import RunningLists, RunningRanks
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Lists, Positives, Rankings, Scores, positives_of
 from rungwise.metrics.sources import Degrees, Positions, Source
 
-_BLOCK_VALUES = 1 << 19
-"""Values in a block by default: 2 MB of float32, so that what is made of a block stays in caches and reused memory."""
+_BLOCK_VALUES = 1 << 18
+"""Values in a block by default: 1 MB of float32, so that what is made of a block stays in caches and reused memory."""
 
 _BLOCK_QUERIES = 32
 """Queries in a block by default, at least: each block has a price of its own."""
@@ -65,7 +65,7 @@ def judge(
         image_of_caption: (captions,) the image of each.
         measures: What to compute.
         relevance: Needed by graded measures.
-        chunk: Queries that are judged at a time; the numbers do not depend on it. Default: about 2 MB of scores,
+        chunk: Queries that are judged at a time; the numbers do not depend on it. Default: about 1 MB of scores,
             and at least 32 queries.
         positives: The right candidates per direction, where they are others than ``image_of_caption`` says; caption
             queries are then judged in a second reading.
@@ -88,6 +88,11 @@ def judge(
     found = Judgement({(d, m): np.full(queries[d], np.nan) for d in DIRECTIONS for m in measures})
     graded = [measure for measure in measures if measure.graded]
     ungraded = [measure for measure in measures if not measure.graded]
+    sets: dict[Direction, dict[object, Positives]] = {"i2t": {}, "t2i": {}}
+    for measure in graded:
+        if relevance is not None and (own_sets := measure.sets(relevance, image_of_caption, images)):
+            for way in DIRECTIONS:
+                sets[way][measure] = own_sets[way]
     ranks = None
     by_columns: list[Measure] = []
     if positives is not None:
@@ -108,7 +113,8 @@ def judge(
             else:
                 degrees = np.ascontiguousarray(relevance.block(np.arange(images), which).T)
         own = right[direction].select(which)
-        rankings = Rankings(own, scores, degrees, direction, _longest_list(graded, own, scores.shape[1]))
+        some = {measure: whole.select(which) for measure, whole in sets[direction].items()}
+        rankings = Rankings(own, scores, degrees, direction, _longest_list(graded, own, scores.shape[1]), sets=some)
         found.record(direction, which, asked, rankings)
         if direction == "i2t" and lists is not None and degrees is not None:
             lists.add(int(which[0]), scores, degrees)
@@ -121,7 +127,7 @@ def judge(
         rankings = Rankings(right["t2i"], direction="t2i", ranks=ranks.ranks)
         found.record("t2i", np.arange(captions), ungraded, rankings)
     if lists is not None:
-        rankings = Rankings(right["t2i"], direction="t2i", lists=lists.kept(images))
+        rankings = Rankings(right["t2i"], direction="t2i", lists=lists.kept(images), sets=sets["t2i"])
         found.record("t2i", np.arange(captions), graded, rankings)
     if by_columns:
         for which, scores in similarity.columns(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, images))):

@@ -135,6 +135,10 @@ class Degrees(ABC):
             raise UserError(f"k must be at least 1, got {k}")
         return self.shape if direction == "i2t" else self.shape[::-1]
 
+    def title(self) -> str:
+        """The source's name and the start of its hash, for what is graded by it."""
+        return f"{type(self).__name__}, hash {self.content_hash()[:16]}"
+
     def content_hash(self) -> str:
         """Hash of the data, the source's name and its options: two sources with one hash give one matrix."""
         digest = hashlib.sha256(type(self).__name__.encode())

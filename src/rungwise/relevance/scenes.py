@@ -12,9 +12,10 @@ says: what the picture shows besides costs nothing, and a short caption has few 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.scene_description import ATTRIBUTES, MAX_OBJECTS, RELATIONS, Scene, Statement
 from rungwise.data.scenes import load_scene_file
+from rungwise.relevance.base import Degrees
 
 _SLOTS = tuple(permutations(range(MAX_OBJECTS)))
 _PAIRS = tuple(permutations(range(MAX_OBJECTS), 2))
@@ -40,7 +42,7 @@ _FACTS: dict[tuple[object, ...], int] = {
 """Column of every fact that can hold or be stated: (slot, attribute, value), (relation, slot, slot), ("count", n)."""
 
 
-class SceneRelevance:
+class SceneRelevance(Degrees):
     """R[picture, caption] of scenes; see the module for its definition.
 
     Facts are columns: a caption is the set of facts it states about its mentions 0, 1, 2, and a picture, for each of
@@ -61,6 +63,7 @@ class SceneRelevance:
     """
 
     def __init__(self, scenes: Sequence[Scene], statements: Sequence[Statement]) -> None:
+        super().__init__((len(scenes), len(statements)))
         self._shown = np.zeros((len(_SLOTS), len(scenes), len(_FACTS)), np.uint8)
         for image, scene in enumerate(scenes):
             for way, seats in enumerate(_SLOTS):
@@ -104,9 +107,13 @@ class SceneRelevance:
         best /= stated.sum(axis=1)
         return best
 
-    def dense(self) -> NDArray[np.float32]:
-        """(all images, all captions) float32 degrees in 0..1."""
-        return self.block(np.arange(self._shown.shape[1]), np.arange(len(self._stated)))
+    def options(self) -> Mapping[str, Any]:
+        """None: the relevance is exact."""
+        return {}
+
+    def hashed(self) -> Iterator[bytes]:
+        """What pictures show and captions state."""
+        yield from (self._shown.tobytes(), self._stated.tobytes())
 
 
 def _columns_shown(scene: Scene, seats: Sequence[int]) -> list[int]:

@@ -150,6 +150,11 @@ class Stored(Degrees):
         options: Mapping[str, Any] = self.header["options"]
         return options
 
+    def title(self) -> str:
+        """That of the source that was saved, and how much of it was kept."""
+        kept = "" if self._indices is None else f", best {self.header['k']} {self.direction}"
+        return f"{self.header['source']}, hash {self.content_hash()[:16]}{kept}"
+
     def content_hash(self) -> str:
         """That of the source that was saved."""
         return str(self.header["content_hash"])
