@@ -113,7 +113,7 @@ def main() -> None:
         cascade_of(asked, captions, coarse, asked.fine, Path(asked.child)).dense()
         return
 
-    console = Console()
+    console = Console(width=130)
     with tempfile.TemporaryDirectory() as folder:
         model = asked.fine or str(stand_in(Path(folder) / "model"))
         cache = Path(folder) / "scores"

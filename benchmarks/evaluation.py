@@ -304,7 +304,14 @@ def big_row(images: int) -> Row:
     step = captions // kept  # one of every so many, so that none comes twice
     indices = (step * np.arange(kept) + generator.integers(0, step, (images, kept))).astype(np.int32)
     values = -np.sort(-generator.random((images, kept), dtype=np.float32), axis=1)
-    header = {"content_hash": "", "shape": [images, captions], "k": kept, "direction": "i2t", "options": {}}
+    header = {
+        "source": "random",
+        "content_hash": "",
+        "shape": [images, captions],
+        "k": kept,
+        "direction": "i2t",
+        "options": {},
+    }
     relevance = Stored(header, values, indices)
     warm()
     spent: dict[str, float] = {}

@@ -82,6 +82,7 @@ def sources_of(data: ImageCaptions, vectors: Path) -> dict[str, Callable[[bool],
         "MiniLM": BiEncoder(*known, batch_size=256),
     }
     for name, base in bases.items():
+        getattr(base, "vectors", None)  # made before it is copied, so that it is made once
         for reference in REFERENCES:
             made[f"{name}, {reference}"] = lambda apart, base=base, reference=reference: _variant(
                 base, reference, apart
@@ -169,7 +170,7 @@ def main() -> None:
     folder = parser.parse_args().data
     if folder is None:
         raise SystemExit("RUNGWISE_DATA is not set: no real data here")
-    console = Console()
+    console = Console(width=130)
     began = time.perf_counter()
     glove = Path(folder) / "weights" / "glove.6B.50d.caption_words.txt"
 

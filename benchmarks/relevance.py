@@ -34,7 +34,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-PARTS = ("cold", "flickr30k", "coco", "train", "tokenisers", "german")
+PARTS = ("cold", "flickr30k", "coco", "train", "costs", "tokenisers", "german")
 GB = 2**30
 COCO_TRAIN = (113_287, 566_747)
 """Images and captions of COCO's training part in the Karpathy split."""
@@ -95,17 +95,25 @@ def warm(source: Any) -> None:
     tiny.topk(1, "t2i")
 
 
-def dense_case(source_name: str, captions: Captions, repeats: int) -> dict[str, float]:
-    """Tokens to matrix: median and least wall time, processor time, and peak memory above inputs."""
+def build(name: str, captions: Captions) -> Any:
+    """A source from captions whose tokens are separated by spaces."""
     from rungwise import relevance
 
-    source = getattr(relevance, source_name)
-    warm(source)
+    if name == "BiEncoder":
+        return relevance.BiEncoder(*captions)
+    if name == "CBoW":
+        return relevance.CBoW(*captions, data() / "weights/glove.6B.50d.caption_words.txt", tokenizer=str.split)
+    return getattr(relevance, name)(*captions, tokenizer=str.split)
+
+
+def dense_case(name: str, captions: Captions, repeats: int) -> dict[str, float]:
+    """Tokens to matrix: median and least wall time, processor time, and peak memory above inputs."""
+    build(name, (["a dog runs", "a cat"], [0, 1])).dense()  # loads compiled code, or the model
     before = peak()
     walls, features, work = [], [], []
     for _ in range(repeats):
         start, spent = time.perf_counter(), time.process_time()
-        built = source(*captions, tokenizer=str.split)
+        built = build(name, captions)
         features.append(time.perf_counter() - start)
         built.dense()
         walls.append(time.perf_counter() - start)
@@ -290,6 +298,16 @@ def java_tokens(texts: Sequence[str]) -> tuple[list[list[str]], float] | None:
     return found[: len(texts)], time.perf_counter() - start
 
 
+def show_costs(console: Console, asked: argparse.Namespace) -> None:
+    """Every source from tokens to all pairs; what pairs cost that a model reads together, cascade.py shows."""
+    table = timing_table("Cost of every source, all pairs")
+    for captions in (flickr30k("test", asked.test_images), coco5k(asked.coco_images)):
+        for name in ("CIDErD", "CIDEr", "TfIdf", "CBoW", "BiEncoder"):
+            rows_of(table, name, alone(dense_case, name, tokenised(captions), 1 if name == "BiEncoder" else 3))
+        table.add_section()
+    console.print(table)
+
+
 def show_tokenisers(console: Console, asked: argparse.Namespace) -> None:
     from rungwise.relevance.tokenisers import ptb
 
@@ -377,6 +395,7 @@ def main() -> None:
         "flickr30k": show_flickr30k,
         "coco": show_coco,
         "train": show_train,
+        "costs": show_costs,
         "tokenisers": show_tokenisers,
         "german": show_german,
     }

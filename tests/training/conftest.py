@@ -11,7 +11,8 @@ from rungwise.data import ImageCaptions
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
 from rungwise.models import ModelConfig
-from rungwise.training.config import MaxOfHingesConfig, TrainConfig
+from rungwise.training.config import TrainConfig
+from rungwise.training.loss_config import MaxOfHingesConfig
 
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
 

@@ -15,7 +15,8 @@ from rungwise.data import ImageCaptions
 from rungwise.errors import UserError
 from rungwise.models import load
 from rungwise.training import loop
-from rungwise.training.config import LadderConfig, SumOfHingesConfig, TrainConfig
+from rungwise.training.config import TrainConfig
+from rungwise.training.loss_config import BlockLossConfig, LadderConfig, LossConfig, SumOfHingesConfig
 from rungwise.training.loop import train
 from rungwise.training.reports import EpochReport, StepReport, Watcher
 from tests.training.conftest import files, trainable
@@ -152,6 +153,21 @@ def test_the_ladder_asks_its_source(config: TrainConfig, coloured: ImageCaptions
     result = train(config, coloured, tmp_path / "run", relevance=source, cache=tmp_path / "cache")
     assert source.asked == 3 * -(-72 // 8)
     assert result.finished
+
+
+@pytest.mark.parametrize("kind", get_args(get_args(LossConfig)[0]))
+def test_every_loss_trains(
+    kind: type[BlockLossConfig], config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    loss = kind(thresholds=(0.5,)) if kind is LadderConfig else kind()
+    config = replace(config, loss=loss, epochs=(6,), learning_rates=(3e-3,))
+    if loss.needs_relevance:
+        with pytest.raises(UserError, match=f"the loss {loss.kind} needs relevance degrees"):
+            train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+    result = train(config, coloured, tmp_path / "run", relevance=Colours(coloured), cache=tmp_path / "cache")
+    assert result.finished
+    first, last = (result.history[epoch]["loss"] for epoch in (0, -1))
+    assert last < first
 
 
 def test_warm_up_epochs_use_the_sum_of_hinges(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from rungwise.configuration import dump_yaml
 from rungwise.errors import UserError
-from rungwise.training.config import LadderConfig, MaxOfHingesConfig, SumOfHingesConfig
+from rungwise.training.loss_config import LadderConfig, MaxOfHingesConfig, SumOfHingesConfig
 from rungwise.training.recipes import load_config, preset_names
 
 

@@ -15,10 +15,11 @@ from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
 from rungwise.errors import UserError
 from rungwise.relevance import load
-from rungwise.relevance.base import Degrees, Relevance
+from rungwise.relevance.base import Degrees
 from rungwise.relevance.describe import thresholds
 from rungwise.relevance.scenes import SceneRelevance
-from rungwise.training.config import LadderConfig, TrainConfig
+from rungwise.training.config import TrainConfig
+from rungwise.training.loss_config import LadderConfig
 from rungwise.training.loop import train
 from rungwise.training.recipes import load_config, preset_names
 from rungwise.training.reports import TerminalWatcher
@@ -88,7 +89,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _relevance(config: TrainConfig, data: ImageCaptions) -> Relevance | None:
+def _relevance(config: TrainConfig, data: ImageCaptions) -> Degrees | None:
     """Saved degrees, or those that generated scenes bring along; None where the loss wants none.
 
     Raises:
@@ -115,12 +116,10 @@ def _relevance(config: TrainConfig, data: ImageCaptions) -> Relevance | None:
     return SceneRelevance.load(Path(config.data.path), data)
 
 
-def _with_thresholds(config: TrainConfig, relevance: Relevance | None) -> TrainConfig:
+def _with_thresholds(config: TrainConfig, relevance: Degrees | None) -> TrainConfig:
     """Shares of candidates per rung turned into degrees of this source, and printed."""
-    if not isinstance(config.loss, LadderConfig) or not config.loss.shares:
+    if relevance is None or not isinstance(config.loss, LadderConfig) or not config.loss.shares:
         return config
-    if not isinstance(relevance, Degrees):
-        raise UserError("loss.shares needs saved degrees (--data.relevance FOLDER); scenes take thresholds")
     cuts = thresholds(relevance, config.loss.shares)
     say(f"thresholds for shares {config.loss.shares}: {', '.join(f'{cut:.4g}' for cut in cuts)}")
     return replace(config, loss=replace(config.loss, thresholds=cuts, shares=()))

@@ -1,8 +1,10 @@
 """Evaluation: named protocols, results that say what they are, tables, reports, published rows."""
 
+from rungwise.evaluation.compare import Comparison, Difference, compare
 from rungwise.evaluation.evaluate import DEFAULT_MEASURES, evaluate
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives, write_false_negatives
 from rungwise.evaluation.findings import Findings, examine
+from rungwise.evaluation.intervals import Interval
 from rungwise.evaluation.positives import positives_from_json, positives_from_labels
 from rungwise.evaluation.protocols import PROTOCOLS, Fold, Protocol, protocol_named
 from rungwise.evaluation.published import PAPERS, PublishedRow, published, published_beside
@@ -15,13 +17,17 @@ __all__ = [
     "DEFAULT_MEASURES",
     "PAPERS",
     "PROTOCOLS",
+    "Comparison",
+    "Difference",
     "FalseNegative",
     "Findings",
     "Fold",
+    "Interval",
     "Protocol",
     "PublishedRow",
     "RankedLists",
     "Result",
+    "compare",
     "evaluate",
     "examine",
     "find_false_negatives",

@@ -226,9 +226,9 @@ def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    table.add_column("measure", no_wrap=True)
+    table.add_column("measure", overflow="fold")
     for head in (first, second, f"{second} - {first}", "interval", "p (Holm)", f"{second} is"):
-        table.add_column(head, justify="right")
+        table.add_column(head, justify="right", no_wrap=True)
     for one in comparison.differences:
         places = 3 if one.unit == "correlation" else 1
         first_cell, second_cell, low, high = (f"{value:.{places}f}" for value in (one.first, one.second, *one.interval))

@@ -170,14 +170,14 @@ def _rank_histogram(found: Findings) -> str:
     most = max(len(lists.occurrences) for lists in found.lists.values())
     starts = [edge for edge in _RANK_EDGES if edge <= most]
     ends = [*(edge - 1 for edge in starts[1:]), most]
-    names = [f"{a}" if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True)]
+    names = [f"{end:,}" for end in ends]  # from-to would not fit beside one another
     shares: dict[str, list[float]] = {}
     for way, lists in found.lists.items():
         ranks = lists.best_rank[~np.isnan(lists.best_rank)]
         counts, _ = np.histogram(ranks, bins=[*starts, most + 1])
         shares[WAYS[way]] = (100 * counts / max(1, len(ranks))).tolist()
     y = plots.Axis("percent of queries", 0, max(max(one) for one in shares.values()) or 1)
-    return plots.bars(shares, names, y, "Rank of the best right candidate", "rank")
+    return plots.bars(shares, names, y, "Rank of the best right candidate", "rank, up to")
 
 
 def _hubs(found: Findings) -> str:

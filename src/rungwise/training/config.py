@@ -3,130 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, TypedDict
-
-from pydantic import Field
+from typing import Literal
 
 from rungwise.configuration import STRICT
 from rungwise.errors import UserError
-from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
 from rungwise.models.config import ModelConfig
-
-ExtraPositives = Literal["mask", "keep", "pair"]
-Reduction = Literal["sum", "mean"]
-
-
-class SharedOptions(TypedDict):
-    """Keyword arguments that every loss of a block takes."""
-
-    reduction: Reduction
-    extra_positives: ExtraPositives
-    mask_above: float | None
-
-
-@dataclass(frozen=True)
-class BlockLossConfig:
-    """What every loss of a block can be told.
-
-    Attributes:
-        reduction: Sum over a batch, or the sum divided by its pairs.
-        extra_positives: What other captions of the same picture are.
-        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
-    """
-
-    __pydantic_config__ = STRICT
-
-    reduction: Reduction = "sum"
-    extra_positives: ExtraPositives = "mask"
-    mask_above: float | None = None
-
-    def shared(self) -> SharedOptions:
-        """As keyword arguments of a :class:`rungwise.losses.base.BlockLoss`."""
-        return {
-            "reduction": self.reduction,
-            "extra_positives": self.extra_positives,
-            "mask_above": self.mask_above,
-        }
-
-
-@dataclass(frozen=True)
-class SumOfHingesConfig(BlockLossConfig):
-    """Every negative counts (VSE0, UVS).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        margin: Of the hinge.
-    """
-
-    kind: Literal["sum_of_hinges"] = "sum_of_hinges"
-    margin: float = 0.2
-
-    def build(self) -> SumOfHinges:
-        """The loss itself."""
-        return SumOfHinges(self.margin, **self.shared())
-
-
-@dataclass(frozen=True)
-class MaxOfHingesConfig(BlockLossConfig):
-    """Only the hardest negative counts (VSE++).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        margin: Of the hinge.
-    """
-
-    kind: Literal["max_of_hinges"] = "max_of_hinges"
-    margin: float = 0.2
-
-    def build(self) -> MaxOfHinges:
-        """The loss itself."""
-        return MaxOfHinges(self.margin, **self.shared())
-
-
-@dataclass(frozen=True)
-class LadderConfig(BlockLossConfig):
-    """Rungs of relevance with hard contrastive sampling (CVSE++, Zhou et al. 2020).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        thresholds: Falling relevance values that separate the rungs, one fewer than margins. They belong to a
-            relevance source.
-        shares: Instead of thresholds, the share of candidates on each rung but the last; the source turns them into
-            values (see :func:`rungwise.relevance.describe.thresholds`).
-        margins: Of each rung.
-        weights: Of each rung.
-    """
-
-    kind: Literal["ladder"] = "ladder"
-    thresholds: tuple[float, ...] = (0.63,)
-    shares: tuple[float, ...] = ()
-    margins: tuple[float, ...] = (0.2, 0.01)
-    weights: tuple[float, ...] = (1.0, 0.25)
-
-    @property
-    def margin(self) -> float:
-        """Of the first rung, which a warm-up with the sum of hinges shares."""
-        return self.margins[0]
-
-    def build(self) -> Ladder:
-        """The loss itself.
-
-        Raises:
-            UserError: If shares are set: a relevance source must turn them into thresholds first.
-        """
-        if self.shares:
-            raise UserError("loss.shares must be turned into thresholds by a relevance source before training")
-        return Ladder(
-            thresholds=self.thresholds,
-            margins=self.margins,
-            weights=self.weights,
-            sampling="hard_contrastive",
-            **self.shared(),
-        )
-
-
-LossConfig = Annotated[SumOfHingesConfig | MaxOfHingesConfig | LadderConfig, Field(discriminator="kind")]
-
+from rungwise.training.loss_config import LossConfig, MaxOfHingesConfig
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -196,7 +78,7 @@ class TrainConfig:
     @property
     def needs_relevance(self) -> bool:
         """Whether the loss asks for relevance degrees."""
-        return isinstance(self.loss, LadderConfig) or self.loss.mask_above is not None
+        return self.loss.needs_relevance
 
     @property
     def total_epochs(self) -> int:

@@ -26,13 +26,14 @@ from rungwise.encoders.text import pad, tokenise
 from rungwise.errors import UserError
 from rungwise.evaluation import evaluate
 from rungwise.files import replacing
-from rungwise.losses import SumOfHinges
+from rungwise.losses import MultiModalNCE, SumOfHinges
 from rungwise.losses.base import BlockLoss
 from rungwise.models.joint import JointEmbedding
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
-from rungwise.training.config import MaxOfHingesConfig, TrainConfig
+from rungwise.training.config import TrainConfig
+from rungwise.training.loss_config import MaxOfHingesConfig
 from rungwise.training.reports import EpochReport, StepReport, TensorBoardWatcher, Watcher
 
 REPORT_STEPS = 10
@@ -146,7 +147,7 @@ class _Run:
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
         self.loss: BlockLoss = config.loss.build()
-        self.warm_up: BlockLoss = SumOfHinges(config.loss.margin, **config.loss.shared())
+        self.warm_up: BlockLoss = SumOfHinges(config.loss.warm_up_margin, **config.loss.shared())
         identity = hashlib.sha256(json.dumps(to_plain(config), sort_keys=True).encode()).hexdigest()
         self.identity = {"configuration": identity, "data": data.content_hash()}
 
@@ -255,7 +256,16 @@ class _Run:
             block = self.relevance.block(pairs.images[pictures], pairs.captions[batch])
             relevance = torch.from_numpy(block).to(self.device)
         positives = torch.from_numpy(pictures[:, None] == pictures[None, :]).to(self.device)
-        loss = loss_function(similarity, relevance, positives)
+        if isinstance(loss_function, MultiModalNCE):
+            loss = loss_function(
+                similarity,
+                relevance,
+                positives,
+                image_similarity=image_vectors @ image_vectors.T,
+                text_similarity=text_vectors @ text_vectors.T,
+            )
+        else:
+            loss = loss_function(similarity, relevance, positives)
         assert isinstance(loss, Tensor)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -333,9 +343,10 @@ class _Run:
         else:
             rows = pixel_rows(backbone.preprocessing, paths, cache, progress=progress)
         speed = rows.computed / max(rows.seconds, 1e-9)
+        how = f" in {rows.seconds:.1f} s ({speed:.0f} images/s)" if rows.computed else ""
         self._say(
             f"{name}: {len(paths)} pictures, {len(paths) - rows.computed - len(rows.issues)} from the cache,"
-            f" {rows.computed} computed in {rows.seconds:.1f} s ({speed:.0f} images/s)"
+            f" {rows.computed} computed{how}"
         )
         place = np.full(len(self.data), -1, dtype=np.int64)
         place[images[rows.kept]] = np.arange(len(rows.kept))
