@@ -3,6 +3,7 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from rungwise.errors import UserError
 from rungwise.models import load
 from rungwise.training import loop
 from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import BlockLossConfig, LadderConfig, LossConfig, SumOfHingesConfig
 from rungwise.training.loop import train
+from rungwise.training.loss_config import BlockLossConfig, LadderConfig, LossConfig, SumOfHingesConfig
 from rungwise.training.reports import EpochReport, StepReport, Watcher
 from tests.training.conftest import files, trainable
 

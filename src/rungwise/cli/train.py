@@ -19,8 +19,8 @@ from rungwise.relevance.base import Degrees
 from rungwise.relevance.describe import thresholds
 from rungwise.relevance.scenes import SceneRelevance
 from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import LadderConfig
 from rungwise.training.loop import train
+from rungwise.training.loss_config import LadderConfig
 from rungwise.training.recipes import load_config, preset_names
 from rungwise.training.reports import TerminalWatcher
 

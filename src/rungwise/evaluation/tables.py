@@ -44,8 +44,8 @@ def render_table(result: Result, intervals: Intervals | None = None) -> Table:
     table = Table(title=title_of(result), caption="\n".join(notes_of(result)))
     head, rows = cells_of(result, intervals)
     for name in head:
-        number = name in WAYS.values()
-        table.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
+        of_way = name in WAYS.values()
+        table.add_column(name, justify="right" if of_way else "left", no_wrap=of_way, overflow="fold")
     for number, row in enumerate(rows):
         if number and "both directions" in row[-1] and "both directions" not in rows[number - 1][-1]:
             table.add_section()

@@ -157,7 +157,7 @@ class NDCG(GradedMeasure):
 
 @dataclass(frozen=True)
 class SR(GradedMeasure):
-    """SR@K, semantic recall: 100 x |top K by S and top m by R| / m (Biten et al. 2022, section 3.2).
+    """SR@K, semantic recall: 100 x the share of the top m by R in the top K by S (Biten et al. 2022, section 3.2).
 
     The m most relevant candidates replace the annotation as the right answers; ties in R go to the lower index. By
     default m is the number of the query's own captions for i2t (an image without captions has no value) and 1 for t2i.

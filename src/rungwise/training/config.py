@@ -10,6 +10,7 @@ from rungwise.errors import UserError
 from rungwise.models.config import ModelConfig
 from rungwise.training.loss_config import LossConfig, MaxOfHingesConfig
 
+
 @dataclass(frozen=True)
 class DataConfig:
     """Which pictures and captions.
