@@ -9,6 +9,7 @@ from rich.console import Console
 from rungwise.errors import UserError
 from rungwise.evaluation import evaluate
 from rungwise.evaluation.compare import compare, holm, render_comparison
+from rungwise.evaluation.positives import positives_from_lists
 from rungwise.metrics import parse
 from rungwise.relevance import CIDErD, TfIdf
 
@@ -133,7 +134,7 @@ def test_other_galleries_and_missing_values_are_refused(tmp_path):
 
     with pytest.raises(UserError, match="first: holds no values per query"):
         compare(Result.from_json(tmp_path / "short.json"), judged())
-    with pytest.raises(UserError, match=r"i2t/R@7: is not in both results; in both are i2t/R@1"):
+    with pytest.raises(UserError, match=r"i2t/R@7: has no value in both results; in both are i2t/R@1"):
         compare(judged(), judged(), ["i2t/R@7"])
     with pytest.raises(UserError, match="by='CS@9' is not a measure of both results"):
         compare(judged(), judged(), by="CS@9")
@@ -185,3 +186,45 @@ def test_degrees_are_named_only_where_they_were_used():
     assert judged(measures=("R@1",)).relevance == ""
     assert judged().relevance == "given as a matrix"
     assert judged().right == "captions written for the image"
+
+
+def test_numbers_without_a_value_are_listed_and_not_compared():
+    nobody = positives_from_lists([[]] * 30)
+    right = {"i2t": nobody, "t2i": positives_from_lists([[owner] for owner in OWNERS])}
+
+    def result(seed):
+        similarity = np.random.default_rng(seed).random((30, 90))
+        return evaluate(similarity=similarity, image_of_caption=OWNERS, protocol="labels", positives=right)
+
+    found = compare(result(0), result(1))
+    assert [one.name for one in found.differences] == ["t2i/MAP"]
+    assert found.only_in_one == ("i2t/MAP",)
+    with pytest.raises(UserError, match="i2t/MAP: has no value in both results"):
+        compare(result(0), result(1), ["i2t/MAP"])
+
+
+def test_results_without_a_common_number_are_refused():
+    with pytest.raises(UserError, match="have no number in common: one has i2t/R@1, t2i/R@1, the other i2t/MRR"):
+        compare(judged(measures=("R@1",)), judged(measures=("MRR",)))
+
+
+def test_other_right_answers_are_refused():
+    def result(first):
+        right = {
+            "i2t": positives_from_lists([[3 * image + first] for image in range(30)]),
+            "t2i": positives_from_lists([[owner] for owner in OWNERS]),
+        }
+        similarity = np.random.default_rng(0).random((30, 90))
+        return evaluate(similarity=similarity, image_of_caption=OWNERS, protocol="labels", positives=right)
+
+    assert compare(result(0), result(0)).unchecked
+    with pytest.raises(UserError, match=r"right answers: items that share a class label, hash \w+ against items that"):
+        compare(result(0), result(1))
+
+
+def test_what_cannot_be_checked_is_said():
+    found = compare(judged(), judged())
+    assert found.unchecked == ("the degrees of both were given as a matrix, which may be two",)
+    output = io.StringIO()
+    Console(width=80, file=output).print(render_comparison(compare(judged(data_hash=""), judged(data_hash=""))))
+    assert "neither result names its data" in " ".join(output.getvalue().split())

@@ -6,6 +6,7 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from rungwise.errors import UserError
 from rungwise.evaluation import evaluate
 from rungwise.metrics import streaming
+from rungwise.relevance import TfIdf
 
 
 def world(images=30, per_image=3, width=16, seed=0):
@@ -209,6 +210,12 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
         ),
         ({**GOOD, "relevance": np.eye(4), "measures": ["CS@2"]}, "relevance has shape"),
         ({**GOOD, "relevance": np.ones((2, 3)), "measures": ["CS@2"]}, "relevance has shape"),
+        ({**GOOD, "similarity": [[1, 2], [3]]}, "similarity: rows of different lengths"),
+        ({**GOOD, "relevance": [[1, 2], [3]], "measures": ["CS@2"]}, "relevance: rows of different lengths"),
+        (
+            {**GOOD, "relevance": TfIdf(["a", "b"], [0, 1]), "measures": ["CS@2"]},
+            r"relevance has shape \(2, 2\) but the similarity \(3, 3\); give the relevance of these data",
+        ),
         ({**GOOD, "relevance": np.full((3, 3), np.nan), "measures": ["CS@2"]}, "relevance, row 0: a value is nan"),
         ({**GOOD, "measures": ["CS@2"]}, "CS@2 needs relevance degrees"),
         ({**GOOD, "measures": ["P@2"]}, "measure 'P@2' is not known"),

@@ -94,3 +94,17 @@ def test_what_is_no_result_is_refused(tmp_path, text):
         Result.from_json(tmp_path / "r.json")
     with pytest.raises(UserError, match="cannot be read as a result"):
         Result.from_json(tmp_path / "absent.json")
+
+
+def test_a_damaged_result_is_refused(result, tmp_path):
+    path = tmp_path / "r.json"
+    result.to_json(path, per_query=True)
+    whole = json.loads(path.read_text())
+    name = next(iter(whole["per_query"]))
+    for values, message in (
+        (whole["per_query"][name][:-1], f"per_query of {name}: \\d+ values for \\d+ queries"),
+        (["high", *whole["per_query"][name][1:]], "could not convert"),
+    ):
+        path.write_text(json.dumps({**whole, "per_query": {**whole["per_query"], name: values}}))
+        with pytest.raises(UserError, match=rf"r\.json: the result is damaged \({message}.*\); evaluate again"):
+            Result.from_json(path)

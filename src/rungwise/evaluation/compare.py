@@ -76,10 +76,11 @@ class Comparison:
         draws: Of the bootstrap, and of the randomisation test.
         seed: Of both.
         differences: One a number, in the order of the first result.
-        only_in_one: Numbers that only one result has; they are not compared.
+        only_in_one: Numbers that not both results have, or have a value for; they are not compared.
         by: The measure whose values per query the lists go by.
         better: Per direction, the queries that fare better under the second result, the most changed first.
         worse: The same for those that fare worse.
+        unchecked: What could not be checked to be the same for both, one line each.
 
     >>> from rungwise.evaluation import evaluate
     >>> one, other = (evaluate(similarity=s, image_of_caption=[0, 1]) for s in (np.eye(2)[::-1], np.eye(2)))
@@ -97,6 +98,7 @@ class Comparison:
     by: str
     better: dict[str, tuple[Change, ...]]
     worse: dict[str, tuple[Change, ...]]
+    unchecked: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Difference:
         """The difference of this number.
@@ -147,15 +149,20 @@ def compare(
         labels: What errors call the two.
 
     Raises:
-        UserError: If protocols, data, galleries or the degrees of graded measures differ, values per query are
-            missing, or a name is in neither.
+        UserError: If protocols, data, galleries, right answers or the degrees of graded measures differ, values per
+            query are missing, the two have no number in common, or a name is not in both.
     """
     _refuse_different(first, second, labels)
-    common = [name for name in first.numbers if name in second.numbers]
+    common = [name for name, number in first.numbers.items() if not np.isnan(number + second.numbers.get(name, np.nan))]
+    if not common:
+        raise UserError(
+            f"{labels[0]} and {labels[1]} have no number in common: one has {', '.join(first.numbers)}, the other"
+            f" {', '.join(second.numbers)}; evaluate both with the same measures"
+        )
     asked = common if names is None else list(names)
     for name in asked:
         if name not in common:
-            raise UserError(f"{name}: is not in both results; in both are {', '.join(common)}")
+            raise UserError(f"{name}: has no value in both results; in both are {', '.join(common)}")
     graded = [name for name in asked if parse(name.partition("/")[2] or name).graded]
     if graded and first.relevance != second.relevance:
         mine, theirs = (one.relevance or "unknown" for one in (first, second))
@@ -191,7 +198,14 @@ def compare(
     chosen = by or _measure_of_lists(common)
     better, worse = _changes(first, second, chosen)
     only = tuple(name for name in {**first.numbers, **second.numbers} if name not in common)
-    return Comparison(first.protocol, level, draws, seed, tuple(differences), only, chosen, better, worse)
+    unchecked = []
+    if not first.data_hash:
+        unchecked.append("neither result names its data, so that only sizes could be compared")
+    if graded and first.relevance.startswith("given"):
+        unchecked.append(f"the degrees of both were {first.relevance}, which may be two")
+    return Comparison(
+        first.protocol, level, draws, seed, tuple(differences), only, chosen, better, worse, tuple(unchecked)
+    )
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -222,7 +236,8 @@ def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B
     table = Table(
         title=f"protocol {comparison.protocol}",
         caption=f"{100 * comparison.level:g} % interval of {second} - {first}: paired bootstrap over images; p: paired"
-        f" randomisation by image, Holm's correction; {comparison.draws} draws each; * p < 0.05",
+        f" randomisation by image, Holm's correction; {comparison.draws} draws each; * p < 0.05"
+        + "".join(f"; {line}" for line in comparison.unchecked),
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
@@ -250,6 +265,7 @@ def _refuse_different(first: Result, second: Result, labels: tuple[str, str]) ->
         ("protocol", first.protocol, second.protocol),
         ("data hash", first.data_hash[:16] or "none", second.data_hash[:16] or "none"),
         ("gallery", _sizes(first), _sizes(second)),
+        ("right answers:", first.right, second.right),
     )
     for what, mine, theirs in pairs:
         if mine != theirs:

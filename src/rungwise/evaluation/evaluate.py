@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -48,6 +49,7 @@ def evaluate(
     data_name: str = "",
     data_hash: str = "",
     model_hash: str = "",
+    relevance_name: str = "",
     seed: int | None = None,
     image_ids: Sequence[str] | None = None,
     caption_ids: Sequence[str] | None = None,
@@ -79,6 +81,7 @@ def evaluate(
         data_name: What the data are called, for the result.
         data_hash: Hash of the data, for the result.
         model_hash: Hash of the model, for the result.
+        relevance_name: What the degrees are called, for the result. Default: what their source says of itself.
         seed: The model's training seed, for the result.
         image_ids: (images,) what the images are called, for the result's lists of queries.
         caption_ids: (captions,) what the captions are called.
@@ -152,8 +155,8 @@ def evaluate(
             "max": float(per_image.max()),
         },
         remarks=_remarks(judgements, reported),
-        right=rule.right,
-        relevance=_title(relevance) if any(measure.graded for measure in single) else "",
+        right=rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}",
+        relevance=(relevance_name or _title(relevance)) if any(measure.graded for measure in single) else "",
         data_name=data_name,
         data_hash=data_hash,
         model_hash=model_hash,
@@ -278,14 +281,19 @@ def source_of(
         count = int(owners.max()) + 1 if images is None else images
         _agree((count, len(owners)), owners, images, "similarity")
         return TiledSource(similarity, (count, len(owners)), order)
-    matrix = _sliceable(similarity)
+    matrix = _sliceable(similarity, "similarity")
     _agree(_matrix_shape(matrix, len(owners), images, "similarity"), owners, images, "similarity")
     return MatrixSource(matrix)
 
 
-def _sliceable(matrix: Any) -> Any:
+def _sliceable(matrix: Any, what: str) -> Any:
     """The matrix without a copy: arrays and maps as they are, tensors as they are unless numpy can share them."""
-    return matrix if hasattr(matrix, "shape") and hasattr(matrix, "__getitem__") else np.asarray(matrix)
+    if hasattr(matrix, "shape") and hasattr(matrix, "__getitem__"):
+        return matrix
+    try:
+        return np.asarray(matrix)
+    except ValueError as error:
+        raise UserError(f"{what}: rows of different lengths; give as many values in every row") from error
 
 
 def _matrix_shape(matrix: Any, captions: int, images: int | None, what: str) -> tuple[int, int]:
@@ -336,13 +344,26 @@ def _degrees(relevance: Any, shape: tuple[int, int]) -> Degrees | None:
         return None
     images, captions = np.arange(shape[0]), np.arange(shape[1])
     if hasattr(relevance, "block"):
+        own = getattr(relevance, "shape", shape)  # somebody's own object need not have one
+        if tuple(own) != shape:
+            raise UserError(
+                f"relevance has shape {tuple(own)} but the similarity {shape}; give the relevance of these data"
+            )
         return Degrees(relevance.block, images, captions)
-    matrix = _sliceable(relevance)
+    matrix = _sliceable(relevance, "relevance")
     if _matrix_shape(matrix, shape[1], None, "relevance") != shape:
         raise UserError(
             f"relevance has shape {tuple(matrix.shape)} but the similarity {shape}; give one degree per pair"
         )
     return Degrees(lambda some, others: matrix[as_slice(some)][:, as_slice(others)], images, captions)
+
+
+def _hash(positives: RightAnswers) -> str:
+    digest = hashlib.sha256()
+    for way in DIRECTIONS:
+        for part in (positives[way].starts, positives[way].candidate):
+            digest.update(part.tobytes())
+    return digest.hexdigest()
 
 
 def _title(relevance: Any) -> str:

@@ -178,13 +178,18 @@ class Result:
             content["numbers"] = {name: _with_nan(number) for name, number in content["numbers"].items()}
             content["gallery"] = {way: tuple(sizes) for way, sizes in content["gallery"].items()}
             per_query = {name: np.array([_with_nan(v) for v in own]) for name, own in values.items()}
+            for what, lists in (("per_query", per_query), ("image_of_query", images), ("query_ids", ids)):
+                for name, own in lists.items():
+                    wanted = content["queries"][name.partition("/")[0]]
+                    if len(own) not in (wanted, 0 if what == "query_ids" else wanted):
+                        raise ValueError(f"{what} of {name}: {len(own)} values for {wanted} queries")
             return cls(
                 **content,
                 _per_query=per_query,
                 _image_of_query={way: np.array(own, dtype=np.int64) for way, own in images.items()},
                 _query_ids={way: tuple(own) for way, own in ids.items()},
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{path}: the result is damaged ({error}); evaluate again") from error
 
 
