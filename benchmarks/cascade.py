@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import math
 import os
 import signal
 import subprocess
@@ -28,6 +29,7 @@ from rich.table import Table
 from scipy.stats import pearsonr
 
 from rungwise.relevance import BiEncoder, Cascade, CBoW, CrossEncoder
+from rungwise.relevance.base import CaptionPairSource
 from rungwise.relevance.cascade import CascadeReport, spoken
 from rungwise.relevance.sentences import PACKAGED_MODEL
 
@@ -83,14 +85,19 @@ def cascade_of(asked: argparse.Namespace, captions: Captions, coarse: BiEncoder,
 def broken_off(arguments: list[str], model: str, cache: Path, seconds: float) -> int:
     """Run this program in another process, kill it some time after its first scores, and count what it left."""
     child = subprocess.Popen([sys.executable, __file__, *arguments, "--fine", model, "--child", str(cache)])
-    while child.poll() is None and not cache.exists():
+    while child.poll() is None and not records(cache):
         time.sleep(0.1)
     try:
         child.wait(seconds)
     except subprocess.TimeoutExpired:
         child.send_signal(signal.SIGKILL)
         child.wait()
-    return (cache.stat().st_size // 24) - 1 if cache.exists() else 0
+    return records(cache)
+
+
+def records(cache: Path) -> int:
+    """Scores in a cache's file; it has a header of a record's size."""
+    return max(0, cache.stat().st_size // 24 - 1) if cache.exists() else 0
 
 
 def main() -> None:
@@ -152,28 +159,33 @@ def main() -> None:
             table.add_row(*row)
         console.print(table)
         if asked.fine:
-            compare(console, cascade, f"MiniLM chooses, {asked.fine} scores", captions[1], asked.sample)
+            compare(console, cascade, f"MiniLM chooses, {asked.fine} scores", asked.sample)
         words = CBoW(*captions, Path(asked.data) / "weights" / "glove.6B.50d.caption_words.txt")
         for threshold in (asked.threshold, 0.9, 0.95):
             few = Cascade(words, coarse, threshold=threshold)
-            compare(console, few, "word vectors choose, MiniLM scores", captions[1], 20 * asked.sample)
+            compare(console, few, "word vectors choose, MiniLM scores", 20 * asked.sample)
 
 
-def compare(console: Console, cascade: Cascade, name: str, owners: list[int], count: int) -> None:
-    """A cascade against its fine source alone, on pairs of captions drawn from all and from those of one image."""
-    draw = np.random.default_rng(0)
+def compare(console: Console, cascade: Cascade, name: str, count: int) -> None:
+    """A cascade against its fine source alone, on pairs of captions drawn from all and on those of one image."""
     table = Table(title=f"{name}, coarse >= {cascade.threshold}", box=None)
     for head in ("pairs of captions", "refined", "Pearson with full", "mean |difference|", "refined of the best 1 %"):
         table.add_column(head, justify="right")
-    for kind, (first, second) in (
-        ("drawn from all", draw.integers(0, len(owners), (2, count))),
-        ("of one image", own_pairs(owners, draw, count)),
-    ):
-        full = cascade.fine.pair_scores(first, second)
-        passed = cascade.coarse.pair_scores(first, second) >= cascade.threshold
-        kept = np.where(passed, full, 0)
+    draw = np.random.default_rng(0)
+    drawn = list(draw.choice(len(cascade.captions), (math.ceil(count / 20), 5)))  # 20 pairs of five captions
+    of_one_image: list[np.ndarray] = []
+    for image in draw.permutation(cascade.shape[0]):
+        if sum(len(some) * (len(some) - 1) for some in of_one_image) >= count:
+            break
+        of_one_image.append(cascade.references_of(image))
+    for kind, groups in (("drawn from all", drawn), ("of one image", of_one_image)):
+        kept, full, coarse = (
+            np.concatenate([unlike_pairs(source, some) for some in groups])
+            for source in (cascade, cascade.fine, cascade.coarse)
+        )
+        passed = coarse >= cascade.threshold
         table.add_row(
-            f"{len(first)} {kind}",
+            f"{len(full)} {kind}",
             f"{passed.mean():.2%}",
             f"{pearsonr(full, kept)[0]:.3f}" if np.ptp(kept) else "constant",
             f"{np.abs(full - kept).mean():.3f}",
@@ -182,11 +194,9 @@ def compare(console: Console, cascade: Cascade, name: str, owners: list[int], co
     console.print(table)
 
 
-def own_pairs(owners: list[int], draw: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
-    owner = np.array(owners)
-    first, second = np.nonzero((owner[:, None] == owner[None, :]) & ~np.eye(len(owner), dtype=bool))
-    chosen = draw.choice(len(first), min(count, len(first)), replace=False)
-    return first[chosen], second[chosen]
+def unlike_pairs(source: CaptionPairSource, captions: np.ndarray) -> np.ndarray:
+    """Scores of each of some captions with each other one."""
+    return source.pair_block(captions, captions)[~np.eye(len(captions), dtype=bool)]
 
 
 def kept_best(full: np.ndarray, passed: np.ndarray) -> float:

@@ -33,7 +33,14 @@ def test_it_appears_only_at_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "message"),
-    [(errno.ENOSPC, "the disk is full; free some space"), (errno.EROFS, "may not be written"), (errno.EDQUOT, "full")],
+    [
+        (errno.ENOSPC, "the disk is full; free some space"),
+        (errno.EROFS, "may not be written"),
+        (errno.EDQUOT, "full"),
+        (errno.EISDIR, "or a folder for a file; choose another place"),
+        (errno.EEXIST, "a file stands where a folder is needed"),
+        (errno.ENOTDIR, "a file stands where a folder is needed"),
+    ],
 )
 def test_refusals_have_one_line(code: int, message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message) as caught, explained(tmp_path / "x"):
@@ -48,5 +55,20 @@ def test_a_really_full_device() -> None:
 
 
 def test_other_errors_pass(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError), explained(tmp_path):
-        raise IsADirectoryError
+    with pytest.raises(TimeoutError), explained(tmp_path):
+        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [(".", "a folder stands here; name a file"), ("a", "a folder stands here"), ("b/c", "a file stands where")],
+)
+def test_folders_and_files_in_each_other_s_place_are_called_so(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a").mkdir()
+    Path("b").touch()
+    with pytest.raises(UserError, match=message), replacing(Path(name)) as draft:
+        draft.write_text("x")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b"]

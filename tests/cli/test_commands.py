@@ -102,6 +102,11 @@ def test_the_ladder_takes_saved_degrees_and_shares(world: World, capsys: pytest.
     other = ["train", str(world.folder / "tiny.yaml"), str(world.folder / "fewer"), "--out", str(world.folder / "no")]
     assert main([*other, "--data.relevance", str(degrees)]) == 2
     assert "degrees of 60 images and 300 captions, but" in capsys.readouterr().err
+    again = SceneConfig(pictures=60, side=32, seed=7, val_share=0.2, test_share=0.2)
+    generate(world.folder / "as many", again)
+    other[2] = str(world.folder / "as many")
+    assert main([*other, "--data.relevance", str(degrees)]) == 2
+    assert "or other ones (hash" in capsys.readouterr().err
 
 
 def test_evaluate_prints_and_writes(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +115,7 @@ def test_evaluate_prints_and_writes(world: World, capsys: pytest.CaptureFixture[
     assert main([*arguments, "--measures", "R@1", "R@5", "R@10", "rsum", "nDCG@10"]) == 0
     assert "R@10" in capsys.readouterr().out
     written = json.loads(out.read_text())
-    assert written["protocol"] == "full"
+    assert (written["protocol"], written["seed"]) == ("full", 0)
     assert "i2t/nDCG@10" in json.dumps(written)
 
 

@@ -24,6 +24,12 @@ def test_compare_prints_the_table_and_the_queries(tmp_path, capsys):
     assert json.loads((tmp_path / "c.json").read_text())["draws"] == 200
 
 
+def test_a_folder_in_the_place_of_the_output_is_one_line(tmp_path, capsys):
+    one = saved(tmp_path / "one.json", 3)
+    assert main(["compare", one, one, "--draws", "200", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"rungwise compare: {tmp_path}: a folder stands here; name a file\n"
+
+
 def test_what_cannot_be_compared_is_one_line(tmp_path, capsys):
     one = saved(tmp_path / "one.json", 3)
     other = saved(tmp_path / "other.json", 0, protocol="one-caption-per-image")

@@ -1,5 +1,9 @@
 import csv
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,7 +11,7 @@ import pytest
 from rungwise.cli import main
 from rungwise.data.scenes import SceneConfig, generate
 from rungwise.evaluation import Result, evaluate
-from rungwise.relevance import Labels
+from rungwise.relevance import CIDErD, Labels
 from rungwise.relevance.scenes import SceneRelevance
 
 
@@ -81,6 +85,24 @@ def test_graded_measures_take_the_degrees_of_scenes_or_of_a_file(world, tmp_path
     assert run(world, *VECTORS, *SCENES, *measures, "--relevance", tmp_path / "labels") == 0
 
 
+def test_results_say_which_degrees_graded_them(world, tmp_path):
+    folder, _ = world
+    given = (*VECTORS, *SCENES, "--measures", "CS@10")
+    np.save(tmp_path / "other.npy", np.load(folder / "relevance.npy") + 1)
+    named = {}
+    for name, degrees in (
+        ("exact", ()),
+        ("file", ("--relevance", "DIR/relevance.npy")),
+        ("other", ("--relevance", tmp_path / "other.npy")),
+    ):
+        assert run(world, *given, *degrees, "--out", tmp_path / f"{name}.json") == 0
+        named[name] = Result.from_json(tmp_path / f"{name}.json").relevance
+    assert named["exact"].startswith("SceneRelevance, hash ")
+    assert named["file"].startswith("relevance.npy, hash ")
+    assert named["other"].startswith("other.npy, hash ")
+    assert main(["compare", str(tmp_path / "file.json"), str(tmp_path / "other.json")]) == 2
+
+
 def test_labels_in_the_data_are_judged(world, tmp_path):
     _, _data = world
     rows = ["image,caption,label"] + [f"{n}.jpg,c{n},{n % 3}" for n in range(30)]
@@ -113,6 +135,99 @@ def test_other_formats_are_printed_alone(world, capsys, form):
     assert said.startswith({"markdown": "| measure", "latex": r"\begin", "csv": "source,", "json": "{"}[form])
     if form == "json":
         assert json.loads(said)["units"]["i2t/R@1"] == "percent"
+
+
+def test_messages_keep_out_of_what_a_program_reads(world, tmp_path, capsys):
+    np.save(tmp_path / "long.npy", 3 * np.load(world[0] / "image.npy"))
+    given = ("--image-embeddings", tmp_path / "long.npy", "--text-embeddings", "DIR/text.npy", *SCENES)
+    outputs = ("--out", tmp_path / "r.json", "--report", tmp_path / "r.html")
+    assert run(world, *given, "--measures", "R@1", *outputs, "--format", "json") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["units"] == {"i2t/R@1": "percent", "t2i/R@1": "percent"}
+    for message in ("the vectors are not normalised", "written: ", "report: "):
+        assert message in said.err
+    assert run(world, *given, "--measures", "R@1") == 0
+    assert "the vectors are not normalised" in capsys.readouterr().out
+
+
+def in_a_process(world, output, *arguments):
+    program = [sys.executable, "-c", "import sys; from rungwise.cli import main; sys.exit(main())", "evaluate"]
+    given = [str(one).replace("DIR", str(world[0])) for one in arguments]
+    done = subprocess.run([*program, *given], stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_a_full_disk_behind_the_output_is_one_line(world, form):
+    with Path("/dev/full").open("w") as full:
+        code, said = in_a_process(world, full, *VECTORS, "--captions-per-image", 3, "--format", form)
+    assert (code, said) == (
+        2,
+        "rungwise evaluate: standard output: the disk is full; free some space, then run again\n",
+    )
+
+
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_a_reader_that_has_seen_enough_is_no_mistake(world, form):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        assert in_a_process(world, writing, *VECTORS, "--captions-per-image", 3, "--format", form) == (0, "")
+    finally:
+        os.close(writing)
+
+
+def test_a_closed_output_is_no_mistake(world, tmp_path):
+    program = "import sys; sys.stdout = None; from rungwise.cli import main; sys.exit(main())"
+    given = [str(one).replace("DIR", str(world[0])) for one in (*VECTORS, "--captions-per-image", 3)]
+    command = [sys.executable, "-c", program, "evaluate", *given, "--out", str(tmp_path / "r.json")]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "r.json").exists()
+
+
+def test_another_model_is_read_as_the_first_one(world, tmp_path, capsys):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    for name in ("image", "text"):
+        vectors = np.load(world[0] / f"{name}.npy")
+        ids = [f"{name} {place}" for place in range(len(vectors))]
+        pq.write_table(pa.table({"id": ids, "vector": vectors.tolist()}), tmp_path / f"{name}.parquet")
+    other = (tmp_path / "image.parquet", tmp_path / "text.parquet")
+    given = (*VECTORS, "--captions-per-image", 3, "--report", tmp_path / "r.html")
+    assert run(world, *given, "--beside", *other) == 0, capsys.readouterr().err
+
+
+def test_one_of_several_arrays_of_degrees_is_named(world, tmp_path, capsys):
+    degrees = np.load(world[0] / "relevance.npy")
+    np.savez(tmp_path / "r.npz", mine=degrees, other=degrees.T)
+    given = (*VECTORS, "--captions-per-image", 3, "--measures", "CS@10", "--out", tmp_path / "r.json")
+    assert run(world, *given, "--relevance", f"{tmp_path}/r.npz:mine") == 0
+    assert (
+        Result.from_json(tmp_path / "r.json").numbers == expected(world, relevance=degrees, measures=["CS@10"]).numbers
+    )
+    assert run(world, *given, "--relevance", tmp_path / "r.npz") == 2
+    assert "holds 2 arrays (mine, other); say which with FILE:KEY" in capsys.readouterr().err
+
+
+def test_where_data_came_without_splits_the_remedy_is_to_take_all(tmp_path, world, capsys):
+    (tmp_path / "t.csv").write_text("image,caption\n" + "".join(f"{n}.jpg,caption {n}\n" for n in range(40)))
+    np.save(tmp_path / "v.npy", np.eye(40))
+    vectors = ("--image-embeddings", tmp_path / "v.npy", "--text-embeddings", tmp_path / "v.npy")
+    given = ("--data", tmp_path / "t.csv", "--captions-only")
+    for way in (vectors, ("--similarity", tmp_path / "v.npy")):
+        assert run(world, *way, *given) == 2
+        assert "of split 'test' (--split all takes every one)" in capsys.readouterr().err
+        assert run(world, *way, *given, "--split", "all") == 0
+
+
+def test_published_rows_without_a_measure_of_the_result_are_refused(world, tmp_path, capsys):
+    np.save(tmp_path / "s.npy", np.eye(1000))
+    given = ("--similarity", tmp_path / "s.npy", "--captions-per-image", 1, "--protocol", "one-caption-per-image")
+    assert run(world, *given, "--measures", "MRR", "--paper", "ladder_loss", "--dataset", "coco") == 2
+    assert "--paper ladder_loss: its rows have none of these --measures; ask for one of CS@" in capsys.readouterr().err
 
 
 def test_intervals_are_printed_where_they_are_asked_for(world, capsys):
@@ -161,8 +276,27 @@ def test_lengths_are_warned_of(world, tmp_path, capsys):
         ((*VECTORS[2:], *VECTORS[:2], "--measures", "R@x", *SCENES), "R@x"),
         (("--image-embeddings", "DIR/text.npy", "--text-embeddings", "DIR/image.npy", *SCENES), "90 vectors for 30"),
         (("--similarity", "DIR/image.npy", *SCENES), "give scores of these data"),
-        ((*VECTORS, *SCENES, "--relevance", "DIR/nothing"), "relevance is a folder"),
+        ((*VECTORS, *SCENES, "--relevance", "DIR/nothing"), "nothing: no such file or folder"),
+        ((*VECTORS, *SCENES, "--relevance", "DIR/scenes/scenes.json"), "relevance is a folder"),
         ((*VECTORS, "--captions-per-image", 3, "--false-negatives", "x"), "--false-negatives needs degrees"),
+        (
+            (*VECTORS, "--captions-per-image", 3, "--measures", "CS@9"),
+            "CS@9 needs degrees of relevance; give --relevance",
+        ),
+        ((*VECTORS, *SCENES, "--beside", "nowhere.npy"), "--beside changes nothing without --report"),
+        ((*VECTORS, *SCENES, "--thresholds", 1), "--thresholds changes nothing without --report"),
+        ((*VECTORS, *SCENES, "--right-from", 0), "--right-from changes nothing without --false-negatives or --report"),
+        ((*VECTORS, *SCENES, "--dataset", "mars"), "--dataset changes nothing without --paper"),
+        ((*VECTORS, "--captions-per-image", 3, "--split", "all"), "--split changes nothing without --data"),
+        ((*VECTORS, "--captions-per-image", 3, "--captions-only"), "--captions-only changes nothing without --data"),
+        ((*VECTORS, "--captions-per-image", 3, "--join-restval"), "--join-restval changes nothing without --data"),
+        ((*VECTORS, *SCENES, "--captions-per-image", 7), "--captions-per-image contradicts --data"),
+        ((*VECTORS, *SCENES, "--image-of-caption", "nowhere"), "--image-of-caption contradicts --data"),
+        ((*VECTORS, "--captions-per-image", 3, "--thresholds", 1, "--report", "x"), "--thresholds needs degrees"),
+        ((*VECTORS, "--captions-per-image", 3, "--right-from", 0, "--report", "x"), "--right-from needs degrees"),
+        ((*VECTORS, *SCENES, "--out", "DIR"), "a folder stands here; name a file"),
+        ((*VECTORS, *SCENES, "--out", "DIR/image.npy/x.json"), "a file stands where a folder is needed"),
+        ((*VECTORS, *SCENES, "--report", "DIR"), "a folder stands here; name a file"),
         ((*VECTORS, *SCENES, "--paper", "sam"), "does not say which test set"),
         ((*VECTORS, "--captions-per-image", 3, "--beside", "a", "b", "c", "--report", "x"), "--beside takes"),
     ],
@@ -181,3 +315,11 @@ def test_a_transposed_similarity_is_called_so(world, tmp_path, capsys):
     np.save(tmp_path / "s.npy", np.zeros((90, 30)))
     assert run(world, "--similarity", tmp_path / "s.npy", *SCENES) == 2
     assert "it is transposed; give its .T" in capsys.readouterr().err
+
+
+def test_degrees_of_other_captions_are_refused(world, tmp_path, capsys):
+    _, data = world
+    CIDErD(data.captions[::-1], data.image_of_caption).save(tmp_path / "stale")
+    assert run(world, *VECTORS, *SCENES, "--relevance", tmp_path / "stale") == 2
+    assert "or other ones (hash" in capsys.readouterr().err
+    assert run(world, *VECTORS, "--captions-per-image", 3, "--relevance", tmp_path / "stale") == 0

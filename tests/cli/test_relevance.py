@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.relevance import CIDErD, Labels, TfIdf, load
+from rungwise.relevance import Cascade, CBoW, CIDEr, CIDErD, Labels, TfIdf, load
+from rungwise.relevance.base import CaptionPairSource
+from rungwise.relevance.describe import describe
+from rungwise.relevance.tokenisers import unicode_words, whitespace
+from rungwise.relevance.vectors import VectorSource, normalised
 
 CAPTIONS = [
     ("a.jpg", "A black dog runs on grass.", "pets"),
@@ -70,7 +74,9 @@ def test_thresholds_follow_from_shares_and_are_printed(table, tmp_path, capsys):
     cut = float(next(line for line in said.splitlines() if line.startswith("thresholds: ")).split()[1])
     own = np.arange(4)[:, None] == np.array(OWNERS)[None, :]
     degrees = CIDErD(TEXTS, OWNERS).dense()[~own]
-    assert (degrees >= cut - 1e-3).mean() == pytest.approx(0.2, abs=0.06)
+    reached = (degrees >= cut - 1e-3).mean()
+    assert reached == pytest.approx(0.2, abs=0.06)
+    assert f"shares: 20.000% asked; {reached:.3%} reached" in said
 
 
 def test_people_s_judgements(table, tmp_path, capsys):
@@ -83,16 +89,133 @@ def test_people_s_judgements(table, tmp_path, capsys):
     assert np.isnan(load(tmp_path / "degrees").dense()).sum() == 22
 
 
+def test_other_tokenizers(table, tmp_path):
+    for name, tokenizer in (("whitespace", whitespace), ("unicode", unicode_words)):
+        assert run(table, "--source", "cider", "--tokenizer", name, "--out", tmp_path / name) == 0
+        source = CIDEr(TEXTS, OWNERS, tokenizer=tokenizer)
+        np.testing.assert_array_equal(load(tmp_path / name, expected=source).dense(), source.dense())
+
+
+def test_one_split(tmp_path):
+    file = tmp_path / "captions.csv"
+    rows = [f"{image},{text},{'test' if image in 'a.jpg b.jpg' else 'train'}" for image, text, _ in CAPTIONS]
+    file.write_text("\n".join(["image,caption,split", *rows]))
+    assert run(file, "--split", "test", "--out", tmp_path / "degrees") == 0
+    source = CIDErD(TEXTS[:4], OWNERS[:4])
+    np.testing.assert_array_equal(load(tmp_path / "degrees", expected=source).dense(), source.dense())
+
+
+def test_as_many_pairs_and_examples_as_asked_for(table, tmp_path, capsys):
+    page = tmp_path / "rungs.html"
+    assert run(table, "--show-rungs", page, "--thresholds", 0.1, "--examples", 2) == 0
+    assert page.read_text().count("<article>") == 4
+    assert run(table, "--pairs", 12) == 0
+    looked = describe(CIDErD(TEXTS, OWNERS), pairs=12)
+    assert looked.pairs < 24
+    assert f"cider-d: {looked.pairs} pairs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "grades", "wanted"),
+    [
+        ("expert_grades.csv", "image,caption,grade\na.jpg,b.jpg#1,2\n", 2),
+        ("grades.csv", "a.jpg\tb.jpg#1\t1\t2\t3\n", 2),
+        ("ExpertAnnotations.txt", "a.jpg\tb.jpg#1\t0.25\t1\t3\n", 0.25),
+    ],
+    ids=["table", "experts", "crowd"],
+)
+def test_judgements_are_known_by_what_the_file_holds(table, tmp_path, name, grades, wanted):
+    (tmp_path / name).write_text(grades)
+    assert run(table, "--source", "human", "--judgements", tmp_path / name, "--out", tmp_path / "degrees") == 0
+    degrees = load(tmp_path / "degrees").dense()
+    assert degrees[0, 3] == wanted
+    assert np.isnan(degrees).sum() == 23
+
+
+def test_judgements_of_two_files(table, tmp_path):
+    by_image, by_caption = tmp_path / "i2c.json", tmp_path / "c2i.json"
+    by_image.write_text('{"a.jpg": ["a.jpg#0", "d.jpg#0"]}')
+    by_caption.write_text('{"b.jpg#0": ["b.jpg"]}')
+    judged = ("--source", "human", "--judgements", by_image, by_caption)
+    assert run(table, *judged, "--out", tmp_path / "degrees") == 0
+    nan = float("nan")
+    np.testing.assert_array_equal(
+        load(tmp_path / "degrees").dense(),
+        [[1, 0, 0, 0, 0, 1], *([[nan, nan, one, nan, nan, nan] for one in (1, 0, 0)])],
+    )
+
+
+def test_degrees_are_written_before_they_are_looked_at(table, tmp_path, capsys):
+    shown = ("--show-rungs", tmp_path / "rungs.html", "--shares", 0.0001, 0.0001)
+    assert run(table, *shown, "--out", tmp_path / "degrees") == 2
+    error = capsys.readouterr().err
+    assert "--shares 0.0001 0.0001: " in error
+    assert "--thresholds" in error
+    assert load(tmp_path / "degrees").shape == (4, 6)
+
+
+def test_one_picture_has_nothing_to_look_at(tmp_path, capsys):
+    file = tmp_path / "captions.csv"
+    file.write_text("image,caption\na.jpg,A dog.\na.jpg,A black dog.\n")
+    assert run(file, "--out", tmp_path / "degrees") == 2
+    assert f"{file}: all captions of its one picture" in capsys.readouterr().err
+    assert load(tmp_path / "degrees").shape == (1, 2)
+
+
+@pytest.mark.parametrize("place", ["--out", "--show-rungs", "--cache"])
+def test_a_place_that_cannot_be_written_is_found_out_before_the_work(table, tmp_path, monkeypatch, capsys, place):
+    monkeypatch.setattr("rungwise.cli.relevance.read", lambda *_, **__: pytest.fail("began to work"))
+    options = ("--source", "cascade") if place == "--cache" else ()
+    assert run(table, *options, place, table / "below") == 2
+    assert f"{table / 'below'}: a file stands where a folder is needed" in capsys.readouterr().err
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert run(table, *options, place, folder) == 2
+    assert str(folder) in capsys.readouterr().err
+
+
+def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
+    file = tmp_path / "captions.jsonl"
+    captions = ("A dog \\ud83d\\ude00.", "A cat \\ud83d.", "A caf\\u00e9.")
+    file.write_text("\n".join(f'{{"image": "{n}.jpg", "caption": "{text}"}}' for n, text in enumerate(captions)))
+    page = tmp_path / "rungs.html"
+    assert run(file, "--show-rungs", page, "--thresholds", 0.5) == 0
+    assert f"malformed row: {file}, line 2: an escape such as \\ud83d is half a character" in capsys.readouterr().out
+    assert "A dog \U0001f600." in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("--vectors", "nosuch.txt"), "--vectors does nothing with --source cider-d; it goes with cbow"),
+        (("--cache", "scores"), "--cache does nothing with --source cider-d; it goes with cascade"),
+        (("--pair-model", "x"), "--pair-model does nothing with --source cider-d; it goes with cross-encoder, cascade"),
+        (("--reference", "max"), "--reference does nothing with --source cider-d"),
+        (("--source", "sentences", "--tokenizer", "ptb"), "--tokenizer does nothing with --source sentences"),
+        (("--source", "cascade", "--vectors", "x"), "--vectors does nothing with --source cascade --coarse sentences"),
+        (("--source", "tfidf", "--coarse-threshold", "0"), "--coarse-threshold does nothing with --source tfidf"),
+        (("--source", "labels", "--leave-one-out"), "--leave-one-out does nothing with --source labels"),
+        (("--source", "human", "--show-rungs", "x.html"), "--show-rungs does nothing with --source human"),
+        (("--source", "human", "--pairs", "5"), "--pairs does nothing with --source human"),
+        (("--top", "2"), "--top does nothing without --out"),
+        (("--direction", "i2t", "--out", "x"), "--direction does nothing without --top"),
+        (("--examples", "2"), "--examples does nothing without --show-rungs"),
+        (("--shares", "0.1"), "--shares does nothing without --show-rungs"),
+        (("--show-rungs", "x", "--shares", "0.1", "--thresholds", "1"), "--shares does nothing beside --thresholds"),
+        (("--show-rungs", "x", "--shares", "0.5", "0.6"), "--shares must be positive and add up to less than 1"),
+        (("--show-rungs", "x", "--shares", "nan"), "--shares must be positive"),
+        (("--thresholds", "nan"), "--thresholds must be numbers that fall, got nan"),
+        (("--thresholds", "0.1", "0.5"), "--thresholds must be numbers that fall, got 0.1 0.5"),
+        (("--pairs", "-5"), "--pairs must be at least 1, got -5"),
+        (("--pairs", "0"), "--pairs must be at least 1, got 0"),
+        (("--show-rungs", "x", "--examples", "0"), "--examples must be at least 1, got 0"),
+        (("--show-rungs", "x", "--examples", "-1"), "--examples must be at least 1, got -1"),
         (("--source", "cbow"), "give --vectors FILE"),
         (("--source", "cross-encoder"), "needs --pair-model NAME and --scale"),
         (("--source", "cascade", "--pair-model", "x"), "needs --pair-model NAME and --scale"),
         (("--source", "cross-encoder", "--pair-model", "./x", "--scale", "loud"), "--scale must be"),
         (("--source", "human"), "human needs --judgements"),
-        (("--source", "human", "--show-rungs", "x.html"), "no rungs"),
-        (("--top", "0", "--out", "x"), "k must be at least 1"),
+        (("--top", "0", "--out", "x"), "--top must be at least 1, got 0"),
     ],
 )
 def test_a_mistake_gets_one_line(table, tmp_path, monkeypatch, capsys, arguments, said):
@@ -102,6 +225,99 @@ def test_a_mistake_gets_one_line(table, tmp_path, monkeypatch, capsys, arguments
     assert error.startswith("rungwise relevance: ")
     assert said in error
     assert error.count("\n") == 1
+
+
+class Sentences(VectorSource):
+    """Stands for sentence embeddings: which of four words a caption has, the last being the model's name."""
+
+    vectors = fingerprint = None
+
+    def __init__(self, captions, owners, model="mat", *, progress, **options):
+        super().__init__(captions, owners, **options)
+        words = ("dog", "cat", "man", model)
+        found = np.array([[word in text for word in words] for text in self.captions], np.float32)
+        self.vectors, self.fingerprint = normalised(found), model
+
+
+class Pairs(CaptionPairSource):
+    """Stands for a cross-encoder: the share of two captions' letters that both have, on the model's scale."""
+
+    symmetric = False
+
+    def __init__(self, captions, owners, model, *, scale, progress, **options):
+        super().__init__(captions, owners, **options)
+        self.fingerprint, self.scale = f"{model} {scale}", scale
+
+    def options(self):
+        return {**super().options(), "model": self.fingerprint}
+
+    def pair_scores(self, first, second):
+        letters = [set(text) for text in self.captions]
+        shared = [
+            len(letters[a] & letters[b]) / len(letters[a] | letters[b]) for a, b in zip(first, second, strict=True)
+        ]
+        return np.array(shared, np.float32) / np.float32(self.scale[1])
+
+    def pair_block(self, first, second):
+        everything = np.repeat(first, len(second)), np.tile(second, len(first))
+        return self.pair_scores(*everything).reshape(len(first), len(second))
+
+
+@pytest.fixture
+def _models(monkeypatch):
+    monkeypatch.setattr("rungwise.cli.relevance.BiEncoder", Sentences)
+    monkeypatch.setattr("rungwise.cli.relevance.CrossEncoder", Pairs)
+
+
+def sentences(**options):
+    return Sentences(TEXTS, OWNERS, progress=None, **options)
+
+
+def pairs(**options):
+    return Pairs(TEXTS, OWNERS, "letters", scale=(0.0, 5.0), progress=None, **options)
+
+
+@pytest.mark.usefixtures("_models")
+def test_sentences(table, tmp_path, capsys):
+    options = ("--source", "sentences", "--model", "grass", "--reference", "mean", "--out", tmp_path / "degrees")
+    assert run(table, *options) == 0
+    assert "sentences: 6 captions, vectors of 4" in capsys.readouterr().out
+    source = sentences(model="grass", reference="mean")
+    np.testing.assert_array_equal(load(tmp_path / "degrees", expected=source).dense(), source.dense())
+
+
+PAIR_MODEL = ("--pair-model", "letters", "--scale", "0,5")
+
+
+@pytest.mark.usefixtures("_models")
+def test_cross_encoder(table, tmp_path):
+    options = ("--source", "cross-encoder", *PAIR_MODEL, "--reference", "paired")
+    assert run(table, *options, "--out", tmp_path / "degrees") == 0
+    source = pairs(reference="paired")
+    np.testing.assert_array_equal(load(tmp_path / "degrees", expected=source).dense(), source.dense())
+
+
+@pytest.mark.usefixtures("_models")
+@pytest.mark.parametrize("coarse", ["sentences", "tfidf", "cbow"])
+def test_cascade(table, tmp_path, monkeypatch, capsys, coarse):
+    monkeypatch.setenv("RUNGWISE_CACHE", str(tmp_path / "cache"))
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("dog 1 0\ncat 0.9 0.1\nman 0 1\n")
+    cheap, options = {
+        "sentences": (sentences(), ()),
+        "tfidf": (TfIdf(TEXTS, OWNERS, tokenizer=whitespace), ("--coarse", "tfidf", "--tokenizer", "whitespace")),
+        "cbow": (CBoW(TEXTS, OWNERS, vectors), ("--coarse", "cbow", "--vectors", vectors)),
+    }[coarse]
+    options = ("--source", "cascade", *options, *PAIR_MODEL, "--coarse-threshold", 0.3, "--below", "coarse")
+    assert run(table, *options, "--out", tmp_path / "degrees") == 0
+    said = capsys.readouterr().out
+    assert f"refined scores: {tmp_path / 'cache' / 'pair_scores'}" in said
+    assert "pairs would take" in said
+    wanted = Cascade(cheap, pairs(), threshold=0.3, below="coarse")
+    np.testing.assert_allclose(load(tmp_path / "degrees", expected=wanted).dense(), wanted.dense(), rtol=1e-6)
+    assert 0 < wanted.report.refined < wanted.report.considered
+    assert run(table, *options) == 0
+    assert "0 pairs scored of" in capsys.readouterr().out, "the default cache was read"
 
 
 @pytest.mark.slow

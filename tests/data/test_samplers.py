@@ -58,6 +58,25 @@ def test_lists_hold_the_own_item_and_irrelevant_ones() -> None:
     assert np.array_equal(again.captions_of_images, batches[0].captions_of_images)
 
 
+def test_irrelevant_items_are_drawn_from_all_there_are() -> None:
+    seen: dict[int, set[int]] = {image: set() for image in range(len(LABELS))}
+    for epoch in range(30):
+        for batch in label_lists(LABELS, OWNERS, queries=3, irrelevant=2, seed=0, epoch=epoch):
+            for row in batch.images_of_captions.tolist():
+                seen[row[0]].update(row[1:])
+    for image, drawn in seen.items():
+        apart = [other for other in seen if other != image and not set(LABELS[image]) & set(LABELS[other])]
+        assert drawn == set(apart)
+
+
+def test_batches_and_lists_hold_something() -> None:
+    with pytest.raises(UserError, match="batch_size must be at least 1, got 0"):
+        one_caption_per_image([0, 1], 0, seed=0, epoch=0)
+    for queries, irrelevant in ((0, 1), (1, 0)):
+        with pytest.raises(UserError, match=f"must be at least 1, got {queries} and {irrelevant}"):
+            next(label_lists(LABELS, OWNERS, queries=queries, irrelevant=irrelevant, seed=0, epoch=0))
+
+
 def test_lists_say_what_is_missing() -> None:
     with pytest.raises(UserError, match="has no class labels"):
         next(label_lists([(), ()], [0, 1], queries=1, irrelevant=1, seed=0, epoch=0))
@@ -113,6 +132,21 @@ def test_near_pairs_are_within_the_bounds_and_few() -> None:
     assert max(map(len, near)) == 5
     for pair, others in enumerate(near):
         assert all(0.5 <= degrees[owners[pair], c] < 0.8 and owners[c] != owners[pair] for c in others)
+
+
+def test_which_near_pairs_are_kept_is_drawn() -> None:
+    relevance, owners = scenes(60)
+    bounds = {"at_least": 0.5, "below": 0.8}
+    every = somewhat_relevant(relevance, owners, np.arange(120), **bounds, keep=120)
+    drawn = [somewhat_relevant(relevance, owners, np.arange(120), **bounds, keep=5, seed=seed) for seed in range(20)]
+    pair = max(range(120), key=lambda number: len(every[number]))
+    assert len(every[pair]) > 10
+    seen = {int(other) for near in drawn for other in near[pair]}
+    assert len(seen) > min(15, len(every[pair]) / 2)
+
+
+def test_a_degree_that_is_nan_counts_on_the_lowest_level() -> None:
+    assert rung_counts([[1.0, np.nan], [0.7, 1.0]], [0.63]).tolist() == [[0, 1], [1, 0]]
 
 
 @given(st.integers(1, 6), st.data())

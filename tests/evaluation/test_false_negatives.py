@@ -3,7 +3,7 @@ import csv
 import numpy as np
 
 from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation import find_false_negatives, write_false_negatives
+from rungwise.evaluation import RankedLists, find_false_negatives, write_false_negatives
 from rungwise.evaluation.top_lists import look
 
 
@@ -52,3 +52,13 @@ def test_the_csv_names_images_and_captions_by_id_in_both_directions(tmp_path):
         ("t2i", "a.jpg", "c2"),
     ]
     assert rows[0]["text"] == "a, pup"
+
+
+def test_candidates_that_a_short_list_does_not_name_are_none_and_have_no_similarity(tmp_path):
+    data = ImageCaptions(tuple("abcd"), ("p", "q", "r", "s"), np.arange(4))
+    given = RankedLists({"i2t": [[1, 0], [1], [], [0]]}, (4, 4))
+    found = find_false_negatives(look(given, np.arange(4), np.ones((4, 4)))["i2t"], right_from=0.5)
+    assert [(one.query, one.candidate, one.rank) for one in found] == [(0, 1, 1), (3, 0, 1)]
+    write_false_negatives(tmp_path / "f.csv", found, data)
+    with (tmp_path / "f.csv").open(newline="") as file:
+        assert [row["similarity"] for row in csv.DictReader(file)] == ["", ""]

@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 
 from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation import RankedLists, evaluate, examine
+from rungwise.errors import UserError
+from rungwise.evaluation import RankedLists, evaluate, examine, findings
+from rungwise.evaluation.findings import false_negatives_of_all
+from rungwise.evaluation.protocols import ConsecutiveFolds
 
 
 def world(images=40, per_image=2, seed=0):
@@ -51,11 +54,23 @@ def test_the_curve_of_coherence_is_what_evaluate_says():
     assert [k for k, _ in found.coherence["t2i"]] == [5, 10, 20]
 
 
-def test_degrees_with_gaps_have_rungs_and_no_curve():
+@pytest.mark.parametrize("thresholds", [[0.2, 0.6], [0.5, 0.5], [np.nan], [np.inf, 0.2]])
+def test_thresholds_that_do_not_fall_are_refused(thresholds):
     data, scores, relevance = world()
-    found = examine(scores, data, relevance=np.where(relevance < 0.3, np.nan, relevance), thresholds=[0.6])
+    with pytest.raises(UserError, match="cut no rungs; give finite degrees, each below the one before") as caught:
+        examine(scores, data, relevance=relevance, thresholds=thresholds)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("least", [0.3, 0.001])
+def test_degrees_with_gaps_have_rungs_and_no_curve(least, monkeypatch):
+    monkeypatch.setattr(findings, "_BLOCK_VALUES", 900)
+    data, scores, relevance = world()
+    gaps = np.where(relevance < least, np.nan, relevance)
+    assert np.isnan(gaps[0]).any() == (least == 0.3)
+    found = examine(scores, data, relevance=gaps, thresholds=[0.6])
     assert found.coherence is None
-    assert sum(rung.pairs for rung in found.rungs) == (relevance >= 0.3).sum()
+    assert sum(rung.pairs for rung in found.rungs) == (relevance >= least).sum()
 
 
 def test_a_protocol_s_gallery_is_what_is_looked_at():
@@ -86,4 +101,29 @@ def test_lists_of_one_direction_are_looked_at_alone():
     found = examine({"similarity": RankedLists({"i2t": order}, relevance.shape)}, data, relevance=relevance)
     assert list(found.lists) == ["i2t"]
     np.testing.assert_array_equal(found.lists["i2t"].candidates[:, :12], order)
+    assert (found.lists["i2t"].candidates[:, 12:] == -1).all()
     assert found.coherence is None
+    assert found.rungs == ()
+    assert len(found.thresholds) == 3
+
+
+def test_false_negatives_come_from_every_gallery_by_their_positions_in_the_data():
+    data, scores, relevance = world(per_image=3, images=40)
+    found = examine(scores, data, relevance=relevance, protocol=ConsecutiveFolds("quarters", 4, 10))
+    wrong = false_negatives_of_all(found, scores, data, relevance=relevance, right_from=0.7)
+    similarity = (scores["image_embeddings"] @ scores["text_embeddings"].T).astype(np.float32)
+    wanted = set()
+    for first in range(0, 40, 10):
+        images, captions = np.arange(first, first + 10), np.arange(3 * first, 3 * first + 30)
+        part = similarity[np.ix_(images, captions)]
+        for way, s, queries, candidates in (("i2t", part, images, captions), ("t2i", part.T, captions, images)):
+            for row, query in zip(s, queries, strict=True):
+                for place, candidate in enumerate(candidates[np.argsort(-row, kind="stable")[:10]], start=1):
+                    image, caption = (query, candidate) if way == "i2t" else (candidate, query)
+                    if data.image_of_caption[caption] != image and relevance[image, caption] >= 0.7:
+                        wanted.add((way, query, candidate, place, relevance[image, caption]))
+    assert {(one.direction, one.query, one.candidate, one.rank, one.degree) for one in wrong} == wanted
+    assert len(wrong) == len(wanted)
+    for way in ("i2t", "t2i"):
+        excess = [one.degree - one.needed for one in wrong if one.direction == way]
+        assert excess == sorted(excess, reverse=True)

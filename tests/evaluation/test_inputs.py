@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from rungwise.data.collection import ImageCaptions
 from rungwise.errors import UserError
 from rungwise.evaluation.inputs import (
     owners_by_count,
@@ -14,7 +16,7 @@ from rungwise.evaluation.inputs import (
     read_similarity,
     split_key,
 )
-from rungwise.relevance import Labels
+from rungwise.relevance import CIDErD, Labels
 
 VECTORS = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
 
@@ -72,6 +74,8 @@ def test_lengths_are_told_where_they_are_not_one(tmp_path):
         (lambda p: (p / "v.npy").write_bytes(b""), None, "v.npy: cannot be read as numpy's"),
         (lambda p: np.savez(p / "v.npz", a=VECTORS, b=VECTORS), None, r"holds 2 arrays \(a, b\); say which"),
         (lambda p: np.savez(p / "v.npz", a=VECTORS), "c", "has no 'c'; there are a"),
+        (lambda p: (p / "v.npz").write_bytes(b"PK\x03\x04 and no more"), None, "v.npz: cannot be read as numpy's"),
+        (lambda p: np.save(p / "v.npy", VECTORS), "c", "holds one array without a name; leave out 'c'"),
         (lambda p: (p / "v.safetensors").write_bytes(b"no"), None, "cannot be read as safetensors"),
         (
             lambda p: parquet(p / "v.parquet", vector=[[1.0], [1.0, 2.0]]),
@@ -119,6 +123,9 @@ def test_similarities_in_every_kind_of_file(tmp_path):
         ('{"a": 1}', "is not a list of rows"),
         ("[[1, 2", "broken JSON"),
         ("[[1, NaN]]", "row 0: has a value that is not finite"),
+        (f"[[1, 2], [3, 1{'0' * 400}]]", "row 1: a value is beyond the range of floats"),
+        (f"[[1{'0' * 5000}]]", "s.json: cannot be read as JSON"),
+        ("[" * 100_000, "s.json: cannot be read as JSON"),
     ],
 )
 def test_a_mistake_in_json_rows_is_named(tmp_path, text, said):
@@ -127,17 +134,44 @@ def test_a_mistake_in_json_rows_is_named(tmp_path, text, said):
         read_similarity(tmp_path / "s.json")
 
 
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.safetensors", "a.parquet", "a.json", "a"])
+def test_a_missing_file_is_called_missing(tmp_path, name):
+    for read in (read_embeddings, read_similarity, read_owners, lambda path: read_relevance(path, (1, 1))):
+        with pytest.raises(UserError, match=r"no such file or folder; correct the path$"):
+            read(tmp_path / name)
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "s.npz", s=VECTORS)
+    content = bytearray((tmp_path / "s.npz").read_bytes())
+    content[60:120] = bytes(60)
+    (tmp_path / "s.npz").write_bytes(content)
+    with pytest.raises(UserError, match="s.npz: cannot be read as numpy's"):
+        read_similarity(tmp_path / "s.npz")
+
+
 def test_relevance_is_a_saved_source_or_a_matrix(tmp_path):
     source = Labels(["a", "b"], [0, 1, 1])
     source.save(tmp_path / "degrees")
     np.save(tmp_path / "r.npy", source.dense())
     np.testing.assert_array_equal(read_relevance(tmp_path / "degrees", (2, 3)).dense(), source.dense())
     np.testing.assert_array_equal(read_relevance(tmp_path / "r.npy", (2, 3)), source.dense())
+    np.savez(tmp_path / "r.npz", a=np.zeros((9, 9)), b=source.dense())
+    np.testing.assert_array_equal(read_relevance(tmp_path / "r.npz", (2, 3), "b"), source.dense())
     for name in ("degrees", "r.npy"):
         with pytest.raises(UserError, match="it is transposed"):
             read_relevance(tmp_path / name, (3, 2))
         with pytest.raises(UserError, match="give degrees of these data"):
             read_relevance(tmp_path / name, (2, 4))
+
+
+def test_degrees_of_other_captions_are_refused(tmp_path):
+    data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]))
+    CIDErD(data.captions, data.image_of_caption).save(tmp_path / "degrees")
+    assert read_relevance(tmp_path / "degrees", (2, 2), data=data).shape == (2, 2)
+    other = replace(data, captions=("a dog", "a fox"))
+    with pytest.raises(UserError, match=r"degrees of 2 images and 2 captions, but .* or other ones \(hash"):
+        read_relevance(tmp_path / "degrees", (2, 2), data=other)
 
 
 def test_owners_of_captions(tmp_path):
@@ -150,6 +184,8 @@ def test_owners_of_captions(tmp_path):
         ("a.txt", "0\n-1\n", r"a.txt, line 2: '-1' is no position"),
         ("a.json", "[0, -1]", "a.json, caption 1: -1 is negative"),
         ("b.json", "[0, 1.0]", "is not a list of whole numbers"),
+        ("c.json", f"[0, {2**63}]", "c.json, caption 1: there is no image so far up"),
+        ("c.txt", f"{2**63}\n", "c.txt, caption 0: there is no image so far up"),
     ):
         (tmp_path / name).write_text(text)
         with pytest.raises(UserError, match=said):

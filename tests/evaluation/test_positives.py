@@ -174,7 +174,8 @@ def test_cxc_and_eccv_equal_the_authors_program(real_data):
         Ks=(1, 5),
     )
     ours = {"cxc_r1": ("cxc", "R@1"), "cxc_r5": ("cxc", "R@5")} | {
-        f"eccv_{name}": ("eccv", measure) for name, measure in (("r1", "R@1"), ("map_at_r", "MAP@R"))
+        f"eccv_{name}": ("eccv", measure)
+        for name, measure in (("r1", "R@1"), ("map_at_r", "MAP@R"), ("rprecision", "RPrecision"))
     }
     for name, (protocol, measure) in ours.items():
         for way in ("i2t", "t2i"):

@@ -3,6 +3,7 @@ import pytest
 
 from rungwise.errors import UserError
 from rungwise.evaluation import PROTOCOLS, evaluate, protocol_named
+from rungwise.evaluation.protocols import ConsecutiveFolds
 
 
 def test_five_folds_are_consecutive_blocks_and_numbers_are_their_means():
@@ -10,7 +11,8 @@ def test_five_folds_are_consecutive_blocks_and_numbers_are_their_means():
     owners = np.sort(generator.integers(0, 5000, 7000))
     image = generator.standard_normal((5000, 4), dtype=np.float32)
     text = image[owners] + generator.standard_normal((7000, 4), dtype=np.float32)
-    folds = evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=owners, protocol="coco-1k-5fold")
+    rule = ConsecutiveFolds("any captions")
+    folds = evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=owners, protocol=rule)
     parts = []
     for first in range(0, 5000, 1000):
         own = (owners >= first) & (owners < first + 1000)
@@ -28,13 +30,14 @@ def test_five_folds_are_consecutive_blocks_and_numbers_are_their_means():
 
 def test_five_folds_of_shuffled_captions_take_each_folds_own_captions():
     owners = np.arange(5000)[::-1].copy()
-    [first, *_] = protocol_named("coco-1k-5fold").folds(owners, 5000)
+    rule = ConsecutiveFolds("one caption")
+    [first, *_] = rule.folds(owners, 5000)
     np.testing.assert_array_equal(first.captions, np.arange(4000, 5000))
     result = evaluate(
         image_embeddings=np.eye(5000, 8, dtype=np.float32),
         text_embeddings=np.eye(5000, 8, dtype=np.float32)[owners],
         image_of_caption=owners,
-        protocol="coco-1k-5fold",
+        protocol=rule,
         measures=["R@1"],
     )
     assert result.queries == {"i2t": 5000, "t2i": 5000}
@@ -67,6 +70,21 @@ def test_one_caption_per_image_takes_the_first_of_each():
 def test_data_that_do_not_fit_are_refused_with_the_reason(protocol, owners, why):
     with pytest.raises(UserError, match=f"protocol {protocol} does not fit the data: .*{why}"):
         evaluate(similarity=np.eye(3), image_of_caption=owners, protocol=protocol)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "images"), [("coco-5k", 5000), ("coco-1k-5fold", 5000), ("flickr30k-1k", 1000), ("flickr8k-1k", 1000)]
+)
+def test_protocols_of_test_sets_want_their_five_captions_an_image(protocol, images):
+    rule, owners = protocol_named(protocol), np.arange(images).repeat(5)
+    surplus = np.append(owners, np.arange(images // 500))  # COCO's test images have 25,010 captions
+    for fitting in (owners, surplus):
+        assert sum(len(fold.captions) for fold in rule.folds(fitting, images)) == len(fitting)
+    for wrong in (owners[::5], owners[:-1], np.append(surplus, owners[: images // 10])):
+        with pytest.raises(UserError, match=f"wants 5 captions an image, {5 * images:,}, and there are") as caught:
+            rule.folds(wrong, images)
+        assert f"there are {len(wrong):,}; use protocol 'full'" in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 def test_an_unknown_protocol_lists_what_there_is():

@@ -9,11 +9,14 @@ from rungwise.evaluation import PAPERS, PROTOCOLS, evaluate, published, publishe
 from rungwise.metrics import parse
 
 
-def result_of(protocol="full", images=4, per_image=1):
+def result_of(protocol="full", images=4, per_image=5):
+    owners, vectors = np.arange(images).repeat(per_image), np.eye(images, 4, dtype=np.float32)
     return evaluate(
-        similarity=np.eye(images).repeat(per_image, axis=1),
-        image_of_caption=np.arange(images).repeat(per_image),
+        image_embeddings=vectors,
+        text_embeddings=vectors[owners],
+        image_of_caption=owners,
         protocol=protocol,
+        measures=["R@1"],
     )
 
 
@@ -44,6 +47,7 @@ def test_rows_of_the_same_protocol_are_found():
     assert all(row.test_images == 1000 and row.dataset == "coco" for row in fives)
     assert any(row.numbers["i2t/R@1"] == 64.6 for row in fives)
     assert published_beside(result_of("flickr30k-1k", 1000), "sam", split="test")
+    assert published_beside(result_of("full", 1000), "sam", dataset="coco")
 
 
 @pytest.mark.parametrize(
@@ -54,6 +58,11 @@ def test_rows_of_the_same_protocol_are_found():
         ({}, {"paper": "sam", "dataset": "coco"}, "rows are of 1000 or 5000 images, this result is of 4"),
         ({}, {"paper": "vsepp", "dataset": "wikipedia"}, "has no rows of wikipedia"),
         ({"images": 1000}, {"paper": "convse", "dataset": "coco"}, "made under protocol coco-1k-5fold"),
+        (
+            {"images": 1000, "per_image": 1},
+            {"paper": "sam", "dataset": "coco"},
+            "rows are of 5 captions an image, this result is of 1,000 captions for 1,000 images",
+        ),
         ({"protocol": "coco-5k", "images": 5000}, {"paper": "convse"}, "rows are of 1000 images"),
         ({"protocol": "flickr30k-1k", "images": 1000}, {"paper": "sam", "dataset": "coco"}, "is flickr30k's"),
         ({"protocol": "flickr30k-1k", "images": 1000}, {"paper": "sam", "split": "val"}, "of test splits"),

@@ -78,6 +78,19 @@ def test_json_of_coco_numbers_is_read_in_the_right_direction(tmp_path):
     assert [rows.tolist() for _, rows in lists.columns(2)] == [[[1.0, 2.0], [2.0, 1.0]]]
 
 
+def test_a_run_of_coco_numbers_is_read_in_the_right_direction(tmp_path):
+    images = tuple(f"COCO_val2014_{n:012d}.jpg" for n in (7, 8))
+    captions = ("7", "9", "8")
+    (tmp_path / "t2i.trec").write_text("7 Q0 8 1 2 me\n7 Q0 7 2 1 me\n9 Q0 7 1 2 me\n")
+    lists = read_ranked_lists([tmp_path / "t2i.trec"], images, captions)
+    assert lists.directions == ("t2i",)
+    assert [rows.tolist() for _, rows in lists.columns(3)] == [[[1.0, 2.0], [1.0, 0.0], [0.0, 0.0]]]
+    # A query that both directions know, in a file of both, is not guessed.
+    (tmp_path / "both.trec").write_text("7 Q0 8 1 2 me\n9 Q0 7 1 2 me\nCOCO_val2014_000000000008.jpg Q0 9 1 2 me\n")
+    with pytest.raises(UserError, match=r"both.trec, query '7': ids .* the direction is not clear"):
+        read_ranked_lists([tmp_path / "both.trec"], images, captions)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -13,6 +13,7 @@ from rungwise.evaluation import (
     evaluate,
     examine,
     find_false_negatives,
+    plots,
     published_beside,
     report_page,
 )
@@ -144,12 +145,39 @@ def test_every_kind_of_input_makes_a_page(scenes):
         checked(report_page(result, examine(scores, bare), has_texts=False))
 
 
+def test_a_page_of_short_lists_says_nothing_of_what_they_do_not_name():
+    owners = np.arange(60).repeat(2)
+    texts = tuple("x" * (1 + n % 9) for n in range(120))
+    data = ImageCaptions(tuple(map(str, range(60))), texts, owners, tuple(map(str, range(120))))
+    generator = np.random.default_rng(0)
+    lists = {"i2t": [generator.permutation(120)[:5] for _ in range(60)]}
+    lists["t2i"] = [generator.permutation(60)[:5] for _ in range(120)]
+    scores = {"similarity": RankedLists(lists, (60, 120))}
+    result = evaluate(**scores, image_of_caption=owners, measures=["R@5"])
+    found = examine(scores, data, relevance=generator.random((60, 120)))
+    wrong = [one for lists in found.lists.values() for one in find_false_negatives(lists, right_from=0.5)]
+    page = report_page(result, found, false_negatives=wrong, beside=found)
+    checked(page)
+    assert "no right candidate among the 5 that are listed" in page
+    assert "not listed: " in page
+    assert all(int(rank) <= 5 for rank in re.findall(r"rank (\d+)", page))
+    assert not re.search(r"\bS -?\d|nan|inf\b", page)
+    assert "R@1 by caption length" in page
+    assert "R@10" not in page
+    assert "<h2>By rung</h2>" not in page
+    assert all(strip.count("<li") == 5 for strip in re.findall(r"<ol class=strip>(.*?)</ol>", page))
+    curve = re.search(r"<figcaption>Recall curve.*?</figure>", page, re.DOTALL)[0]
+    ends = [float(points.split()[-1].split(",")[1]) for points in re.findall(r'points="([^"]*)"', curve)]
+    bottom, top = plots.HEIGHT - plots.BOTTOM, plots.TOP
+    wanted = [bottom - result[f"{way}/R@5"] / 100 * (bottom - top) for way in ("i2t", "t2i")]
+    assert ends == pytest.approx(wanted, abs=0.06)
+
+
 def test_published_rows_stand_beside_with_their_source():
-    data = ImageCaptions(
-        tuple(map(str, range(1000))), ("c",) * 1000, np.arange(1000), caption_ids=tuple(map(str, range(1000)))
-    )
-    scores = {"similarity": np.eye(1000, dtype=np.float32)}
-    result = evaluate(**scores, image_of_caption=np.arange(1000), protocol="flickr30k-1k")
+    owners = np.arange(1000).repeat(5)
+    data = ImageCaptions(tuple(map(str, range(1000))), ("c",) * 5000, owners, tuple(map(str, range(5000))))
+    scores = {"similarity": np.eye(1000, dtype=np.float32)[:, owners]}
+    result = evaluate(**scores, image_of_caption=owners, protocol="flickr30k-1k")
     page = report_page(result, examine(scores, data), published=published_beside(result, "vsepp"))
     checked(page)
     assert "VSE++: Improving Visual-Semantic Embeddings with Hard Negatives" in page

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import skew
 
-from rungwise.evaluation import top_lists
+from rungwise.evaluation import RankedLists, top_lists
 from rungwise.evaluation.positives import positives_from_lists
 from rungwise.evaluation.top_lists import look
 
@@ -37,3 +37,28 @@ def test_queries_without_a_right_candidate_have_no_rank():
     lists = look(np.eye(2), [0, 1], np.eye(2), positives)["i2t"]
     assert lists.best_rank[0] == 1
     assert np.isnan([lists.best_rank[1], lists.margin[0], lists.margin[1], lists.own_degrees[1]]).all()
+
+
+@pytest.mark.parametrize("block", [1, 1 << 22])
+def test_what_short_lists_do_not_name_is_not_guessed(monkeypatch, block):
+    monkeypatch.setattr(top_lists, "_BLOCK_VALUES", block)
+    given = RankedLists({"i2t": [[3, 0], [], [5, 4, 1]]}, (3, 6))
+    degrees = np.arange(18.0).reshape(3, 6)
+    [(way, lists)] = look(given, [0, 0, 1, 1, 2, 2], degrees, k=4).items()
+    assert way == "i2t"
+    np.testing.assert_array_equal(lists.candidates, [[3, 0, -1, -1], [-1] * 4, [5, 4, 1, -1]])
+    np.testing.assert_array_equal(lists.degrees, [[3, 0, np.nan, np.nan], [np.nan] * 4, [17, 16, 13, np.nan]])
+    np.testing.assert_array_equal(lists.annotated, [[0, 1, 0, 0], [0] * 4, [1, 1, 0, 0]])
+    np.testing.assert_array_equal(lists.best_rank, [2, np.inf, 1])
+    np.testing.assert_array_equal(lists.occurrences, [1, 1, 0, 1, 1, 1])
+    assert np.isnan(lists.scores).all()
+    assert np.isnan(lists.margin).all()
+    assert lists.lengths.tolist() == [2, 0, 3]
+    assert lists.depth == 0
+
+
+def test_rankings_are_known_as_far_as_the_shortest_list_of_a_query_with_a_right_candidate():
+    positives = {"i2t": positives_from_lists([[0], []]), "t2i": positives_from_lists([[0], []])}
+    lists = look(RankedLists({"i2t": [[0, 1], [1]], "t2i": [[1, 0], []]}, (2, 2)), [0, 1], None, positives)
+    assert (lists["i2t"].depth, lists["t2i"].depth) == (2, 2)
+    assert look(np.eye(2), [0, 1])["i2t"].depth == 2

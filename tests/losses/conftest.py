@@ -28,6 +28,8 @@ def _blocks():
     same = torch.tensor([0, 1, 0, 2, 1, 3])
     square = same.unsqueeze(0) == same.unsqueeze(1)
     none = torch.zeros(6, 6, dtype=torch.bool)
+    shared = torch.eye(4, dtype=torch.bool)
+    shared[0, 2] = shared[1, 2] = shared[3, 1] = True
     lonely = rectangular.clone()
     lonely[:, 2] = False
     return {
@@ -39,6 +41,7 @@ def _blocks():
         "one pair": (cosines(1, 1), degrees(1, 1), None),
         "nothing else is positive": (cosines(6, 6), degrees(6, 6), none),
         "same pictures twice": (cosines(6, 6), on_thresholds(6, 6), square),
+        "pictures that share a caption": (cosines(4, 4), degrees(4, 4), shared),
         "everything is positive": (cosines(3, 3), degrees(3, 3), torch.ones(3, 3, dtype=torch.bool)),
         "several captions": (cosines(4, 7), degrees(4, 7), rectangular),
         "several captions, ties": (steps(4, 7), on_thresholds(4, 7), rectangular),

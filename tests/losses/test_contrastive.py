@@ -61,7 +61,7 @@ def test_gradcheck():
     assert torch.autograd.gradcheck(ContrastiveSum(), s)
 
 
-@pytest.mark.parametrize(("learnable", "value"), [(False, 0.0), (True, 0.001)])
+@pytest.mark.parametrize(("learnable", "value"), [(False, 0.0), (True, 0.001), (False, torch.nan), (True, torch.nan)])
 def test_a_temperature_must_be_positive(learnable, value):
     with pytest.raises(ValueError, match="temperature"):
         ContrastiveSum(value, learnable=learnable)

@@ -73,6 +73,23 @@ def test_half_precision_is_computed_in_float32(family, dtype):
     torch.testing.assert_close(half, whole)
 
 
+@pytest.mark.parametrize("shape", [(8, 8), (5, 8)])
+def test_autocast_changes_nothing(family, shape):
+    torch.manual_seed(0)
+    images = torch.arange(shape[1]) % shape[0]
+    arguments = (torch.randn(shape), torch.rand(shape), images == torch.arange(shape[0]).unsqueeze(1))
+    values = []
+    for enabled in (False, True):
+        torch.manual_seed(0)
+        s = arguments[0].clone().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            value = family()(s, *arguments[1:], **within(family(), s))
+        assert value.dtype == torch.float32
+        value.backward()
+        values.append((value.detach(), s.grad))
+    torch.testing.assert_close(*values, rtol=0, atol=0)
+
+
 def test_mean_is_the_sum_over_the_pairs_and_none_adds_up_to_the_sum(family):
     block = torch.randn(3, 7)
     positives = torch.tensor([0, 0, 1, 2, 2, 2, 1]) == torch.arange(3).unsqueeze(1)

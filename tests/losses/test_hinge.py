@@ -62,13 +62,23 @@ def test_queries_of_a_mini_batch_against_a_larger_negative_set():
     assert t2i[4:].count_nonzero() == 0
 
 
+def test_the_first_values_of_a_larger_block_are_a_mini_batch_against_a_larger_negative_set():
+    s, small = torch.randn(9, 9), 4
+    firsts = [side[:small].sum() for side in MaxOfHinges(0.2, reduction="none")(s)]
+    expected = [
+        sum(max(0.0, 0.2 + max(row[j] for j in range(9) if j != q) - row[q]) for q, row in enumerate(rows[:small]))
+        for rows in (s.tolist(), s.T.tolist())
+    ]
+    torch.testing.assert_close(torch.stack(firsts), torch.tensor(expected))
+
+
 def test_the_same_seed_draws_the_same():
     s = torch.randn(32, 32)
     one, two = (MaxOfHinges(negative_set=3, generator=torch.Generator().manual_seed(5))(s) for _ in range(2))
     assert one == two
 
 
-def test_autocast_and_half_precision_are_computed_in_float32(half_block):
+def test_half_precision_is_computed_in_float32(half_block):
     block, _ = half_block
     for family in (SumOfHinges, MaxOfHinges):
         s = block.clone().requires_grad_()

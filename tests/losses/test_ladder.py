@@ -47,6 +47,16 @@ def test_a_float32_degree_equal_to_the_threshold_belongs_to_the_upper_level():
     assert value == Ladder(weights=(1.0, 0.0))(torch.zeros(3, 3, dtype=torch.float64), torch.full((3, 3), 0.63))
 
 
+@pytest.mark.parametrize("sampling", ["sum", "hard_contrastive"])
+def test_a_degree_that_is_nan_is_on_the_lowest_level(sampling):
+    s, relevance = torch.randn(6, 6), torch.rand(6, 6)
+    known, unknown = relevance.clone(), relevance.clone()
+    known[1, 4], unknown[1, 4] = 0.0, torch.nan
+    loss = Ladder(**THREE, sampling=sampling, mask_above=0.9)
+    assert levels_of(unknown, (0.63, 0.56))[1, 4] == 3
+    assert loss(s, unknown) == loss(s, known)
+
+
 @given(
     st.integers(1, 9).flatmap(
         lambda n: st.lists(st.tuples(st.integers(-16, 16), st.integers(0, 2)), min_size=n, max_size=n)

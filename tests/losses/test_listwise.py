@@ -74,6 +74,26 @@ def test_drawn_items_are_irrelevant_ones_and_no_more_than_asked():
     assert not (touched & (relevance > 0) & ~torch.eye(8, dtype=torch.bool)).any()
 
 
+def test_draws_come_from_the_generator_alone():
+    s = torch.randn(16, 16)
+
+    def value(seed):
+        generator = torch.Generator().manual_seed(seed)
+        return AdaptiveListwise(sampled=3, irrelevant="other_item", generator=generator)(s)
+
+    torch.manual_seed(0)
+    first = value(5)
+    torch.manual_seed(1)
+    assert value(5) == first != value(6)
+
+
+def test_a_degree_that_is_nan_is_irrelevant():
+    s, relevance = torch.randn(6, 6), shared_labels(torch.rand(6, 6))
+    known, unknown = relevance.clone(), relevance.clone()
+    known[1, 4], unknown[1, 4] = 0.0, torch.nan
+    assert AdaptiveListwise()(s, unknown) == AdaptiveListwise()(s, known)
+
+
 def test_half_precision_stays_finite_when_cold(half_block):
     s = half_block[0].clone().requires_grad_()
     value = AdaptiveListwise(0.01, irrelevant="other_item")(s)
@@ -92,6 +112,8 @@ def test_gradcheck():
     ("arguments", "complaint"),
     [
         ({"sharpness": 0}, "sharpness"),
+        ({"sharpness": torch.nan}, "sharpness"),
+        ({"margins": (0.5,)}, r"margins must be two, .* got \(0.5,\)"),
         ({"i2t_weight": 1.5}, "i2t_weight"),
         ({"sampled": 0}, "sampled"),
         ({"irrelevant": "all"}, "irrelevant must be one of"),
@@ -100,3 +122,16 @@ def test_gradcheck():
 def test_what_does_not_fit_is_refused(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):
         AdaptiveListwise(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("i2t", "t2i", "complaint"),
+    [
+        ((4,), None, r"lists must be \(T, K \+ 1\) .* got \(4,\)"),
+        ((3, 0), None, r"got \(3, 0\)"),
+        ((4, 3), (2, 3), r"t2i is \(2, 3\) but i2t is \(4, 3\)"),
+    ],
+)
+def test_lists_of_other_shapes_are_refused(i2t, t2i, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        AdaptiveListwise().of_lists(torch.zeros(i2t), None if t2i is None else torch.zeros(t2i))

@@ -21,17 +21,17 @@ def shares(positives, extra):
     return images, captions
 
 
-@pytest.mark.parametrize("extra", ["mask", "keep", "pair"])
+@pytest.mark.parametrize(("extra", "mask_above"), [("mask", None), ("keep", None), ("pair", None), ("mask", 0.6)])
 @pytest.mark.parametrize("name", BLOCKS)
-def test_equals_loops(name, extra):
+def test_equals_loops(name, extra, mask_above):
     block, relevance, positives = BLOCKS[name]
     n, m = block.shape
     known = torch.zeros(n, m, dtype=torch.bool) if positives is None else positives
     inputs = [x.clone().requires_grad_() for x in (block, within(n, 1), within(m, 2))]
     scalars = [[[x.clone().requires_grad_() for x in row] for row in x.detach()] for x in inputs]
     loops = reference.multimodal_nce(0.1, scalars[1], scalars[2], *shares(known, extra))
-    i2t, t2i = loops(scalars[0], None, reference.statuses(n, m, positives, extra))
-    got = MultiModalNCE(0.1, extra_positives=extra, reduction="none")(
+    i2t, t2i = loops(scalars[0], None, reference.statuses(n, m, positives, extra, relevance, mask_above))
+    got = MultiModalNCE(0.1, extra_positives=extra, mask_above=mask_above, reduction="none")(
         inputs[0], relevance, positives, image_similarity=inputs[1], text_similarity=inputs[2]
     )
     torch.testing.assert_close(torch.cat(got), torch.stack(i2t + t2i).detach(), rtol=1e-9, atol=1e-12)

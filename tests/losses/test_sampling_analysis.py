@@ -37,6 +37,13 @@ def test_plot_marks_the_sizes() -> None:
     ]
 
 
+def test_plot_draws_the_probabilities() -> None:
+    axes = Figure().subplots()
+    plot_miss_probability(axes, ["0.1"], largest=64)
+    sizes, drawn = axes.get_lines()[0].get_data()
+    assert list(drawn) == pytest.approx([float(miss_probability("0.1", int(size))) for size in sizes], rel=1e-9)
+
+
 @pytest.mark.parametrize("share", ["0", "1", "-0.1", "1.5"])
 def test_nonsense_is_refused(share: str) -> None:
     with pytest.raises(ValueError, match="share must be"):

@@ -66,9 +66,28 @@ def test_half_precision_stays_finite(half_block, negatives):
     assert s.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.int64, torch.bool])
+@pytest.mark.parametrize("shape", [(4, 4), (3, 7)])
+def test_degrees_of_any_type_are_computed_in_float32(kind, shape):
+    torch.manual_seed(0)
+    s, relevance = torch.randn(shape), (10 * torch.rand(shape)).to(kind)
+    positives = torch.arange(shape[1]) // 2 == torch.arange(shape[0]).unsqueeze(1)
+    loss = SemanticAdaptiveMargin()
+    assert loss(s, relevance, positives) == loss(s, relevance.float(), positives)
+
+
+@pytest.mark.parametrize("negatives", ["hardest", "softest"])
+@pytest.mark.parametrize("shape", [(4, 4), (3, 7)])
+def test_a_degree_that_is_nan_is_not_hidden(negatives, shape):
+    s, relevance = torch.randn(shape), torch.full(shape, torch.nan)
+    positives = torch.arange(shape[1]) // 2 == torch.arange(shape[0]).unsqueeze(1)
+    assert SemanticAdaptiveMargin(negatives=negatives)(s, relevance, positives).isnan()
+
+
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="temperature"):
-        SemanticAdaptiveMargin(0.0)
+    for value in (0.0, torch.nan):
+        with pytest.raises(ValueError, match="temperature"):
+            SemanticAdaptiveMargin(value)
     with pytest.raises(ValueError, match="negatives must be one of random, hardest, softest"):
         SemanticAdaptiveMargin(negatives="hard")
     with pytest.raises(ValueError, match="graded"):

@@ -27,3 +27,8 @@ def test_half_precision_stays_finite_when_cold(half_block):
 def test_gradcheck():
     s = torch.randn(5, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(Sigmoid(), s)
+
+
+def test_a_bias_may_be_a_whole_number():
+    s = torch.randn(4, 4)
+    torch.testing.assert_close(Sigmoid(bias=-10, learnable=True)(s), Sigmoid(bias=-10.0)(s))

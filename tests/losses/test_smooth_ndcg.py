@@ -71,6 +71,24 @@ def test_gradcheck():
     assert torch.autograd.gradcheck(lambda block: SmoothNDCG()(block, relevance), s)
 
 
-def test_temperature_must_be_positive():
+@pytest.mark.parametrize("value", [0.0, torch.nan])
+def test_temperature_must_be_positive(value):
     with pytest.raises(ValueError, match="temperature"):
-        SmoothNDCG(0.0)
+        SmoothNDCG(value)
+
+
+@pytest.mark.parametrize("where", ["similarity", "relevance"])
+def test_nan_is_not_hidden(where):
+    block = {"similarity": torch.randn(4, 4), "relevance": torch.rand(4, 4)}
+    block[where][1, 2] = torch.nan
+    i2t, t2i = SmoothNDCG(reduction="none")(**block)
+    assert i2t.isnan().tolist() == [False, True, False, False]
+    assert t2i.isnan().tolist() == [False, False, True, False]
+
+
+def test_nan_that_is_masked_counts_for_nobody():
+    s, relevance, same = torch.randn(4, 4), torch.rand(4, 4), torch.eye(4, dtype=torch.bool)
+    same[1, 2] = True
+    expected = SmoothNDCG()(s, relevance, same)
+    s[1, 2] = torch.nan
+    torch.testing.assert_close(SmoothNDCG()(s, relevance, same), expected)

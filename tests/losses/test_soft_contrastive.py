@@ -37,7 +37,8 @@ def test_gradcheck():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="target_temperature"):
-        SoftContrastive(target_temperature=0)
+    for value in (0, torch.nan):
+        with pytest.raises(ValueError, match="target_temperature"):
+            SoftContrastive(target_temperature=value)
     with pytest.raises(ValueError, match="graded"):
         SoftContrastive()(torch.zeros(2, 2))

@@ -1,11 +1,13 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.errors import UserError
 from rungwise.metrics import CS, FAMILIES, NCS, NSUM, SR, TOTALS, MedR, R, parse, parse_all
+from rungwise.metrics.rankings import Positives, Rankings, rank_all
 
 CUT = st.integers(1, 10**6)
 EVERY = st.one_of(
@@ -37,7 +39,21 @@ def test_canonical_names_are_kept(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["", "R", "R@", "R@0", "R@-1", "R@1.5", "P@1", "MedR@3", "CS@5(m=2)", "NCS@1(non_gt=1)", "SR@1(m=x)", "rsum@1"],
+    [
+        "",
+        "R",
+        "R@",
+        "R@0",
+        "R@-1",
+        "R@1.5",
+        "P@1",
+        "MedR@3",
+        "CS@5(m=2)",
+        "NCS@1(non_gt=1)",
+        "SR@1(m=x)",
+        "SR@1(m=²)",
+        "rsum@1",
+    ],
 )
 def test_what_is_no_measure_is_refused_in_one_line(name):
     with pytest.raises(UserError) as caught:
@@ -61,3 +77,22 @@ def test_measures_know_unit_bounds_and_sense():
 
 def test_each_measure_is_kept_once():
     assert parse_all([R(1), "R@1", "rsum", "rsum"]) == (R(1), parse("rsum"))
+
+
+def test_semantic_recall_says_where_nothing_is_left_to_find():
+    rankings = rank_all([[0.3, 0.1], [0.2, 0.4]], [[0, 1], [1]], relevance=[[1.0, 0.5], [0.2, 0.9]])
+    measure = SR(k=1, m=1, non_gt=True)
+    assert measure.per_query(rankings).tolist() == [0.0, 100.0]
+    assert measure.remarks(rankings) == {"no other candidate, counted 0": 1}
+    assert SR(k=1, m=1).remarks(rankings) == {}
+    nothing_right = rank_all([[0.3, 0.1]], [[]], relevance=[[1.0, 0.5]])
+    assert SR(k=1, non_gt=True).remarks(nothing_right) == {"no positive, left out": 1}
+
+
+@pytest.mark.parametrize(("direction", "place"), [("i2t", "row 11"), ("t2i", "column 11")])
+def test_a_negative_degree_is_named_by_its_place(direction, place):
+    own = Positives(np.array([0, 1, 2]), np.array([0, 1]))
+    relevance = np.array([[1.0, 0.5], [0.2, -0.3]])
+    rankings = Rankings(own, relevance, relevance, direction, places=np.array([10, 11]))
+    with pytest.raises(UserError, match=rf"relevance, {place}: a degree of -0.3 is negative, .* shift or clip"):
+        rankings.ideal(1)

@@ -35,7 +35,8 @@ def pictures(tmp_path: Path) -> list[Path]:
 @pytest.mark.parametrize("frozen", [True, False])
 def test_saved_and_loaded_it_encodes_alike(frozen: bool, pictures: list[Path], tmp_path: Path) -> None:
     model = make(frozen)
-    model.save_pretrained(tmp_path / "model", {"data": "nothing"})
+    model.save_pretrained(tmp_path / "model", {"data": "nothing", "seed": 3})
+    assert JointEmbedding.from_pretrained(tmp_path / "model").provenance == {"data": "nothing", "seed": 3}
     again = load(tmp_path / "model")
     assert again.fingerprint == model.fingerprint
     images, cache = [m.encode_image(pictures, cache=tmp_path / "cache") for m in (model, again)], tmp_path / "cache"

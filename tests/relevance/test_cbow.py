@@ -5,7 +5,9 @@ import pytest
 
 from rungwise.errors import UserError
 from rungwise.relevance.base import Relevance
+from rungwise.relevance.cascade import Cascade
 from rungwise.relevance.cbow import CBoW
+from rungwise.relevance.tokenisers import whitespace
 from rungwise.relevance.word_vectors import WordVectors
 
 CAPTIONS = ["a dog runs", "the dog", "a cat sleeps on the dog", "unicorn gryphon", ""]
@@ -94,3 +96,38 @@ def test_published_vectors_grade_real_captions(real_data):
     )
     degrees = source.dense()
     assert degrees[0, 1] > degrees[0, 2] + 0.1
+
+
+def test_the_fingerprint_is_of_the_words_and_not_of_the_captions(tmp_path):
+    lines = [f"{word} {' '.join(map(repr, row))}" for word, row in zip(WORDS, VECTORS.table.tolist(), strict=True)]
+    (tmp_path / "vectors.txt").write_text("\n".join(lines))
+    (tmp_path / "others.txt").write_text("\n".join(lines).replace("dog", "pup"))
+
+    def fingerprint(captions=("a dog", "the cat"), vectors=VECTORS, **options):
+        return CBoW(captions, range(len(captions)), vectors, **options).fingerprint
+
+    for vectors in (VECTORS, tmp_path / "vectors.txt"):
+        assert fingerprint(vectors=vectors) == fingerprint(("cat runs", "a dog", "on"), vectors)
+    told_apart = {
+        fingerprint(),
+        fingerprint(vectors=tmp_path / "vectors.txt"),
+        fingerprint(vectors=tmp_path / "others.txt"),
+        fingerprint(vectors=WordVectors(VECTORS.row, VECTORS.table + 1)),
+        fingerprint(stop_words={"a"}),
+        fingerprint(nouns={"dog"}),
+        fingerprint(nouns={"dog"}, noun_weight=3.0),
+        fingerprint(tokenizer=whitespace),
+        fingerprint(tokenizer=str.split),
+        fingerprint(("cat runs", "a dog"), tokenizer=str.split),
+        fingerprint(nouns=lambda tokens: [token == "cat" for token in tokens]),
+    }
+    assert len(told_apart) == 11
+
+
+def test_a_cascade_s_cache_serves_another_collection(tmp_path):
+    first = CBoW(["a dog", "the cat"], [0, 1], VECTORS)
+    Cascade(first, first, threshold=-1, cache=tmp_path / "scores").dense()
+    second = CBoW(["cat runs", "the cat", "a dog"], [0, 1, 2], VECTORS)
+    cascade = Cascade(second, second, threshold=-1, cache=tmp_path / "scores")
+    np.testing.assert_allclose(cascade.dense(), second.dense(), atol=1e-6)
+    assert cascade.report.scored == 3

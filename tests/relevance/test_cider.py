@@ -83,6 +83,12 @@ def test_document_frequencies_that_do_not_fit_are_refused(tmp_path):
     (tmp_path / "text").write_text("hello")
     with pytest.raises(UserError, match="holds no document frequencies"):
         DocumentFrequencies.load(tmp_path / "text")
+    words_only.save(tmp_path / "whole.npz")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:-9])
+    np.save(tmp_path / "array.npy", np.ones(3))
+    for name in ("cut.npz", "array.npy"):
+        with pytest.raises(UserError, match="holds no document frequencies"):
+            DocumentFrequencies.load(tmp_path / name)
 
 
 def random_collection(captions=300, images=60, words=40, seed=0):

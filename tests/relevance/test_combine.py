@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rungwise.errors import UserError
-from rungwise.relevance import CIDErD, TfIdf
+from rungwise.relevance import CIDErD, Human, TfIdf
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.combine import Calibrated, Maximum, Weighted, mean, pair_degrees, to_grades, to_unit_interval
 
@@ -37,7 +37,7 @@ def test_combining_leaves_the_sources_as_they_were():
 def test_a_combination_is_stale_when_a_source_changes():
     captions, owners = ["a dog", "a cat"], [0, 1]
     first, second = CIDErD(captions, owners), TfIdf(captions, owners)
-    changed = TfIdf(["a dog", "a fox"], owners)
+    changed = TfIdf(captions, owners, orders=2)
     hashes = {
         mean([first, second]).content_hash(),
         mean([first, changed]).content_hash(),
@@ -101,3 +101,38 @@ def test_bad_input_gets_one_line():
         with pytest.raises(UserError, match=message) as caught:
             call()
         assert "\n" not in str(caught.value)
+
+
+def test_sources_of_different_captions_are_refused():
+    captions, owners = ["a dog", "a cat"], [0, 1]
+    one = CIDErD(captions, owners)
+    for other in (TfIdf(["a dog", "a fox"], owners), TfIdf(captions, [1, 0])):
+        for combine in (mean, Maximum, lambda sources: mean([sources[0], Calibrated(sources[1], [0, 1], [0, 1])])):
+            with pytest.raises(UserError, match="different captions cannot be combined"):
+                combine([one, other])
+    assert Maximum([Matrix(np.ones((2, 2))), one]).captions_hash == one.captions_hash
+
+
+def test_pairs_that_nobody_knows_rank_last():
+    human = Human([0, 1], [1, 0], [4, 3], (2, 3))
+    counted = Matrix(np.ones((2, 3)))
+    for source in (Weighted([counted, human], [1, 1]), Maximum([counted, human]), Calibrated(human, [0, 5], [0, 1])):
+        assert source.topk(2)[0].tolist() == [[1, 0], [0, 1]]
+        assert source.topk(1, "t2i")[0].ravel().tolist() == [1, 0, 0]
+
+
+def test_to_unit_interval_goes_by_the_known_degrees():
+    degrees = to_unit_interval(Human([0, 0, 1], [0, 1, 2], [1, 2, 5], (2, 3))).dense()
+    np.testing.assert_allclose(degrees, [[0, 0.25, np.nan], [np.nan, np.nan, 1]])
+    with pytest.raises(UserError, match="no degree of the sampled pairs is known"):
+        to_unit_interval(Human([], [], [], (2, 3)))
+
+
+def test_grades_and_degrees_that_are_no_numbers_are_refused():
+    source = Matrix([[0, 1, np.nan]])
+    with pytest.raises(UserError, match="grade of pair 1 is nan"):
+        to_grades(source, [0, 0], [0, 1], [1, np.nan])
+    with pytest.raises(UserError, match="degree of pair 2 is nan"):
+        to_grades(source, [0, 0, 0], [0, 1, 2], [1, 2, 3])
+    with pytest.raises(UserError, match="a knot or a value is not a number"):
+        Calibrated(source, [0, np.nan], [0, 1])

@@ -1,3 +1,7 @@
+import shutil
+import tracemalloc
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -132,3 +136,58 @@ def test_a_model_that_is_not_there_is_refused_in_one_line(tmp_path):
     with pytest.raises(UserError, match="cannot be loaded as a sequence-classification model") as caught:
         CrossEncoder(CAPTIONS, OWNERS, tmp_path, scale="raw")
     assert "\n" not in str(caught.value)
+
+
+def test_fingerprint_follows_the_vocabulary_and_the_configuration(model, tmp_path):
+    base = CrossEncoder(CAPTIONS, OWNERS, model, scale="raw")
+    before = base.fingerprint
+    base.dense()
+    swapped = {'"dog": 6': '"dog": 7', '"cat": 7': '"cat": 6'}
+    for name, changes in (("tokenizer.json", swapped), ("config.json", {'"gelu"': '"relu"'})):
+        folder = shutil.copytree(model, tmp_path / name)
+        text = (folder / name).read_text()
+        for old, new in changes.items():
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+        (folder / name).write_text(text)
+        assert CrossEncoder(CAPTIONS, OWNERS, folder, scale="raw").fingerprint != before
+    moved = shutil.copytree(model, tmp_path / "moved")
+    assert CrossEncoder(CAPTIONS, OWNERS, moved, scale="raw").fingerprint == before
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("chunk_bytes", [1, 200, 10**6])
+def test_runs_of_a_block_change_neither_scores_nor_their_number(model, monkeypatch, symmetric, chunk_bytes):
+    captions = [*CAPTIONS, "cat", "red mat", "dog"]
+    counted = []
+    source = CrossEncoder(
+        captions, range(7), model, scale="raw", symmetric=symmetric, batch_size=2, progress=counted.append
+    )
+    first, second = np.array([6, 0, 3, 4, 1]), np.array([1, 4, 5, 2, 4, 0])
+    wanted = source.pair_scores(np.repeat(first, 6), np.tile(second, 5)).reshape(5, 6)
+    once = sum(counted)
+    counted.clear()
+    monkeypatch.setattr("rungwise.relevance.cross_encoder.CHUNK_BYTES", chunk_bytes, raising=False)
+    np.testing.assert_allclose(source.pair_block(first, second), wanted, atol=1e-5)
+    assert (
+        sum(counted)
+        == once
+        == len(
+            {
+                tuple(sorted(pair) if symmetric else pair)
+                for pair in product(*([captions[c] for c in some] for some in (first, second)))
+            }
+        )
+    )
+
+
+def test_memory_of_a_block_is_bounded(model, monkeypatch):
+    monkeypatch.setattr("rungwise.relevance.cross_encoder.CHUNK_BYTES", 10**6, raising=False)
+    captions = [str(number) for number in range(500)]
+    source = CrossEncoder(captions, range(500), model, scale="raw", batch_size=10_000)
+    monkeypatch.setattr(source, "_run", lambda pairs: [0.0] * len(pairs))
+    tracemalloc.start()
+    source.pair_block(np.arange(500), np.arange(500))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 10**6, "a tuple for every pair would take 40 MB"

@@ -75,9 +75,48 @@ def test_flickr8k_crowd_and_experts(tmp_path):
     np.testing.assert_allclose(Human.flickr8k_expert(experts, data).dense(), [[NAN, NAN], [NAN, 11 / 3]], rtol=1e-6)
 
 
+FLICKR = ImageCaptions(("a.jpg", "b.jpg"), ("x", "y"), np.array([0, 1]), caption_ids=("a.jpg#0", "b.jpg#0"))
+
+
+def test_crowd_judgements_without_votes_are_listed(tmp_path):
+    crowd = tmp_path / "crowd.txt"
+    crowd.write_text("a.jpg\tb.jpg#0\t0\t0\t0\nb.jpg\tb.jpg#0\t1\t3\t0\n")
+    human = Human.flickr8k_crowd(crowd, FLICKR)
+    np.testing.assert_array_equal(human.dense(), [[NAN, NAN], [NAN, 1]])
+    (issue,) = human.issues
+    assert (issue.kind, issue.where) == ("judgement without votes", f"{crowd}, line 1")
+
+
+def test_negative_votes_are_refused(tmp_path):
+    crowd = tmp_path / "crowd.txt"
+    crowd.write_text("a.jpg\tb.jpg#0\t0.25\t5\t-3\n")
+    with pytest.raises(UserError, match="line 1: 5 yes and -3 no votes"):
+        Human.flickr8k_crowd(crowd, FLICKR)
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        ("a.jpg\tb.jpg#0\t1\t3\t0\n", [[NAN, 1], [NAN, NAN]]),
+        ("a.jpg\tb.jpg#0\t0\t0\t3\n", [[NAN, 0], [NAN, NAN]]),
+        ("a.jpg\tb.jpg#0\t1\t2\t3\n", [[NAN, 2], [NAN, NAN]]),
+        ("image,caption,grade\na.jpg,b.jpg#0,2\n", [[NAN, 2], [NAN, NAN]]),
+        ("worker\tcity\timage\tcaption\tgrade\n1\tBonn\ta.jpg\tb.jpg#0\t2\n", [[NAN, 2], [NAN, NAN]]),
+    ],
+    ids=["crowd", "crowd that said no", "experts", "csv", "tsv of as many columns"],
+)
+@pytest.mark.parametrize("name", ["expert_grades.csv", "CrowdFlowerAnnotations.txt", "renamed"])
+def test_a_file_is_known_by_what_it_holds(tmp_path, name, content, wanted):
+    (tmp_path / name).write_text(content)
+    np.testing.assert_array_equal(Human.read(tmp_path / name, FLICKR).dense(), wanted)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        ('image,caption,grade\na.jpg,5,1\na.jpg,"5,1\n', "line 3: unexpected end of data; correct the quotation marks"),
+        (f"image,caption,grade\na.jpg,{'5' * 140_000},1\n", "line 2: field larger than field limit"),
+        ("image,caption,grade\na.jpg,5\n", "line 2: '' is no grade"),
         ("image,text,grade\n", "needs the columns image, caption and grade"),
         ("image,caption,grade\na.jpg,5,good\n", "line 2: 'good' is no grade"),
         ("image,caption,grade\na.jpg,5,nan\n", "line 2: 'nan' is no grade"),
@@ -120,8 +159,8 @@ def test_real_judgements_are_all_found(real_data):
     )
     assert len(positives.issues) == 2, "two of its captions are beyond the five of the Karpathy test set"
     text = real_data / "flickr8k" / "Flickr8k_text"
-    crowd = Human.flickr8k_crowd(
-        text / "CrowdFlowerAnnotations.txt", read(text / "Flickr8k.token.txt", captions_only=True)
-    )
+    flickr = read(text / "Flickr8k.token.txt", captions_only=True)
+    crowd = Human.flickr8k_crowd(text / "CrowdFlowerAnnotations.txt", flickr)
     assert len(crowd.grades) == 47830
     assert not crowd.issues
+    assert Human.read(text / "CrowdFlowerAnnotations.txt", flickr).content_hash() == crowd.content_hash()

@@ -77,6 +77,16 @@ def test_a_flipped_score_is_noticed(tmp_path):
     assert PairCache(file).skipped == 1
 
 
+def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="a file stands where a folder is needed"):
+        PairCache(tmp_path / "file" / "scores")
+    with pytest.raises(UserError, match="is a directory"):
+        PairCache(tmp_path)
+    PairCache(tmp_path / "new" / "scores")
+    assert len(PairCache(tmp_path / "new" / "scores")) == 0
+
+
 def test_another_kind_of_file_is_not_touched(tmp_path):
     file = tmp_path / "thesis.txt"
     file.write_text("years of work, and no cache")

@@ -1,4 +1,6 @@
+import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +77,29 @@ def test_an_empty_rung_stays_and_is_said_to_be_empty(data):
 def test_thresholds_that_do_not_fall_are_refused(cuts):
     with pytest.raises(UserError, match="numbers that fall"):
         rungs(Fixed(), cuts)
+
+
+@pytest.mark.parametrize("examples", [0, -1])
+def test_rungs_without_examples_are_refused(examples):
+    with pytest.raises(UserError, match=f"examples must be at least 1, got {examples}"):
+        rungs(Fixed(), [0.3], examples=examples)
+
+
+def test_half_a_character_is_shown_as_a_mark(data, tmp_path):
+    """As JSON may hold one, and as the system gives names of files that are not UTF-8."""
+    data = replace(
+        data,
+        image_ids=tuple(f"{name}\udcff" for name in data.image_ids),
+        captions=tuple(f"{text} \ud83d!" for text in data.captions),
+    )
+    found = rungs(Fixed(), [0.3], examples=1)
+    page = rungs_page(found, data, "title \udcff")
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    assert "&lt;i&gt; ?!" in page
+    file = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    Console(width=120, file=file).print(render_rungs(found, data))
+    file.seek(0)
+    assert "<i> ?!" in file.read()
 
 
 def test_the_page_stands_alone(data):

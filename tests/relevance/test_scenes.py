@@ -7,7 +7,9 @@ from rungwise.data.scene_description import Mention, Scene, SceneObject, Stateme
 from rungwise.data.scenes import SceneConfig, generate, held_out_combinations, sample_picture
 from rungwise.errors import UserError
 from rungwise.relevance.base import Relevance
+from rungwise.relevance.describe import describe
 from rungwise.relevance.scenes import SceneRelevance
+from rungwise.relevance.storage import load
 
 
 def by_definition(scene, statement):
@@ -106,3 +108,20 @@ def test_load_refuses_a_stranger(tmp_path):
     assert SceneRelevance.load(tmp_path / "b", data).dense().shape == (4, 20)
     with pytest.raises(UserError, match="scene-00004"):
         SceneRelevance.load(tmp_path / "a", more)
+
+
+def test_load_knows_whose_captions_they_are(tmp_path):
+    data = generate(tmp_path, SceneConfig(pictures=30, side=32))
+    relevance = SceneRelevance.load(tmp_path, data)
+    np.testing.assert_array_equal(relevance.image_of_caption, data.image_of_caption)
+    assert describe(relevance).own == 1
+    relevance.save(tmp_path / "degrees")
+    assert load(tmp_path / "degrees", data=data).captions_hash == relevance.captions_hash
+    with pytest.raises(UserError, match="or other ones"):
+        load(tmp_path / "degrees", data=data.select(np.arange(30)[::-1]))
+
+
+def test_positions_outside_are_refused(relevance):
+    for images, captions in (([-1], [0]), ([0], [-1])):
+        with pytest.raises(UserError, match="must lie in 0"):
+            relevance.block(images, captions)

@@ -1,4 +1,5 @@
 import importlib.util
+import json
 import subprocess
 import sys
 
@@ -91,3 +92,34 @@ def test_relevance_is_imported_without_heavy_libraries():
     code = "import rungwise.relevance, sys; print([m for m in ('torch', 'transformers') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("1_Pooling/config.json", lambda text: json.dumps(json.loads(text) | {"pooling_mode": "cls"})),
+        ("tokenizer.json", lambda text: text.replace('"dog":', '"was dog":').replace('"cat":', '"dog":')),
+        ("config.json", lambda text: json.dumps(json.loads(text) | {"hidden_act": "relu"})),
+        (
+            "config_sentence_transformers.json",
+            lambda text: json.dumps(json.loads(text) | {"prompts": {"say": "photo: "}, "default_prompt_name": "say"}),
+        ),
+    ],
+)
+def test_the_hash_follows_what_weights_do_not_tell(model, source, tmp_path, name, change):
+    model.save(str(tmp_path / "model"))
+    file = tmp_path / "model" / name
+    text = file.read_text(encoding="utf-8")
+    assert change(text) != text
+    file.write_text(change(text), encoding="utf-8")
+    other = BiEncoder(CAPTIONS, OWNERS, tmp_path / "model", device="cpu")
+    assert other.fingerprint != source.fingerprint
+    assert other.content_hash() != source.content_hash()
+
+
+def test_the_hash_stays_when_the_model_was_used(model):
+    used = BiEncoder(CAPTIONS, OWNERS, model)
+    before = used.fingerprint
+    used.dense()
+    model.encode(["a much longer caption than the others were"], show_progress_bar=False)
+    assert BiEncoder(CAPTIONS, OWNERS, model).fingerprint == before

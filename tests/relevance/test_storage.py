@@ -1,10 +1,13 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from rungwise.data.collection import ImageCaptions
 from rungwise.errors import UserError
-from rungwise.relevance import CIDErD, TfIdf, load
+from rungwise.relevance import CIDErD, Human, Labels, TfIdf, load
+from rungwise.relevance.combine import Calibrated, mean
 
 CAPTIONS = ["a dog runs", "a red dog", "the cat sleeps", "a cat", "blue sky", "a dog and a cat"]
 OWNERS = [0, 0, 1, 1, 2, 3]
@@ -95,3 +98,118 @@ def test_what_was_saved_says_what_it_is(tmp_path):
     source.save(tmp_path / "best", k=1, direction="t2i")
     assert load(tmp_path / "all").title() == source.title() == f"TfIdf, hash {source.content_hash()[:16]}"
     assert load(tmp_path / "best").title() == f"{source.title()}, best 1 t2i"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no file here that is always full")
+@pytest.mark.parametrize("k", [None, 2])
+def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(source, tmp_path, monkeypatch, k):
+    real = Path.open
+
+    def full(path, *arguments, **options):
+        return real(Path("/dev/full") if path.suffix == ".npy" else path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(UserError, match="the disk is full"):
+        source.save(tmp_path / "degrees", k=k)
+    assert not list(tmp_path.iterdir())
+
+
+def collection(captions=CAPTIONS, owners=OWNERS):
+    return ImageCaptions(tuple("abcd"), tuple(captions), np.array(owners), name="these data")
+
+
+def test_degrees_of_other_captions_are_refused_naming_both_hashes(source, tmp_path):
+    for number, one in enumerate((source, mean([Labels("wxyz", OWNERS), source]), Calibrated(source, [0, 1], [0, 1]))):
+        one.save(tmp_path / f"{number}")
+        again = load(tmp_path / f"{number}", data=collection())
+        assert again.captions_hash == source.captions_hash
+        for other in (collection([*CAPTIONS[:-1], "something else"]), collection(owners=[0, 0, 1, 1, 3, 2])):
+            with pytest.raises(UserError, match="but these data has 4 and 6, or other ones") as caught:
+                load(tmp_path / f"{number}", data=other)
+            assert source.captions_hash[:16] in str(caught.value)
+            assert CIDErD(other.captions, other.image_of_caption).captions_hash[:16] in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+
+def test_degrees_that_do_not_say_their_captions_are_taken(source, tmp_path):
+    Labels("wxyz", OWNERS).save(tmp_path / "labels")
+    assert load(tmp_path / "labels", data=collection()).captions_hash is None
+    source.save(tmp_path / "old", k=1)
+    header = tmp_path / "old/relevance.json"
+    kept = json.loads(header.read_text())
+    header.write_text(json.dumps({key: kept[key] for key in kept if key not in ("captions_hash", "complete")}))
+    np.testing.assert_array_equal(load(tmp_path / "old", data=collection(CAPTIONS[::-1])).topk(1)[0], source.topk(1)[0])
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_the_best_of_a_source_with_gaps_read_as_nan_elsewhere(tmp_path, direction):
+    human = Human([0, 0, 1], [1, 2, 0], [3, 4, 1], (2, 3))
+    for number, one in enumerate((human, mean([human, human]), Calibrated(human, [0, 5], [0, 5]))):
+        one.save(tmp_path / f"{number}", k=2, direction=direction)
+        stored = load(tmp_path / f"{number}")
+        np.testing.assert_array_equal(stored.dense(), human.dense())
+        np.testing.assert_array_equal(stored.block([1, 0], [2, 1]), human.block([1, 0], [2, 1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": 99}, "of version 99, where this program reads 1"),
+        ({"direction": "sideways"}, "direction 'sideways'"),
+        ({"options": None}, "has no options"),
+        ({"source": None}, "has no source"),
+        ({"k": "many"}, "damaged"),
+    ],
+)
+def test_a_header_that_says_something_odd_is_refused(source, tmp_path, change, said):
+    source.save(tmp_path / "degrees", k=2)
+    header = tmp_path / "degrees/relevance.json"
+    kept = json.loads(header.read_text()) | change
+    header.write_text(json.dumps({key: value for key, value in kept.items() if value is not None}))
+    with pytest.raises(UserError, match=said):
+        load(tmp_path / "degrees")
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("indices.npy", np.full((4, 2), 77, np.int32)),
+        ("indices.npy", np.full((4, 2), -1, np.int32)),
+        ("indices.npy", np.zeros((4, 2), np.float32)),
+        ("values.npy", np.zeros((4, 2), np.int64)),
+        ("image_of_caption.npy", np.zeros(5, np.int64)),
+        ("image_of_caption.npy", np.full(6, 4)),
+    ],
+)
+def test_an_array_that_does_not_fit_is_refused(source, tmp_path, name, array):
+    source.save(tmp_path / "degrees", k=2)
+    np.save(tmp_path / "degrees" / name, array)
+    with pytest.raises(UserError, match=f"damaged .{name} .*; save the source again"):
+        load(tmp_path / "degrees")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\3\4 an archive that was cut off", b"\x93NUMPY\1\0\x08\0{'shape'"])
+def test_a_file_of_another_kind_is_refused(source, tmp_path, content):
+    source.save(tmp_path / "degrees")
+    (tmp_path / "degrees/values.npy").write_bytes(content)
+    with pytest.raises(UserError, match="damaged"):
+        load(tmp_path / "degrees")
+    with pytest.raises(UserError, match="no relevance degrees here"):
+        load(tmp_path / "degrees/values.npy")
+
+
+def test_an_archive_in_place_of_an_array_is_refused(source, tmp_path):
+    source.save(tmp_path / "degrees")
+    np.savez(tmp_path / "values.npz", values=source.dense())
+    (tmp_path / "values.npz").replace(tmp_path / "degrees/values.npy")
+    with pytest.raises(UserError, match="damaged"):
+        load(tmp_path / "degrees")
+
+
+@pytest.mark.parametrize(("images", "captions"), [([-1], [0]), ([0], [-1]), ([4], [0]), ([0], [6])])
+def test_positions_outside_are_refused(source, tmp_path, images, captions):
+    source.save(tmp_path / "all")
+    source.save(tmp_path / "best", k=2)
+    for one in (source, TfIdf(CAPTIONS, OWNERS), load(tmp_path / "all"), load(tmp_path / "best")):
+        with pytest.raises(UserError, match="must lie in 0"):
+            one.block(images, captions)

@@ -2,10 +2,11 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rungwise.errors import UserError
+from rungwise.relevance.cbow import CBoW
 from rungwise.relevance.word_vectors import load_word_vectors, nouns_from
 
 TABLE = np.array([[1.5, -2, 0.25], [0, 3, -1], [7, 8, 9]], np.float32)
@@ -46,6 +47,7 @@ def test_every_layout_gives_the_same_vectors(tmp_path, layout, pack):
 def test_binary_vectors_of_any_bytes_are_read_as_they_are(tmp_path_factory, rows):
     """Whatever the numbers' bytes are, line ends and blanks among them, no vector is torn."""
     table = np.frombuffer(b"".join(rows), "<f4").reshape(len(rows), 3)
+    assume(np.isfinite(table).all())
     file = tmp_path_factory.mktemp("vectors") / "vectors.bin"
     file.write_bytes(word2vec_binary([f"w{i}" for i in range(len(rows))], table))
     found = load_word_vectors(file)
@@ -71,10 +73,39 @@ def test_words_with_blanks_and_words_that_are_numbers(tmp_path):
     assert load_word_vectors(file, {"."}).table.tolist() == [[8, 9]]
 
 
+def test_of_words_that_are_no_utf8_and_look_alike_the_first_counts(tmp_path):
+    file = tmp_path / "vectors.txt"
+    file.write_bytes("fähre 1 0\nföhre 0 1\nhund 2 2\n".encode("latin-1"))
+    vectors = load_word_vectors(file)
+    assert vectors.row == {"f\ufffdhre": 0, "hund": 1}
+    assert vectors.table.tolist() == [[1, 0], [2, 2]]
+    assert CBoW(["hund", "f\ufffdhre"], [0, 1], vectors).shape == (2, 2)
+
+
+@pytest.mark.parametrize("layout", [glove, word2vec_text])
+@pytest.mark.parametrize("words", [None, set(WORDS)])
+def test_tabs_part_words_and_numbers_as_blanks_do(tmp_path, layout, words):
+    for name, table in (("short", TABLE), ("long", np.random.default_rng(0).random((3, 3000), np.float32))):
+        file = tmp_path / name
+        file.write_bytes(layout(WORDS, table).replace(b" ", b"\t"))
+        vectors = load_word_vectors(file, words)
+        assert vectors.row == {word: row for row, word in enumerate(WORDS)}
+        np.testing.assert_array_equal(vectors.table, table)
+
+
+def test_half_a_character_is_a_word_without_a_vector(tmp_path):
+    file = tmp_path / "vectors.txt"
+    file.write_text("dog 1 2\n")
+    assert load_word_vectors(file, {"dog", "\ud83d"}).row == {"dog": 0}
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"", "empty"),
+        (b"dog 1 2\ncat 3 nan\n", "line 2: nan or infinite"),
+        (b"dog 1 2\ncat -inf 3\n", "line 2: nan or infinite"),
+        (word2vec_binary(WORDS, np.where(TABLE == 9, np.float32(np.inf), TABLE)), "word 3 of 3: nan or infinite"),
         (b"dog cat\n", "line 1: neither a word with numbers"),
         (b"dog 1 2\ncat 3\n", "line 2: 1 numbers where 2 belong"),
         (b"dog 1 2\ncat 3 x\n", "line 2: holds something that is no number"),

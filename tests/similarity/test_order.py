@@ -69,3 +69,9 @@ def test_half_precision_is_computed_in_float32(dtype):
     assert s.dtype == torch.float32
     torch.testing.assert_close(s, dense(images.float(), texts.float(), False))
     assert images.grad.dtype == dtype
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3, 7), (3,)])
+def test_vectors_of_another_length_are_refused(shape):
+    with pytest.raises(ValueError, match=r"image vectors are \(2, 8\) but text vectors are"):
+        order(torch.zeros(2, 8), torch.zeros(shape))

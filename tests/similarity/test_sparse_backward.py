@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rungwise.losses import ContrastiveSum, Ladder, MaxOfHinges, SemanticAdaptiveMargin
+from rungwise.losses import ContrastiveSum, Ladder, MaxOfHinges, SemanticAdaptiveMargin, SumOfHinges
 from rungwise.similarity import cosine, sparse_backward_cosine
 
 
@@ -29,3 +29,17 @@ def test_a_hub_in_half_precision_gets_all_its_terms() -> None:
     texts.grad = None
     cosine(images, texts).sum().backward()
     torch.testing.assert_close(got, texts.grad, rtol=0.02, atol=0.2)
+
+
+@pytest.mark.parametrize("loss", [MaxOfHinges(), SumOfHinges()], ids=["few entries", "many entries"])
+def test_gradients_pass_a_block_that_autocast_computed(loss) -> None:
+    torch.manual_seed(0)
+    vectors = [torch.randn(64, 16, requires_grad=True) for _ in range(2)]
+    slopes = []
+    for similarity in (cosine, sparse_backward_cosine):
+        with torch.autocast("cpu", torch.bfloat16):
+            block = similarity(*vectors)
+            assert block.dtype == torch.bfloat16
+            value = loss(block)
+        slopes.append(torch.autograd.grad(value, vectors))
+    torch.testing.assert_close(*slopes, rtol=0.02, atol=0.02)

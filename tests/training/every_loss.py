@@ -69,7 +69,8 @@ class Source:
         return self.degrees
 
     def positives(self, images, captions):
-        return images[:, None] == captions[None, :] % PICTURES
+        # Caption 4 describes three pictures, of which the first two share nothing else.
+        return (images[:, None] == captions % PICTURES) | ((images[:, None] < 2) & (captions == 4))
 
 
 class Encoders(nn.Module):

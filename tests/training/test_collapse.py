@@ -53,6 +53,14 @@ def test_silent_on_narrow_embeddings_whose_loss_is_elsewhere() -> None:
     assert told_by([0.39] * 1000, [1e-6] * 1000) == []
 
 
+@pytest.mark.parametrize(
+    ("loss", "width", "tells"),
+    [(0.4036, 0.0009, 1), (0.3964, 0.0009, 1), (0.4044, 0.0, 0), (0.3956, 0.0, 0), (0.4, 0.0011, 0)],
+)
+def test_bounds_are_1_percent_of_the_loss_and_a_spread_of_a_thousandth(loss, width, tells) -> None:
+    assert len(told_by([loss] * 100, [width] * 100)) == tells
+
+
 def test_silent_on_a_dip_that_does_not_last() -> None:
     ten_dips = ([0.4] * 45 + [0.3]) * 10
     assert told_by(ten_dips, [1e-6] * len(ten_dips)) == []

@@ -18,7 +18,13 @@ from rungwise.models import load
 from rungwise.training import loop
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
-from rungwise.training.loss_config import BlockLossConfig, LadderConfig, LossConfig, SumOfHingesConfig
+from rungwise.training.loss_config import (
+    BlockLossConfig,
+    ContrastiveSumConfig,
+    LadderConfig,
+    LossConfig,
+    SumOfHingesConfig,
+)
 from rungwise.training.reports import EpochReport, StepReport, Watcher
 from tests.training.conftest import files, trainable
 
@@ -169,6 +175,22 @@ def test_every_loss_trains(
     assert result.finished
     first, last = (result.history[epoch]["loss"] for epoch in (0, -1))
     assert last < first
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (ContrastiveSumConfig(temperature=0), r"loss.contrastive_sum: temperature must be above 0, got 0$"),
+        (LadderConfig(thresholds=(0.8, 0.6)), r"loss.ladder: 2 thresholds make 3 rungs, .* got 2 margins and 2 w"),
+        (LadderConfig(shares=(0.01,)), "loss.shares must be turned into thresholds"),
+    ],
+)
+def test_a_loss_that_cannot_be_built_is_one_line(
+    loss: LossConfig, message: str, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=message):
+        train(replace(config, loss=loss), coloured, tmp_path / "run", relevance=Colours(coloured))
+    assert not (tmp_path / "run").exists()
 
 
 def test_warm_up_epochs_use_the_sum_of_hinges(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:

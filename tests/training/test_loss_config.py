@@ -27,6 +27,8 @@ def test_losses_are_built_as_they_say() -> None:
     assert (tuple(ladder.thresholds), tuple(ladder.margins)) == ((0.5, 0.2), (0.3, 0.02, 0.01))
     assert (ladder.sampling, ladder.mask_above) == ("hard_contrastive", 0.9)
     assert LadderConfig(sampling="sum").build().sampling == "sum"
+    authors = LadderConfig(levels="cumulative", pair_in_top_level=True).build()
+    assert (authors.levels, authors.pair_in_top_level) == ("cumulative", True)
     hinge = MaxOfHingesConfig(margin=0.3, negative_set=5, reduction="mean", extra_positives="keep").build()
     assert (hinge.margin, hinge.negative_set, hinge.reduction, hinge.extra_positives) == (0.3, 5, "mean", "keep")
     assert SumOfHingesConfig(margin=0.1).build().margin == 0.1
@@ -45,11 +47,11 @@ def test_yaml_and_back_with_the_defaults_of_the_loss_itself(kind: type[BlockLoss
     assert isinstance(built, BlockLoss)
     assert type(config.loss).__name__ == type(built).__name__ + "Config"
     assert built.reduction == "mean"
-    # A ladder has no thresholds of its own, and what is irrelevant is another default where there are no labels.
+    # A ladder has no thresholds of its own.
     named = ("thresholds", "margins") if kind is LadderConfig else ()
     bare = type(built)(reduction="mean", **{name: getattr(config.loss, name) for name in named})
     for name, value in vars(bare).items():
-        if isinstance(value, int | float | str | tuple) and name not in ("training", "irrelevant"):
+        if isinstance(value, int | float | str | tuple) and name != "training":
             assert getattr(built, name) == value
 
 
@@ -73,6 +75,13 @@ def test_unknown_loss_and_misspelt_option_are_one_line() -> None:
         assert "\n" not in str(caught.value)
 
 
+def test_a_negative_set_must_fit_the_batch() -> None:
+    TrainConfig(loss=MaxOfHingesConfig(negative_set=15), batch_size=16)
+    with pytest.raises(UserError, match="negative_set is 16, but in a batch of 16 a query has 15 negatives") as caught:
+        TrainConfig(loss=MaxOfHingesConfig(negative_set=16), batch_size=16)
+    assert "\n" not in str(caught.value)
+
+
 def test_shares_are_no_thresholds() -> None:
     with pytest.raises(UserError, match="must be turned into thresholds"):
         LadderConfig(shares=(0.01,)).build()
@@ -82,8 +91,8 @@ def test_what_needs_relevance() -> None:
     assert not TrainConfig().needs_relevance
     assert TrainConfig(loss=LadderConfig()).needs_relevance
     assert TrainConfig(loss=MaxOfHingesConfig(mask_above=1.0)).needs_relevance
-    assert not AdaptiveListwiseConfig().needs_relevance
-    assert AdaptiveListwiseConfig(irrelevant="no_shared_label").needs_relevance
+    assert AdaptiveListwiseConfig().needs_relevance
+    assert not AdaptiveListwiseConfig(irrelevant="other_item").needs_relevance
 
 
 def test_a_warm_up_shares_the_margin_where_there_is_one() -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 import tyro
 
 from rungwise.cli.judged import Judged, judged_of, load_scores
-from rungwise.cli.terminal import console, say, say_issues
+from rungwise.cli.terminal import console, messages_apart, say, say_issues
 from rungwise.errors import UserError
 from rungwise.evaluation import (
     Result,
@@ -24,7 +24,7 @@ from rungwise.evaluation import (
     report_page,
     write_false_negatives,
 )
-from rungwise.evaluation.findings import Findings
+from rungwise.evaluation.findings import Findings, false_negatives_of_all
 from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.ranked_lists import RankedLists
@@ -58,7 +58,7 @@ class Evaluate:
         positives: For cxc and eccv: the two JSON files, image-to-caption first.
         measures: Such as R@1, Recall@5, MedR, MeanR, rsum; graded ones (CS@100, nDCG@10, NCS@10) need degrees.
             Default: the protocol's.
-        relevance: Degrees: a folder that "rungwise relevance --out" wrote, or npy. Scenes have theirs.
+        relevance: Degrees: a folder that "rungwise relevance --out" wrote, npy or npz. Scenes have theirs.
         out: Write the result as JSON here, with one value a query.
         format: What to print.
         intervals: Print 95 % bootstrap intervals over pictures, too; the report has them in any case.
@@ -88,7 +88,7 @@ class Evaluate:
     protocol: str = "full"
     positives: tuple[Path, ...] = ()
     measures: tuple[str, ...] = ()
-    relevance: Path | None = None
+    relevance: str | None = None
     out: Path | None = None
     format: Literal["table", "markdown", "latex", "csv", "json"] = "table"
     intervals: bool = False
@@ -108,7 +108,15 @@ def main(arguments: list[str]) -> int:
     asked = tyro.cli(Evaluate, args=arguments, prog="rungwise evaluate")
     protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
     parse_all(asked.measures)
+    _refuse_idle_options(asked)
+    with messages_apart(asked.format != "table"):
+        _evaluate(asked)
+    return 0
+
+
+def _evaluate(asked: Evaluate) -> None:
     judged = judged_of(asked)
+    _refuse_missing_degrees(asked, judged)
     positives = _positives(asked, judged)
     result = evaluate(
         **judged.scores,
@@ -121,22 +129,51 @@ def main(arguments: list[str]) -> int:
         data_name=judged.data.name,
         data_hash=judged.data.content_hash() if judged.has_texts else "",
         model_hash=judged.model_hash,
+        relevance_name=judged.relevance_name,
+        seed=judged.seed,
         image_ids=judged.data.image_ids if judged.has_texts else None,
         caption_ids=judged.data.caption_ids if judged.has_texts else None,
     )
     intervals = result.intervals() if asked.intervals or asked.report else None
-    rows = [
-        row
-        for paper in asked.paper
-        for row in published_beside(result, paper, dataset=asked.dataset, split=judged.split)
-    ]
+    rows = [row for paper in asked.paper for row in _published(asked, paper, result, judged.split)]
     _print(asked, result, rows, intervals if asked.intervals else None)
     if asked.out:
         result.to_json(asked.out, per_query=True)
         say(f"written: {asked.out}")
     if asked.report or asked.false_negatives:
         _look_closer(asked, judged, positives, result, rows, intervals)
-    return 0
+
+
+def _refuse_idle_options(asked: Evaluate) -> None:
+    """An option that would change nothing is a misunderstanding."""
+    data = asked.collection or asked.data
+    report, false_negatives = asked.report is not None, asked.false_negatives is not None
+    for option, given, other, is_there in (
+        ("--beside", bool(asked.beside), "--report", report),
+        ("--thresholds", bool(asked.thresholds), "--report", report),
+        ("--right-from", asked.right_from is not None, "--false-negatives or --report", false_negatives or report),
+        ("--dataset", asked.dataset is not None, "--paper", bool(asked.paper)),
+        ("--split", asked.split != Evaluate.split, "--data", data is not None),
+        ("--captions-only", asked.captions_only, "--data", data is not None),
+        ("--join-restval", asked.join_restval, "--data", data is not None),
+    ):
+        if given and not is_there:
+            raise UserError(f"{option} changes nothing without {other}; give both, or leave {option} out")
+    for option, given in (
+        ("--captions-per-image", asked.captions_per_image is not None),
+        ("--image-of-caption", asked.image_of_caption is not None),
+    ):
+        if given and data is not None:
+            raise UserError(f"{option} contradicts --data {data}, which says whose each caption is; give one of them")
+
+
+def _refuse_missing_degrees(asked: Evaluate, judged: Judged) -> None:
+    needing = [str(one) for one in parse_all(asked.measures or protocol_named(asked.protocol).measures) if one.graded]
+    needing += ["--false-negatives"] * (asked.false_negatives is not None)
+    needing += ["--thresholds"] * bool(asked.thresholds)
+    needing += ["--right-from"] * (asked.right_from is not None)
+    if needing and judged.relevance is None:
+        raise UserError(f"{needing[0]} needs degrees of relevance; give --relevance, or leave {needing[0]} out")
 
 
 def _measures(asked: Evaluate, judged: Judged, positives: RightAnswers | None) -> tuple[str, ...]:
@@ -175,9 +212,20 @@ def _positives(asked: Evaluate, judged: Judged) -> RightAnswers | None:
     return None
 
 
+def _published(asked: Evaluate, paper: str, result: Result, split: str) -> list[PublishedRow]:
+    rows = published_beside(result, paper, dataset=asked.dataset, split=split)
+    theirs = dict.fromkeys(name for row in rows for name in row.numbers)
+    if not any(name in result.numbers for name in theirs):
+        raise UserError(
+            f"--paper {paper}: its rows have none of these --measures; ask for one of"
+            f" {', '.join(dict.fromkeys(name.rpartition('/')[2] for name in theirs))}"
+        )
+    return rows
+
+
 def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals: Intervals | None) -> None:
     if asked.format != "table":
-        say(format_result(result, asked.format, rows, asked.names[0], intervals))
+        print(format_result(result, asked.format, rows, asked.names[0], intervals))
         return
     console.print(render_table(result, intervals))
     if rows:
@@ -192,9 +240,6 @@ def _look_closer(
     rows: list[PublishedRow],
     intervals: Intervals | None,
 ) -> None:
-    if asked.false_negatives and judged.relevance is None:
-        raise UserError("--false-negatives needs degrees of relevance; give --relevance")
-
     def look(scores: dict[str, object]) -> Findings:
         return examine(
             scores,
@@ -206,11 +251,21 @@ def _look_closer(
         )
 
     found = look(judged.scores)
-    wrong = [one for lists in found.lists.values() for one in find_false_negatives(lists, right_from=asked.right_from)]
     if asked.false_negatives:
-        write_false_negatives(asked.false_negatives, wrong, found.data)
-        say(f"written: {asked.false_negatives} ({len(wrong)} candidates)")
+        everywhere = false_negatives_of_all(
+            found,
+            judged.scores,
+            judged.data,
+            relevance=judged.relevance,
+            positives=positives,
+            right_from=asked.right_from,
+        )
+        write_false_negatives(asked.false_negatives, everywhere, judged.data)
+        say(f"written: {asked.false_negatives} ({len(everywhere)} candidates)")
     if asked.report:
+        wrong = [
+            one for lists in found.lists.values() for one in find_false_negatives(lists, right_from=asked.right_from)
+        ]
         page = report_page(
             result,
             found,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,7 +41,7 @@ class Asked(Protocol):
     split: str
     captions_only: bool
     join_restval: bool
-    relevance: Path | None
+    relevance: str | None
     cache: Path | None
 
 
@@ -53,7 +54,9 @@ class Judged:
         data: Ids, captions, ownership; made up of positions where no data were given.
         has_texts: Data were given.
         relevance: Degrees, or None.
+        relevance_name: Of degrees that do not say themselves what they are.
         model_hash: Of a model of ours.
+        seed: Of its training, where it is known.
         split: That was judged; empty where there is none.
     """
 
@@ -61,7 +64,9 @@ class Judged:
     data: ImageCaptions
     has_texts: bool
     relevance: Any = None
+    relevance_name: str = ""
     model_hash: str = ""
+    seed: int | None = None
     split: str = ""
 
 
@@ -89,7 +94,9 @@ def judged_of(asked: Asked) -> Judged:
         raise UserError("a model and ranked lists need data; give --data FOLDER")
     data = None if place is None else _chosen(asked, place)
     judged = _scored(asked, data)
-    return replace(judged, relevance=_relevance(asked, judged, place), split=asked.split if data else "")
+    relevance = _relevance(asked, judged, place)
+    named = "" if asked.relevance is None else _name_of(asked.relevance)
+    return replace(judged, relevance=relevance, relevance_name=named, split=asked.split if data else "")
 
 
 def load_scores(given: Sequence[str], judged: Judged, cache: Path | None) -> dict[str, Any]:
@@ -99,12 +106,12 @@ def load_scores(given: Sequence[str], judged: Judged, cache: Path | None) -> dic
         UserError: If they do not fit the data.
     """
     if len(given) == 2:
-        return _embeddings(given[0], given[1], judged.data)
+        return _embeddings(given[0], given[1], judged.data, judged.split, by_id=judged.has_texts)
     if len(given) != 1:
         raise UserError("--beside takes a model, a similarity file, or image and text embeddings")
     path, key = split_key(given[0])
     if path.suffix.lower() in (".npy", ".npz", ".json", ".jsonl"):
-        return {"similarity": _fitting(read_similarity(path, key), judged.data, str(path))}
+        return {"similarity": _fitting(read_similarity(path, key), judged.data, str(path), judged.split)}
     other = _encoded(given[0], judged.data, cache)
     if len(other.data) != len(judged.data):
         raise UserError(f"{given[0]}: could not read all pictures that the first model read; give the same data")
@@ -120,6 +127,7 @@ def _chosen(asked: Asked, place: Path) -> ImageCaptions:
 
 
 def _scored(asked: Asked, data: ImageCaptions | None) -> Judged:
+    split = asked.split if data else ""
     if asked.model is not None and data is not None:
         return _encoded(asked.model, data, asked.cache)
     if asked.ranked_lists and data is not None:
@@ -130,24 +138,24 @@ def _scored(asked: Asked, data: ImageCaptions | None) -> Judged:
         path, key = split_key(asked.similarity)
         matrix = read_similarity(path, key)
         known = data or _unnamed(asked, (matrix.shape[0], matrix.shape[1]), path)
-        return Judged({"similarity": _fitting(matrix, known, str(path))}, known, data is not None)
+        return Judged({"similarity": _fitting(matrix, known, str(path), split)}, known, data is not None)
     image, text = asked.image_embeddings or "", asked.text_embeddings or ""
     if data is None:
         shape = (len(read_embeddings(*split_key(image)).vectors), len(read_embeddings(*split_key(text)).vectors))
         known = _unnamed(asked, shape, split_key(image)[0])
     else:
         known = data
-    return Judged(_embeddings(image, text, known, by_id=data is not None), known, data is not None)
+    return Judged(_embeddings(image, text, known, split, by_id=data is not None), known, data is not None)
 
 
-def _embeddings(image: str, text: str, data: ImageCaptions, by_id: bool = True) -> dict[str, Any]:
+def _embeddings(image: str, text: str, data: ImageCaptions, split: str, by_id: bool) -> dict[str, Any]:
     sides = {}
     for name, given, ids, what in (
         ("image_embeddings", image, data.image_ids, "images"),
         ("text_embeddings", text, data.caption_ids, "captions"),
     ):
         found = read_embeddings(*split_key(given))
-        found = (found if by_id else replace(found, ids=())).ordered(ids, what)
+        found = (found if by_id else replace(found, ids=())).ordered(ids, what + _of_split(split))
         if found.warning:
             say(f"warning: {found.warning}")
         sides[name] = found.vectors
@@ -167,16 +175,21 @@ def _encoded(name: str, data: ImageCaptions, cache: Path | None) -> Judged:
         say_issues(encoded.issues)
         data = data.select(np.asarray(encoded.kept))
     scores = {"image_embeddings": encoded.vectors, "text_embeddings": model.encode_text(data.captions)}
-    return Judged(scores, data, True, model_hash=model.fingerprint)
+    return Judged(scores, data, True, model_hash=model.fingerprint, seed=model.provenance.get("seed"))
 
 
-def _fitting(matrix: Any, data: ImageCaptions, name: str) -> Any:
+def _of_split(split: str) -> str:
+    return "" if split in ("", "all") else f" of split {split!r} (--split all takes every one)"
+
+
+def _fitting(matrix: Any, data: ImageCaptions, name: str, split: str) -> Any:
     wanted = (len(data), len(data.captions))
     if tuple(matrix.shape) == wanted:
         return matrix
     turned = "it is transposed; give its .T" if tuple(matrix.shape) == wanted[::-1] else "give scores of these data"
     raise UserError(
-        f"{name}: shape {tuple(matrix.shape)} for {wanted[0]} images x {wanted[1]} captions of {data.name}: {turned}"
+        f"{name}: shape {tuple(matrix.shape)} for {wanted[0]} images x {wanted[1]} captions of {data.name}"
+        f"{_of_split(split)}: {turned}"
     )
 
 
@@ -209,9 +222,20 @@ def _unnamed(asked: Asked, shape: tuple[int, int], path: Path) -> ImageCaptions:
     )
 
 
+def _name_of(relevance: str) -> str:
+    """A file by its name and hash; a folder of degrees says itself what it is."""
+    path = split_key(relevance)[0]
+    if path.is_dir():
+        return ""
+    with path.open("rb") as file:
+        return f"{Path(relevance).name}, hash {hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+
+
 def _relevance(asked: Asked, judged: Judged, place: Path | None) -> Any:
     if asked.relevance is not None:
-        return read_relevance(asked.relevance, (len(judged.data), len(judged.data.captions)))
+        path, key = split_key(asked.relevance)
+        data = judged.data if judged.has_texts else None
+        return read_relevance(path, (len(judged.data), len(judged.data.captions)), key, data=data)
     if judged.has_texts and judged.data.layout == "scenes" and place is not None:
         from rungwise.relevance.scenes import SceneRelevance
 

@@ -10,13 +10,30 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rungwise.data.collection import Issue
 
-console = Console()
+
+class _Terminal(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process as failed; the command line knows that a reader may have seen enough."""
+        raise BrokenPipeError
+
+
+console = _Terminal()
 """For results."""
 
 
 def say(text: str) -> None:
     """Print a line as it is: no markup, no colours of numbers, no wrapping."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def messages_apart(apart: bool = True) -> Iterator[None]:
+    """Within it, lines and bars keep out of the standard output, where a program reads the result."""
+    before, console.stderr = console.stderr, apart
+    try:
+        yield
+    finally:
+        console.stderr = before
 
 
 @contextmanager

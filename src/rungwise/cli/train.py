@@ -98,7 +98,7 @@ def _relevance(config: TrainConfig, data: ImageCaptions) -> Degrees | None:
     if not config.needs_relevance:
         return None
     if config.data.relevance:
-        stored = load(config.data.relevance)
+        stored = load(config.data.relevance, data=data)
         if stored.shape != (len(data), len(data.captions)) or (
             stored.image_of_caption is not None and not np.array_equal(stored.image_of_caption, data.image_of_caption)
         ):

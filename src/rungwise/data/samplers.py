@@ -36,9 +36,14 @@ def one_caption_per_image(image_of_caption: ArrayLike, batch_size: int, *, seed:
     Returns:
         Caption positions of each batch.
 
+    Raises:
+        UserError: A batch is to hold nothing.
+
     >>> [batch.tolist() for batch in one_caption_per_image([0, 0, 1, 2], 2, seed=0, epoch=0)]
     [[1], [3, 2], [0]]
     """
+    if batch_size < 1:
+        raise UserError(f"one caption per image: batch_size must be at least 1, got {batch_size}")
     owners = np.asarray(image_of_caption, dtype=np.int64)
     draw = np.random.default_rng([seed, epoch])
     order = draw.permutation(len(owners))
@@ -93,12 +98,14 @@ def label_lists(
         epoch: Number of the epoch, from 0.
 
     Raises:
-        UserError: There are no labels, or a query has fewer than K irrelevant items.
+        UserError: There are no labels, a query has fewer than K irrelevant items, or T or K is less than 1.
 
     >>> batch = next(label_lists([["cat"], ["dog"], ["cat"]], [0, 1, 2], queries=3, irrelevant=1, seed=0, epoch=0))
     >>> batch.images.tolist(), batch.captions_of_images.tolist()
     ([2, 0, 1], [[2, 1], [0, 1], [1, 0]])
     """
+    if min(queries, irrelevant) < 1:
+        raise UserError(f"label lists: queries and irrelevant must be at least 1, got {queries} and {irrelevant}")
     owners = np.asarray(image_of_caption, dtype=np.int64)
     if not any(labels):
         raise UserError("label lists: the collection has no class labels; use one that has, or another sampler")
@@ -186,7 +193,8 @@ def relevance_aware_batches(
 
     Pairs come in random order. One that is in no group yet begins one, with up to ``group - 1`` of its near ones that
     are in none either; where none of these is left it joins the smallest group that a near one is in, unless that has
-    twice the size already. Whole groups are then dealt into batches at random. Every pair occurs once an epoch.
+    twice the size already. The groups are then laid end to end in random order and cut into batches, so that the end of
+    a batch may part one. Every pair occurs once an epoch.
 
     Args:
         near: (pairs,) what :func:`somewhat_relevant` found.
@@ -250,5 +258,5 @@ def rung_counts(relevance: ArrayLike, thresholds: Sequence[float], positives: Ar
     counted = ~np.eye(len(degrees), dtype=bool)
     if positives is not None:
         counted &= ~np.asarray(positives, dtype=bool)
-    level = (degrees[:, :, None] < np.asarray(thresholds)).sum(axis=2)
+    level = (~(degrees[:, :, None] >= np.asarray(thresholds))).sum(axis=2)
     return np.stack([((level == one) & counted).sum(axis=1) for one in range(len(thresholds) + 1)], axis=1)

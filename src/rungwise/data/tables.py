@@ -35,6 +35,7 @@ _OPTIONAL = {
     "caption_id": ("caption_id", "captionid", "sentid", "sentence_id"),
 }
 _LABEL_SEPARATOR = ";"
+_HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
 
 Cells = Mapping[str, object]
 
@@ -272,8 +273,16 @@ def _read_json_lines(path: Path) -> Table:
         if not isinstance(cells, dict):
             raise UserError(f"{path}, line {number}: not a JSON object; write {{...}} on each line")
         columns.update(dict.fromkeys(cells))
-        rows.append((f"line {number}", cells))
+        rows.append((f"line {number}", _HALF_CHARACTER if "\\u" in line and _is_torn(cells) else cells))
     return Table(path, tuple(columns), rows)
+
+
+def _is_torn(cells: Cells) -> bool:
+    try:
+        json.dumps(cells, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _read_parquet(path: Path) -> Table:

@@ -3,7 +3,7 @@
 from rungwise.evaluation.compare import Comparison, Difference, compare
 from rungwise.evaluation.evaluate import DEFAULT_MEASURES, evaluate
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives, write_false_negatives
-from rungwise.evaluation.findings import Findings, examine
+from rungwise.evaluation.findings import Findings, examine, false_negatives_of_all
 from rungwise.evaluation.intervals import Interval
 from rungwise.evaluation.positives import positives_from_json, positives_from_labels
 from rungwise.evaluation.protocols import PROTOCOLS, Fold, Protocol, protocol_named
@@ -30,6 +30,7 @@ __all__ = [
     "compare",
     "evaluate",
     "examine",
+    "false_negatives_of_all",
     "find_false_negatives",
     "format_result",
     "positives_from_json",

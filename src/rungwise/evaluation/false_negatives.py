@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ class FalseNegative:
         query: Its position.
         candidate: Its position.
         rank: From 1.
-        similarity: Of the model.
+        similarity: Of the model; NaN where it came as a ranked list.
         degree: Of the relevance source.
         needed: The degree from which a candidate counts as right for this query.
     """
@@ -80,7 +81,7 @@ def find_false_negatives(lists: TopLists, *, top: int = 10, right_from: float | 
 
 
 def write_false_negatives(path: Path, found: Sequence[FalseNegative], data: ImageCaptions) -> None:
-    r"""A CSV with ids and texts; all or nothing.
+    r"""A CSV with ids and texts; all or nothing. A similarity that is not known is left empty.
 
     Raises:
         UserError: If it cannot be written.
@@ -99,9 +100,10 @@ def write_false_negatives(path: Path, found: Sequence[FalseNegative], data: Imag
         rows.writerow(("direction", "image", "caption", "rank", "similarity", "degree", "needed", "text"))
         for one in found:
             image, caption = (one.query, one.candidate) if one.direction == "i2t" else (one.candidate, one.query)
+            similarity = "" if math.isnan(one.similarity) else f"{one.similarity:.6g}"
             rows.writerow(
                 (
                     one.direction, data.image_ids[image], data.caption_ids[caption], one.rank,
-                    f"{one.similarity:.6g}", f"{one.degree:.6g}", f"{one.needed:.6g}", data.captions[caption],
+                    similarity, f"{one.degree:.6g}", f"{one.needed:.6g}", data.captions[caption],
                 )
             )  # fmt: skip

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.data.collection import ImageCaptions
+from rungwise.errors import UserError
 from rungwise.evaluation.evaluate import evaluate, source_of
+from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives
 from rungwise.evaluation.positives import RightAnswers
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.ranked_lists import RankedLists
@@ -25,6 +28,7 @@ _CS_STEPS = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 _SAMPLE = 300
 _SHARES = (0.001, 0.01, 0.1)
 _SHOWN = 400
+_BLOCK_VALUES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -67,16 +71,16 @@ class Findings:
 
     Attributes:
         data: The gallery.
-        galleries: How many the protocol has.
+        folds: The protocol's galleries, this one first.
         lists: What stands first for every query.
         thresholds: Falling degrees that cut the rungs; empty without relevance.
-        rungs: One more than thresholds; empty without relevance.
+        rungs: One more than thresholds; empty without relevance or similarity.
         coherence: Per direction, (K, CS@K); empty without relevance.
         gap: None where there are no embeddings of one width.
     """
 
     data: ImageCaptions
-    galleries: int
+    folds: Sequence[Fold]
     lists: Mapping[Direction, TopLists]
     thresholds: tuple[float, ...] = ()
     rungs: tuple[RungSlice, ...] = ()
@@ -104,26 +108,18 @@ def examine(
         thresholds: Falling degrees that cut the rungs. Default: so that 0.1, 1 and 10 % of the pairs lie above.
 
     Raises:
-        UserError: As ``evaluate``.
+        UserError: As ``evaluate``, and if thresholds do not fall.
 
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]))
     >>> found = examine({"similarity": np.eye(2)}, data, relevance=np.eye(2), thresholds=[0.5])
     >>> [(rung.pairs, rung.percentile) for rung in found.rungs], found.lists["t2i"].hubness
     ([(2, 0.0), (2, 100.0)], 0.0)
     """
-    rule = protocol_named(protocol)
-    owners = data.image_of_caption
-    source = source_of(**scores, image_of_caption=owners, images=len(data))
-    folds = rule.folds(owners, len(data))
-    fold = folds[0]
-    whole = len(fold.images) == len(data) and len(fold.captions) == len(owners)
-    part = source if whole else source.select(fold.images, fold.captions)
-    gallery = data if whole else _part_of(data, fold)
-    degrees = None if relevance is None else _Part(relevance, fold)
+    _refuse_unless_falling(thresholds)
+    folds = protocol_named(protocol).folds(data.image_of_caption, len(data))
+    part, gallery, degrees = _gallery(scores, data, relevance, folds[0])
     lists = look(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
-    if isinstance(source, RankedLists):
-        lists = {way: lists[way] for way in source.directions}
-    found = Findings(gallery, len(folds), lists, gap=_gap(scores))
+    found = Findings(gallery, folds, lists, gap=_gap(scores))
     if degrees is None:
         return found
     cuts, rungs = _rungs(part, degrees, thresholds)
@@ -131,8 +127,71 @@ def examine(
         found,
         thresholds=cuts,
         rungs=rungs,
-        coherence=None if isinstance(source, RankedLists) else _coherence(part, gallery, degrees, positives),
+        coherence=None if isinstance(part, RankedLists) else _coherence(part, gallery, degrees, positives),
     )
+
+
+def false_negatives_of_all(
+    found: Findings,
+    scores: Mapping[str, Any],
+    data: ImageCaptions,
+    *,
+    relevance: Any,
+    positives: RightAnswers | None = None,
+    right_from: float | None = None,
+) -> list[FalseNegative]:
+    """False negatives of every gallery of the protocol, each candidate ranked in its own.
+
+    Args:
+        found: What :func:`examine` made of the other arguments.
+        scores: As ``examine`` takes them.
+        data: As ``examine`` takes them.
+        relevance: As ``examine`` takes it.
+        positives: As ``examine`` takes them.
+        right_from: See :func:`~rungwise.evaluation.false_negatives.find_false_negatives`.
+
+    Returns:
+        Positions are those of the data. Each direction by falling excess over the needed degree, then by rank.
+
+    >>> from rungwise.evaluation.protocols import ConsecutiveFolds
+    >>> data = ImageCaptions(tuple("abcd"), ("pup", "dog", "cat", "kitten"), np.arange(4))
+    >>> scores, relevance = {"similarity": np.eye(4)}, np.ones((4, 4))
+    >>> found = examine(scores, data, relevance=relevance, protocol=ConsecutiveFolds("halves", 2, 2))
+    >>> wrong = false_negatives_of_all(found, scores, data, relevance=relevance)
+    >>> [(one.query, one.candidate) for one in wrong if one.direction == "i2t"]
+    [(0, 1), (1, 0), (2, 3), (3, 2)]
+    """
+    wrong = []
+    for fold in found.folds:
+        lists = found.lists
+        if fold is not found.folds[0]:
+            part, gallery, degrees = _gallery(scores, data, relevance, fold)
+            lists = look(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
+        places = {"i2t": (fold.images, fold.captions), "t2i": (fold.captions, fold.images)}
+        for way, own in lists.items():
+            queries, candidates = places[way]
+            wrong += [
+                replace(one, query=int(queries[one.query]), candidate=int(candidates[one.candidate]))
+                for one in find_false_negatives(own, right_from=right_from)
+            ]
+    return sorted(wrong, key=lambda one: (one.direction, one.needed - one.degree, one.rank, one.query))
+
+
+def _refuse_unless_falling(thresholds: Sequence[float]) -> None:
+    if not np.isfinite(thresholds).all() or any(low >= high for high, low in pairwise(thresholds)):
+        given = ", ".join(f"{one:g}" for one in thresholds)
+        raise UserError(f"thresholds {given} cut no rungs; give finite degrees, each below the one before")
+
+
+def _gallery(
+    scores: Mapping[str, Any], data: ImageCaptions, relevance: Any, fold: Fold
+) -> tuple[Source, ImageCaptions, _Part | None]:
+    """Similarities, data and degrees of a fold."""
+    source = source_of(**scores, image_of_caption=data.image_of_caption, images=len(data))
+    degrees = None if relevance is None else _Part(relevance, fold)
+    if (len(fold.images), len(fold.captions)) == source.shape:
+        return source, data, degrees
+    return source.select(fold.images, fold.captions), _part_of(data, fold), degrees
 
 
 class _Part:
@@ -167,19 +226,22 @@ def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
 def _rungs(
     source: Source, relevance: _Part, thresholds: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[RungSlice, ...]]:
+    """Thresholds, and what a sample of image queries says of each rung; lists have no similarity to speak of."""
     images, captions = source.shape
     asked = np.unique(np.linspace(0, images - 1, min(images, _SAMPLE)).round().astype(np.int64))
     everything = np.arange(captions)
-    rows = source.select(asked, everything).rows(len(asked))
-    scores = np.concatenate([np.array(block, dtype=np.float64) for _, block in rows])
     degrees = relevance.block(asked, everything)
     known = ~np.isnan(degrees)
     if not known.any():
         return (), ()
+    cuts = tuple(float(one) for one in thresholds) or _cuts(degrees[known])
+    if isinstance(source, RankedLists):
+        return cuts, ()
+    rows = source.select(asked, everything).rows(len(asked))
+    scores = np.concatenate([np.array(block, dtype=np.float64) for _, block in rows])
     order = np.argsort(-scores, axis=1, kind="stable")
     places = np.empty_like(order)
     np.put_along_axis(places, order, np.broadcast_to(np.arange(captions), order.shape), axis=1)
-    cuts = tuple(float(one) for one in thresholds) or _cuts(degrees[known])
     slices = []
     for low, high in zip((*cuts, -np.inf), (np.inf, *cuts), strict=True):
         here = known & (degrees >= low) & (degrees < high)
@@ -208,8 +270,7 @@ def _coherence(
     source: Source, data: ImageCaptions, relevance: _Part, positives: RightAnswers | None
 ) -> dict[Direction, list[tuple[int, float]]] | None:
     steps = [k for k in _CS_STEPS if k <= max(source.shape)]
-    everything = (np.arange(len(data)), np.arange(len(data.captions)))
-    if not steps or np.isnan(relevance.block(everything[0][:1], everything[1])).any():
+    if not steps or _has_gaps(relevance, source.shape):
         return None
     result = evaluate(
         similarity=source,
@@ -222,6 +283,12 @@ def _coherence(
     )
     galleries: dict[Direction, int] = {"i2t": source.shape[1], "t2i": source.shape[0]}
     return {way: [(k, result[f"{way}/CS@{k}"]) for k in steps if k <= size] for way, size in galleries.items()}
+
+
+def _has_gaps(relevance: _Part, shape: tuple[int, int]) -> bool:
+    images, captions = shape
+    blocks = np.array_split(np.arange(images), -(-images * captions // _BLOCK_VALUES))
+    return any(np.isnan(relevance.block(some, np.arange(captions))).any() for some in blocks)
 
 
 def _gap(scores: Mapping[str, Any]) -> Gap | None:

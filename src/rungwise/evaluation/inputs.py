@@ -7,15 +7,18 @@ remedy; arrays are memory-mapped where their file allows it.
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.data.collection import ImageCaptions
 from rungwise.data.textfiles import read_lines, read_text
 from rungwise.errors import UserError
 from rungwise.metrics.sources import as_slice
@@ -24,6 +27,7 @@ _VECTOR_COLUMNS = ("embedding", "embeddings", "vector", "vectors", "emb", "featu
 _ID_COLUMNS = ("id", "ids", "image_id", "caption_id", "key", "name")
 _NORM_SLACK = 1e-3
 _BLOCK_VALUES = 1 << 22
+_LAST_POSITION = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,7 @@ def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
     >>> read_embeddings(file).vectors.shape, read_embeddings(file).norms
     ((3, 3), (1.0, 1.0))
     """
+    _refuse_absent(path)
     suffix = path.suffix.lower()
     ids: tuple[str, ...] = ()
     if suffix in (".npy", ".npz"):
@@ -134,6 +139,7 @@ def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
     Traceback (most recent call last):
     rungwise.errors.UserError: ...similarity.json, row 1: has 1 values where row 0 has 2; give every pair a value
     """
+    _refuse_absent(path)
     suffix = path.suffix.lower()
     if suffix in (".npy", ".npz"):
         matrix = _read_numpy(path, key)
@@ -145,15 +151,19 @@ def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
     return matrix
 
 
-def read_relevance(path: Path, shape: tuple[int, int]) -> Any:
-    """Degrees that ``rungwise relevance --out`` saved (a folder), or a ``.npy`` matrix.
+def read_relevance(
+    path: Path, shape: tuple[int, int], key: str | None = None, *, data: ImageCaptions | None = None
+) -> Any:
+    """Degrees that ``rungwise relevance --out`` saved (a folder), or a matrix of a ``.npy`` or ``.npz`` file.
 
     Args:
         path: Folder or file.
         shape: (images, captions) of what is judged.
+        key: Which array, where there are several.
+        data: What is judged, where its captions are known: a folder that was made of others is refused.
 
     Raises:
-        UserError: If it cannot be read or is of another shape.
+        UserError: If it cannot be read, is of another shape or was made of other captions.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "degrees.npy"
@@ -162,18 +172,19 @@ def read_relevance(path: Path, shape: tuple[int, int]) -> Any:
     Traceback (most recent call last):
     rungwise.errors.UserError: ...degrees.npy: shape (2, 3) for 3 images x 2 captions: it is transposed; give its .T
     """
+    _refuse_absent(path)
     if path.is_dir():
         from rungwise.relevance import load
 
-        stored = load(path)
+        stored = load(path, data=data)
         found: Any = stored
         size = stored.shape
     elif path.suffix.lower() in (".npy", ".npz"):
-        found = _read_numpy(path, None)
+        found = _read_numpy(path, key)
         _check_table(path, found, "relevance degrees, (images, captions)", look=False)
         size = (found.shape[0], found.shape[1])
     else:
-        raise UserError(f"{path}: relevance is a folder that 'rungwise relevance --out' wrote, or a .npy; give one")
+        raise UserError(f"{path}: relevance is a folder of 'rungwise relevance --out', a .npy or a .npz; give one")
     if size != shape:
         turned = ": it is transposed; give its .T" if size == shape[::-1] else "; give degrees of these data"
         raise UserError(f"{path}: shape {size} for {shape[0]} images x {shape[1]} captions{turned}")
@@ -192,6 +203,7 @@ def read_owners(path: Path) -> NDArray[np.int64]:
     >>> read_owners(file)
     array([0, 0, 1])
     """
+    _refuse_absent(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         owners = _read_numpy(path, None)
@@ -212,6 +224,8 @@ def read_owners(path: Path) -> NDArray[np.int64]:
     for caption, value in enumerate(values):
         if value < 0:
             raise UserError(f"{path}, caption {caption}: {value} is negative; positions start at 0")
+        if value > _LAST_POSITION:
+            raise UserError(f"{path}, caption {caption}: there is no image so far up; correct the position")
     return np.array(values, dtype=np.int64)
 
 
@@ -247,15 +261,22 @@ def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]
     )
 
 
+def _refuse_absent(path: Path) -> None:
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder; correct the path")
+
+
 def _read_numpy(path: Path, key: str | None) -> NDArray[Any]:
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
         if isinstance(found, np.ndarray):
+            if key is not None:
+                raise UserError(f"{path}: holds one array without a name; leave out {key!r}")
             return found
         with found:
             return np.asarray(found[_one_key(path, found.files, key)])
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: cannot be read as numpy's ({_first_line(error)}); save it with numpy.save") from error
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read as numpy's ({_first_line(error)}); write it with numpy") from error
 
 
 def _read_safetensors(path: Path, key: str | None) -> NDArray[Any]:
@@ -307,6 +328,7 @@ def _read_json_rows(path: Path) -> NDArray[np.float64]:
     rows = [_parsed(f"{path}, line {n}", line) for n, line in read_lines(path)] if _is_lines(path) else _json(path)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
         raise UserError(f"{path}: is not a list of rows; write one list of numbers an image")
+    matrix = np.empty((len(rows), len(rows[0])))
     for number, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise UserError(
@@ -314,7 +336,11 @@ def _read_json_rows(path: Path) -> NDArray[np.float64]:
             )
         if not all(type(one) in (int, float) for one in row):
             raise UserError(f"{path}, row {number}: a value is no number; write numbers")
-    return np.array(rows, dtype=np.float64)
+        try:
+            matrix[number] = row
+        except OverflowError as error:
+            raise UserError(f"{path}, row {number}: a value is beyond the range of floats; write numbers") from error
+    return matrix
 
 
 def _is_lines(path: Path) -> bool:
@@ -330,6 +356,8 @@ def _parsed(where: str, text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(f"{where}: broken JSON ({error.msg}, column {error.colno}); write it again") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: cannot be read as JSON ({_first_line(error)}); write it again") from error
 
 
 def _one_key(path: Path, keys: Sequence[str], key: str | None) -> str:

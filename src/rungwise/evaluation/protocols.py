@@ -4,9 +4,9 @@
 name                         gallery         captions              right is                 judged with
 ============================ =============== ===================== ======================== =======================
 full                         everything      all                   written for the image    R@1,5,10 MedR MeanR
-coco-5k                      5,000 images    all                   written for the image    R@1,5,10 MedR MeanR
-coco-1k-5fold                5 x 1,000       all of their images   written for the image    R@1,5,10 MedR MeanR
-flickr30k-1k, flickr8k-1k    1,000 images    all                   written for the image    R@1,5,10 MedR MeanR
+coco-5k                      5,000 images    5 an image            written for the image    R@1,5,10 MedR MeanR
+coco-1k-5fold                5 x 1,000       5 an image            written for the image    R@1,5,10 MedR MeanR
+flickr30k-1k, flickr8k-1k    1,000 images    5 an image            written for the image    R@1,5,10 MedR MeanR
 one-caption-per-image        everything      first of each image   written for the image    R@1,5,10 MedR MeanR
 cxc                          5,000 images    all                   given (CxC's files)      R@1,5,10
 eccv                         5,000 images    all                   given (ECCV's files)     MAP@R RPrecision R@1
@@ -27,6 +27,9 @@ from rungwise.errors import UserError
 
 WRITTEN_FOR = "captions written for the image"
 """What the field calls right unless somebody was asked."""
+
+_SURPLUS = 0.001
+"""Captions above the promised number that make no other test set, as a share: COCO's 5,000 images have 25,010."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,12 @@ class Protocol(ABC):
                 " protocol 'cxc', 'eccv' or 'labels'"
             )
 
+    def _check_captions(self, captions: int, images: int, per_image: int | None) -> None:
+        if per_image is not None and not captions_fit(captions, images, per_image):
+            raise self._refusal(
+                f"it wants {per_image} captions an image, {per_image * images:,}, and there are {captions:,}"
+            )
+
     def _refusal(self, why: str) -> UserError:
         return UserError(f"protocol {self.name} does not fit the data: {why}; use protocol 'full' or other data")
 
@@ -86,6 +95,7 @@ class Full(Protocol):
 
     Attributes:
         size: The number of images that the name promises; None takes any.
+        per_image: The number of captions an image that the name promises; None takes any.
 
     >>> [fold] = Full("full").folds(np.array([0, 0, 1]), 2)
     >>> fold.captions
@@ -93,11 +103,13 @@ class Full(Protocol):
     """
 
     size: int | None = None
+    per_image: int | None = None
 
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
         """One gallery with everything."""
         if self.size not in (None, images):
             raise self._refusal(f"it wants {self.size} images and there are {images}")
+        self._check_captions(len(image_of_caption), images, self.per_image)
         return [Fold(np.arange(images), np.arange(len(image_of_caption)))]
 
 
@@ -108,6 +120,7 @@ class ConsecutiveFolds(Protocol):
     Attributes:
         count: Number of blocks.
         size: Images in each.
+        per_image: The number of captions an image that the name promises; None takes any.
 
     >>> [first, second] = ConsecutiveFolds("halves", count=2, size=1).folds(np.array([1, 0, 1]), 2)
     >>> second.images, second.captions
@@ -116,11 +129,13 @@ class ConsecutiveFolds(Protocol):
 
     count: int = 5
     size: int = 1000
+    per_image: int | None = None
 
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
         """``count`` galleries of ``size`` images."""
         if images != self.count * self.size:
             raise self._refusal(f"it wants {self.count} x {self.size} images and there are {images}")
+        self._check_captions(len(image_of_caption), images, self.per_image)
         of_block = image_of_caption // self.size
         blocks = np.arange(images).reshape(self.count, self.size)
         return [Fold(block, np.flatnonzero(of_block == number)) for number, block in enumerate(blocks)]
@@ -189,16 +204,25 @@ class SharedLabels(Judged):
 
 PROTOCOLS: tuple[Protocol, ...] = (
     Full("full"),
-    Full("coco-5k", 5000),
-    ConsecutiveFolds("coco-1k-5fold"),
-    Full("flickr30k-1k", 1000),
-    Full("flickr8k-1k", 1000),
+    Full("coco-5k", 5000, per_image=5),
+    ConsecutiveFolds("coco-1k-5fold", per_image=5),
+    Full("flickr30k-1k", 1000, per_image=5),
+    Full("flickr8k-1k", 1000, per_image=5),
     OneCaptionPerImage("one-caption-per-image"),
     CrissCrossed("cxc", 5000),
     ECCVCaption("eccv", 5000),
     SharedLabels("labels"),
 )
 """The protocols that have a name."""
+
+
+def captions_fit(captions: int, images: int, per_image: int) -> bool:
+    """Whether so many captions are what a test set of these images has; a few surplus ones are.
+
+    >>> captions_fit(25_000, 5000, 5), captions_fit(25_010, 5000, 5), captions_fit(24_990, 5000, 5)
+    (True, True, False)
+    """
+    return 0 <= captions - per_image * images <= _SURPLUS * per_image * images
 
 
 def protocol_named(name: str | Protocol) -> Protocol:
@@ -208,7 +232,7 @@ def protocol_named(name: str | Protocol) -> Protocol:
         UserError: If there is none; the message lists what there is.
 
     >>> protocol_named("coco-1k-5fold")
-    ConsecutiveFolds(name='coco-1k-5fold', count=5, size=1000)
+    ConsecutiveFolds(name='coco-1k-5fold', count=5, size=1000, per_image=5)
     """
     if isinstance(name, Protocol):
         return name

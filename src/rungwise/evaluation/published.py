@@ -15,7 +15,9 @@ from functools import cache
 from importlib import resources
 
 from rungwise.errors import UserError
+from rungwise.evaluation.protocols import captions_fit
 from rungwise.evaluation.result import Result
+from rungwise.metrics.rankings import DIRECTIONS
 
 PAPERS: Mapping[str, str] = {
     "vsepp": "VSE++: Improving Visual-Semantic Embeddings with Hard Negatives (Faghri et al. 2018)",
@@ -38,6 +40,9 @@ _METRICS = {
     "ncs_non_gt_sum": "Nsum(non_gt)",
 }
 """Names of measures; correlations with people's ratings are no measure of a ranking and stand in no row."""
+
+_CAPTIONS_AN_IMAGE = {"one-caption-per-image": 1, "labels": 1}
+"""Of the published test sets under a protocol; 5 under any other."""
 
 _DATASET_OF_PROTOCOL = {"coco-5k": "coco", "coco-1k-5fold": "coco", "flickr30k-1k": "flickr30k"}
 
@@ -140,6 +145,13 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
         raise UserError(
             f"{paper}: its {wanted} rows of {images} images are made under protocol {theirs}, this result under"
             f" {result.protocol}; evaluate under theirs"
+        )
+    captions, images = (sum(result.gallery[way]) for way in DIRECTIONS)
+    per_image = _CAPTIONS_AN_IMAGE.get(result.protocol, 5)
+    if not captions_fit(captions, images, per_image):
+        raise UserError(
+            f"{paper}: its {wanted} rows are of {per_image} captions an image, this result is of {captions:,} captions"
+            f" for {images:,} images; judge all captions of the test set and no others"
         )
     return found
 

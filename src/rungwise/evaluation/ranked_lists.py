@@ -165,21 +165,30 @@ def read_ranked_lists(paths: Sequence[Path], image_ids: Sequence[str], caption_i
     found: dict[Direction, dict[int, list[int]]] = {}
     for path in paths:
         lists = read_id_lists(path) if path.suffix.lower() == ".json" else _trec(path)
-        way = _direction_of_file(path, lists, image_at, caption_at) if path.suffix.lower() == ".json" else None
+        if not lists:
+            raise UserError(f"{path}: holds no list; give one a query")
+        whole = _direction(str(path), lists, image_at, caption_at)
         for query, candidates in lists.items():
-            direction = way or _direction(path, query, candidates, image_at, caption_at)
+            where = f"{path}, query {query!r}"
+            direction = whole or _direction(where, {query: candidates}, image_at, caption_at)
+            if direction is None:
+                known = candidates and (image_at(query) is not None or caption_at(query) is not None)
+                raise UserError(
+                    f"{where}: {candidates[0] if known else query!r} is not known as the id of an image or a caption;"
+                    " give the data that were ranked"
+                )
             query_at, candidate_at = (image_at, caption_at) if direction == "i2t" else (caption_at, image_at)
             asker = query_at(query)
             places = [candidate_at(one) for one in candidates]
             if asker is None or None in places:
                 wrong = query if asker is None else candidates[places.index(None)]
-                raise UserError(f"{path}, query {query!r}: {wrong!r} is not known; give the data that were ranked")
+                raise UserError(f"{where}: {wrong!r} is not known; give the data that were ranked")
             own = [place for place in places if place is not None]
             if len(set(own)) < len(own):
                 twice = next(one for at, one in enumerate(candidates) if own[at] in own[:at])
-                raise UserError(f"{path}, query {query!r}: {twice!r} stands twice; list each candidate once")
+                raise UserError(f"{where}: {twice!r} stands twice; list each candidate once")
             if asker in found.setdefault(direction, {}):
-                raise UserError(f"{path}, query {query!r}: has two lists; give one")
+                raise UserError(f"{where}: has two lists; give one")
             found[direction][asker] = own
     sizes: dict[Direction, int] = {"i2t": len(image_ids), "t2i": len(caption_ids)}
     return RankedLists(
@@ -204,31 +213,20 @@ def _trec(path: Path) -> dict[str, list[str]]:
     return {query: [one for _, _, one in sorted(own, key=lambda row: row[:2])] for query, own in rows.items()}
 
 
-def _direction_of_file(
-    path: Path, lists: Mapping[str, Sequence[str]], image_at: Finder, caption_at: Finder
+def _direction(
+    where: str, lists: Mapping[str, Sequence[str]], image_at: Finder, caption_at: Finder
 ) -> Direction | None:
-    """COCO's numbers of images and of captions overlap, so a whole JSON file, which is of one direction, decides."""
-    if not lists:
-        raise UserError(f"{path}: holds no list; give one a query")
+    """Which way all the lists run; None where they do not run one way.
+
+    COCO's numbers of images and of captions overlap, so a whole file, which is mostly of one direction, decides.
+    """
+    ways: tuple[tuple[Direction, Finder, Finder], ...] = (("i2t", image_at, caption_at), ("t2i", caption_at, image_at))
     fits = [
         way
-        for way, query_at, candidate_at in (("i2t", image_at, caption_at), ("t2i", caption_at, image_at))
+        for way, query_at, candidate_at in ways
         if all(query_at(query) is not None for query in lists)
         and all(candidate_at(one) is not None for own in lists.values() for one in own[:1])
     ]
     if len(fits) > 1:
-        raise UserError(f"{path}: ids of images and captions are the same, so the direction is not clear; rename them")
-    return None if not fits else "i2t" if fits[0] == "i2t" else "t2i"
-
-
-def _direction(path: Path, query: str, candidates: Sequence[str], image_at: Finder, caption_at: Finder) -> Direction:
-    first = candidates[0] if candidates else ""
-    if image_at(query) is not None and (not candidates or caption_at(first) is not None):
-        return "i2t"
-    if caption_at(query) is not None and (not candidates or image_at(first) is not None):
-        return "t2i"
-    known = image_at(query) is not None or caption_at(query) is not None
-    raise UserError(
-        f"{path}, query {query!r}: {first if known else query!r} is not known as the id of an image or a caption; give"
-        " the data that were ranked"
-    )
+        raise UserError(f"{where}: ids of images and captions are the same, so the direction is not clear; rename them")
+    return fits[0] if fits else None

@@ -92,7 +92,7 @@ def _section(title: str, content: str, note: str = "") -> str:
 
 
 def _scope(found: Findings) -> str:
-    return f"Drawn from the first of {found.galleries} galleries." if found.galleries > 1 else ""
+    return f"Drawn from the first of {len(found.folds)} galleries." if len(found.folds) > 1 else ""
 
 
 def _numbers(result: Result, intervals: Intervals | None) -> str:
@@ -147,7 +147,7 @@ def _plots(found: Findings, has_texts: bool) -> list[str]:
         x, y = (plots.Axis(f"direction {n + 1}", both[:, n].min(), both[:, n].max()) for n in range(2))
         points = {name: [(float(a), float(b)) for a, b in side] for name, side in sides.items()}
         shown.append(plots.scatter(points, x, y, f"Modality gap: mean vectors {found.gap.distance:.3f} apart"))
-    if has_texts and "t2i" in found.lists:
+    if has_texts and "t2i" in found.lists and found.lists["t2i"].depth:
         shown.append(_by_length(found))
     return shown
 
@@ -160,6 +160,7 @@ def _recall_curve(found: Findings) -> str:
         longest = max(longest, gallery)
         ranks = np.sort(lists.best_rank[~np.isnan(lists.best_rank)])
         steps = np.unique(np.geomspace(1, gallery, 60).round().astype(np.int64))
+        steps = steps[steps <= lists.depth]
         shares = 100 * np.searchsorted(ranks, steps, side="right") / max(1, len(ranks))
         curves[WAYS[way]] = list(zip(steps.tolist(), shares.tolist(), strict=True))
     x = plots.Axis("K", 1, longest, logarithmic=True)
@@ -167,14 +168,18 @@ def _recall_curve(found: Findings) -> str:
 
 
 def _rank_histogram(found: Findings) -> str:
-    most = max(len(lists.occurrences) for lists in found.lists.values())
+    most = max(1, *(int(lists.lengths.max()) for lists in found.lists.values()))
     starts = [edge for edge in _RANK_EDGES if edge <= most]
     ends = [*(edge - 1 for edge in starts[1:]), most]
     names = [f"{end:,}" for end in ends]  # from-to would not fit beside one another
+    bins: list[float] = [*starts, most + 1]
+    if any(np.isinf(lists.best_rank).any() for lists in found.lists.values()):
+        names.append("not listed")
+        bins.append(np.inf)
     shares: dict[str, list[float]] = {}
     for way, lists in found.lists.items():
         ranks = lists.best_rank[~np.isnan(lists.best_rank)]
-        counts, _ = np.histogram(ranks, bins=[*starts, most + 1])
+        counts, _ = np.histogram(ranks, bins=bins)
         shares[WAYS[way]] = (100 * counts / max(1, len(ranks))).tolist()
     y = plots.Axis("percent of queries", 0, max(max(one) for one in shares.values()) or 1)
     return plots.bars(shares, names, y, "Rank of the best right candidate", "rank, up to")
@@ -194,19 +199,22 @@ def _hubs(found: Findings) -> str:
 
 
 def _by_length(found: Findings) -> str:
-    ranks = found.lists["t2i"].best_rank
+    lists = found.lists["t2i"]
+    ranks = lists.best_rank
     lengths = np.array([len(text) for text in found.data.captions])
     edges = np.unique(np.quantile(lengths, [0, 0.2, 0.4, 0.6, 0.8, 1], method="nearest"))
-    names, ones, tens = [], [], []
+    shares: dict[int, list[float]] = {k: [] for k in (1, 10) if min(k, len(lists.occurrences)) <= lists.depth}
+    names = []
     for number, low in enumerate(edges[:-1] if len(edges) > 1 else edges):
         last = number >= len(edges) - 2
         high = edges[-1] if last else edges[number + 1] - 1
         some = ranks[(lengths >= low) & (lengths <= high) & ~np.isnan(ranks)]
         names.append(f"{low}-{high}")
-        ones.append(float(100 * (some <= 1).mean()) if len(some) else 0.0)
-        tens.append(float(100 * (some <= 10).mean()) if len(some) else 0.0)
+        for k, values in shares.items():
+            values.append(float(100 * (some <= k).mean()) if len(some) else 0.0)
     y = plots.Axis("percent of caption queries", 0, 100)
-    return plots.bars({"R@1": ones, "R@10": tens}, names, y, "Recall by caption length", "characters")
+    named = {f"R@{k}": values for k, values in shares.items()}
+    return plots.bars(named, names, y, f"{' and '.join(named)} by caption length", "characters")
 
 
 def _rungs(found: Findings) -> str:
@@ -252,7 +260,8 @@ def _two_models(page: _Page, other: Findings, names: tuple[str, str]) -> str:
 
 def _most_different(mine: TopLists, theirs: TopLists) -> list[int]:
     if mine.degrees is None or theirs.degrees is None:
-        gain = np.abs(np.log(mine.best_rank) - np.log(theirs.best_rank))
+        with np.errstate(invalid="ignore"):  # neither list names a right candidate
+            gain = np.abs(np.log(mine.best_rank) - np.log(theirs.best_rank))
     else:
         discount = 1 / np.log2(np.arange(mine.degrees.shape[1]) + 2)
         gain = np.abs(np.nan_to_num(mine.degrees) @ discount - np.nan_to_num(theirs.degrees) @ discount)
@@ -283,8 +292,10 @@ class _Page:
             worst += [self._card(lists, int(query)) for query in order[::-1][:_SHOWN]]
             most = sorted(counts.get(way, {}).items(), key=lambda pair: -pair[1])[:_SHOWN]
             disputed += [self._card(lists, query) for query, _ in most]
+        leads = any(np.isfinite(lists.margin).any() for lists in self.found.lists.values())
+        order_of_best = ", by the largest lead over the best wrong one" if leads else ""
         shown = [
-            ("Best queries", best, "A right candidate first, by the largest lead over the best wrong one."),
+            ("Best queries", best, f"A right candidate first{order_of_best}."),
             ("Worst queries", worst, "The best right candidate stands furthest down."),
         ]
         note = "Most of the first ten are called wrong by the annotation and right by the relevance source."
@@ -294,10 +305,13 @@ class _Page:
 
     def _card(self, lists: TopLists, query: int) -> str:
         rank = lists.best_rank[query]
-        answers = "".join(
-            self._answer(lists, query, place) for place in range(min(_RESULTS, lists.candidates.shape[1]))
-        )
-        said = "no right candidate" if np.isnan(rank) else f"best right candidate at rank {rank:.0f}"
+        shown = min(_RESULTS, lists.candidates.shape[1], lists.lengths[query])
+        answers = "".join(self._answer(lists, query, place) for place in range(shown))
+        said = f"best right candidate at rank {rank:.0f}"
+        if np.isnan(rank):
+            said = "no right candidate"
+        elif np.isinf(rank):
+            said = f"no right candidate among the {lists.lengths[query]} that are listed"
         return f"<article>{self.query_head(lists.direction, query)}<p class=note>{said}</p><ol>{answers}</ol></article>"
 
     def _answer(self, lists: TopLists, query: int, place: int) -> str:
@@ -309,12 +323,12 @@ class _Page:
             shown = "not judged" if np.isnan(value) else f"degree {value:.3g}"
             degree = f'<span class="rung {self._rung(value)}">{shown}</span> '
         shown = self._item(lists.direction, candidate)
-        return f"<li>{shown}<small>{right}{degree}S {lists.scores[query, place]:.3f}</small></li>"
+        return f"<li>{shown}<small>{right}{degree}{_similarity(lists.scores[query, place])}</small></li>"
 
     def strip(self, lists: TopLists, query: int) -> str:
         """The first candidates as cells, each marked by its rung."""
         cells = []
-        for place, candidate in enumerate(lists.candidates[query].tolist()):
+        for place, candidate in enumerate(lists.candidates[query, : lists.lengths[query]].tolist()):
             value = float("nan") if lists.degrees is None else float(lists.degrees[query, place])
             marks = f"{self._rung(value)}{' annotated' if lists.annotated[query, place] else ''}"
             name = self.data.image_ids[candidate] if lists.direction == "t2i" else self.data.captions[candidate]
@@ -380,10 +394,16 @@ class _Page:
             cards.append(
                 f"<article class=pair-card>{self.picture(image)}<div><p>{escape(self.data.captions[caption])}</p>"
                 f"<p class=note>{escape(self.data.image_ids[image])}, {WAYS[one.direction]}, rank {one.rank}</p>"
-                f"<small>degree {one.degree:.3g} (needed {one.needed:.3g}), S {one.similarity:.3f}</small>"
+                f"<small>degree {one.degree:.3g} (needed {one.needed:.3g}) {_similarity(one.similarity)}</small>"
                 "</div></article>"
             )
-        return _section("False negatives of the annotation", f"<div class=cards>{''.join(cards)}</div>", note)
+        note = f"{note} {_scope(self.found)}"
+        return _section("False negatives of the annotation", f"<div class=cards>{''.join(cards)}</div>", note.rstrip())
+
+
+def _similarity(score: float) -> str:
+    """Nothing where a ranked list says the order alone."""
+    return "" if np.isnan(score) else f"S {score:.3f}"
 
 
 def _thumbnail(path: Path, name: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.evaluation.positives import RightAnswers
+from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.metrics.ranking import top_columns
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Rankings, positives_of
 from rungwise.metrics.sources import MatrixSource, Source, as_floats
@@ -23,14 +24,15 @@ class TopLists:
 
     Attributes:
         direction: Which way the queries run.
-        candidates: (queries, k) positions, best first.
-        scores: (queries, k) similarity.
+        candidates: (queries, k) positions, best first; -1 behind the end of a ranked list.
+        scores: (queries, k) similarity; NaN where a ranked list says the order alone.
         annotated: (queries, k) bool, the annotation calls it right.
-        degrees: (queries, k) relevance, or None where there is none.
+        degrees: (queries, k) relevance, NaN behind the end of a list, or None where there is none.
         own_degrees: (queries,) the lowest degree among a query's annotated candidates, NaN where it has none.
-        best_rank: (queries,) rank of the best annotated candidate, NaN where there is none.
-        margin: (queries,) its similarity less that of the best other candidate.
+        best_rank: (queries,) rank of the best annotated candidate, NaN where there is none, inf where none is listed.
+        margin: (queries,) its similarity less that of the best other candidate; NaN where similarity is not known.
         occurrences: (candidates,) in how many lists of the first ten each candidate stands.
+        lengths: (queries,) how many candidates a ranking names: all of them, unless it came as a list.
     """
 
     direction: Direction
@@ -42,6 +44,12 @@ class TopLists:
     best_rank: NDArray[np.float64]
     margin: NDArray[np.float64]
     occurrences: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @property
+    def depth(self) -> int:
+        """How far down the rankings of all queries that have a right candidate are known."""
+        return int(self.lengths[~np.isnan(self.best_rank)].min(initial=len(self.occurrences)))
 
     @property
     def hubness(self) -> float:
@@ -61,7 +69,7 @@ def look(
     positives: RightAnswers | None = None,
     k: int = 30,
 ) -> dict[Direction, TopLists]:
-    """Both directions, a block of queries at a time.
+    """Both directions, or those that ranked lists have, a block of queries at a time.
 
     Args:
         similarity: (images, captions), or a source of it.
@@ -82,9 +90,10 @@ def look(
     if relevance is not None and not hasattr(relevance, "block"):
         degrees = _Matrix(as_floats(relevance))
     found: dict[Direction, TopLists] = {}
-    for way in DIRECTIONS:
+    for way in source.directions if isinstance(source, RankedLists) else DIRECTIONS:
         blocks = source.rows if way == "i2t" else source.columns
-        gallery = captions if way == "i2t" else images
+        gallery, queries = (captions, images) if way == "i2t" else (images, captions)
+        lengths = source.lengths(way) if isinstance(source, RankedLists) else np.full(queries, gallery)
         parts: list[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]] = []
         for which, scores in blocks(max(1, _BLOCK_VALUES // max(1, gallery))):
             block = None
@@ -96,10 +105,13 @@ def look(
             parts.append((which, _judged(scores, right[way].select(which), block, min(k, gallery), way)))
         order = np.argsort(np.concatenate([which for which, _ in parts]), kind="stable")
         joined = {name: np.concatenate([part[name] for _, part in parts])[order] for name in parts[0][1]}
+        if isinstance(source, RankedLists):
+            _leave_out_unlisted(joined, lengths)
         tens = joined.pop("tens")
         found[way] = TopLists(
             direction=way,
-            occurrences=np.bincount(tens.ravel(), minlength=gallery),
+            occurrences=np.bincount(tens[tens >= 0], minlength=gallery),
+            lengths=lengths,
             degrees=joined.pop("degrees", None),
             own_degrees=joined.pop("own_degrees", None),
             **joined,
@@ -141,3 +153,13 @@ def _judged(
         lowest = np.where(mask & ~np.isnan(degrees), degrees, np.inf).min(axis=1)
         judged["own_degrees"] = np.where(np.isfinite(lowest), lowest, np.nan)
     return judged
+
+
+def _leave_out_unlisted(judged: dict[str, NDArray[Any]], lengths: NDArray[np.int64]) -> None:
+    """Take back what rows of a ranked list make up: similarities, and an order of what was not listed."""
+    for name, nothing in (("candidates", -1), ("annotated", False), ("degrees", np.nan), ("tens", -1)):
+        if name in judged:
+            judged[name][np.arange(judged[name].shape[1]) >= lengths[:, None]] = nothing
+    judged["best_rank"][judged["best_rank"] > lengths] = np.inf
+    judged["scores"][:] = np.nan
+    judged["margin"][:] = np.nan

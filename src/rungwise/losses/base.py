@@ -27,7 +27,9 @@ class BlockLoss(nn.Module):
     """A loss of a block of similarities: what one side's queries lose, both sides added.
 
     A family overrides :meth:`per_query`. Blocks in half precision are computed in float32; hinges have gradient 0
-    at their kink; among tied candidates the first takes the gradient.
+    at their kink; among tied candidates the first takes the gradient. Relevance should be finite: a degree that is nan
+    counts as irrelevant where degrees are compared with a bound (``mask_above``, :class:`~rungwise.losses.Ladder`,
+    :class:`~rungwise.losses.AdaptiveListwise`) and makes the loss nan where they are computed with.
 
     Args:
         reduction: ``"sum"`` over the queries of both sides; ``"mean"``, the same sum divided by the number of pairs;

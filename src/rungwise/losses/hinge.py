@@ -102,10 +102,13 @@ class MaxOfHinges(BlockLoss):
     Early in training few pairs carry gradient, and the loss can rest at 2 x margin a pair for several epochs: warm
     up with :class:`SumOfHinges` (VSE++ section 3.5).
 
+    A negative set larger than a mini-batch of B pairs (section 3.6) needs no option: encode n pairs, take the n x n
+    block with ``reduction="none"``, and add up the first B values of both vectors.
+
     Args:
         margin: a, in units of similarity.
         negative_set: draw this many random negatives of each query and take the hardest of these (VSE++ section 3.6);
-            None takes all of the block.
+            None takes all of the block, and so does a number beyond its negatives.
         generator: where the draws come from.
         reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
         extra_positives: see there.

@@ -37,14 +37,14 @@ def levels_of(relevance: Tensor, thresholds: Sequence[float]) -> Tensor:
         thresholds: falling values on its scale.
 
     Returns:
-        Same shape, int8.
+        Same shape, int8; L where relevance is nan.
 
     >>> levels_of(torch.tensor([0.9, 0.63, 0.6, 0.1]), (0.63, 0.56))
     tensor([1, 1, 2, 3], dtype=torch.int8)
     """
     level = torch.ones_like(relevance, dtype=torch.int8)
     for threshold in thresholds:
-        level += relevance < threshold
+        level += ~(relevance >= threshold)
     return level
 
 

@@ -109,12 +109,14 @@ class AdaptiveListwise(BlockLoss):
     ) -> None:
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         require("irrelevant", irrelevant, Irrelevant)
-        if sharpness <= 0:
+        if not sharpness > 0:
             raise ValueError(f"sharpness must be positive, got {sharpness:g}")
         if not 0 <= i2t_weight <= 1:
             raise ValueError(f"i2t_weight must be between 0 and 1, got {i2t_weight:g}")
         if sampled is not None and sampled < 1:
             raise ValueError(f"sampled must be at least 1, got {sampled}")
+        if len(margins) != 2:
+            raise ValueError(f"margins must be two, of the most and of the least similar item; got {margins}")
         self.sharpness = sharpness
         self.i2t_weight = i2t_weight
         self.sampled = sampled
@@ -126,7 +128,7 @@ class AdaptiveListwise(BlockLoss):
         """(Q,): l over each query's pairs, before alpha."""
         irrelevant = side.rows(~side.excluded)
         if self.irrelevant == "no_shared_label":
-            irrelevant = irrelevant & (side.rows(side.graded()) <= 0)
+            irrelevant = irrelevant & ~(side.rows(side.graded()) > 0)
         if self.sampled is not None:
             irrelevant = draw(irrelevant, pair_keys(side, self.generator), self.sampled)
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
@@ -142,10 +144,17 @@ class AdaptiveListwise(BlockLoss):
         Returns:
             As in :meth:`BlockLoss.forward <rungwise.losses.base.BlockLoss.forward>`, a list being a pair.
 
+        Raises:
+            ValueError: the lists have no relevant item, or the two sides' shapes differ.
+
         >>> lists = torch.tensor([[0.9, 0.8, 0.6]])
         >>> AdaptiveListwise(i2t_weight=1.0).of_lists(lists)
         tensor(1.7181)
         """
+        if i2t.ndim != 2 or i2t.shape[1] == 0:
+            raise ValueError(f"lists must be (T, K + 1) with the relevant item first; got {tuple(i2t.shape)}")
+        if t2i is not None and t2i.shape != i2t.shape:
+            raise ValueError(f"t2i is {tuple(t2i.shape)} but i2t is {tuple(i2t.shape)}: pass equal shapes")
         values = [self._of_list(s) for s in (i2t, t2i) if s is not None]
         return self.reduce(values[0], values[1] if len(values) == 2 else torch.zeros_like(values[0]), len(i2t))
 

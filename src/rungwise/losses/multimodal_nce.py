@@ -43,7 +43,11 @@ def sharing(described: Tensor, every: Tensor) -> Tensor:
     >>> sharing(torch.tensor([[True, False]]), torch.tensor([[True, True], [False, True]]))
     tensor([[ True, False]])
     """
-    return described.float() @ every.float().T > 0
+    rows = described.float()
+    if rows.is_cpu:
+        # Few entries a row are True. On a GPU the dense product is quick, and listing them would wait for the host.
+        rows = rows.to_sparse()
+    return rows @ every.float().T > 0
 
 
 class MultiModalNCE(BlockLoss):
@@ -102,16 +106,12 @@ class MultiModalNCE(BlockLoss):
         """
         i2t, t2i = two_sides(similarity, relevance, positives, self.extra_positives, self.mask_above)
         images, captions = (torch.arange(n, device=similarity.device) for n in similarity.shape)
-        described = None if positives is None else positives.bool()
-        if len(images) == len(captions):
-            if described is None or self.extra_positives == "keep":
-                described = torch.zeros_like(i2t.paired)
-            # Caption q is the paired one of image q: where it describes image p too, p and q are one picture.
-            same_images = same_captions = itself(images, len(images)) | described | described.T
-        else:
-            assert described is not None
-            same_images = itself(images, len(images)) | sharing(described, described)
-            same_captions = itself(captions, len(captions)) | sharing(described.T, described.T)
+        same_images, same_captions = itself(images, len(images)), itself(captions, len(captions))
+        square = len(images) == len(captions)
+        if positives is not None and not (square and self.extra_positives == "keep"):
+            described = positives.bool() | same_images if square else positives.bool()
+            same_images = same_images | sharing(described, described)
+            same_captions = same_captions | sharing(described.T, described.T)
         i2t = replace(i2t, within=_square("image", image_similarity, same_images), same=same_images)
         t2i = replace(t2i, within=_square("text", text_similarity, same_captions), same=same_captions)
         return self.reduce(self.per_query(i2t), self.per_query(t2i), len(i2t.query))

@@ -31,7 +31,7 @@ class Side:
         query_ids: (Q,) key of each query in random draws; None counts from 0.
         candidate_ids: (C,) key of each candidate in random draws; None counts from 0.
         image_degrees: (P, C) how well each candidate's own caption describes the image of the pair, for losses whose
-            caption queries read that too; nan where a candidate has no caption. None: the rows of ``relevance``.
+            caption queries read that too; -inf where a candidate has no caption. None: the rows of ``relevance``.
         within: (Q, K) similarities of the queries to all K items of their own modality, for losses that read them.
         same: (Q, K) bool, items of the queries' own modality that are no negatives of them; goes with ``within``.
 
@@ -173,7 +173,7 @@ def two_sides(
         relevance: (images, captions) relevance degrees.
         positives: (images, captions) bool: the caption describes the image.
         extra_positives: ``"mask"`` (neither pulled nor pushed), ``"keep"`` (negatives) or ``"pair"`` (pairs of their
-            own).
+            own; a row is copied for each, so that P pairs over C candidates take O(P C) memory).
         mask_above: entries that are no pairs and whose relevance is this value or more are masked.
 
     Raises:

@@ -34,14 +34,17 @@ def degrees_of_images(degrees: Tensor, paired: Tensor) -> Tensor:
         paired: (images, captions) bool.
 
     Returns:
-        (Q, images); nan in the column of an image without captions.
+        (Q, images), in float32 at least; -inf in the column of an image without captions.
 
     >>> degrees_of_images(torch.tensor([[9.0, 7.0, 1.0]]), torch.tensor([[True, True, False], [False, False, True]]))
     tensor([[8., 1.]])
     """
-    share = paired.to(degrees.dtype)
+    exact = degrees.to(torch.promote_types(degrees.dtype, torch.float32))
+    share = paired.to(exact.dtype)
     count = share.sum(dim=1)
-    return ((degrees @ share.T) / count).masked_fill(count == 0, torch.nan)
+    with torch.autocast(exact.device.type, enabled=False):
+        total = exact @ share.T
+    return (total / count).masked_fill(count == 0, -torch.inf)
 
 
 class SemanticAdaptiveMargin(BlockLoss):
@@ -80,7 +83,7 @@ class SemanticAdaptiveMargin(BlockLoss):
     ) -> None:
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         require("negatives", negatives, Negatives)
-        if temperature <= 0:
+        if not temperature > 0:
             raise ValueError(f"temperature must be positive, got {temperature:g}")
         self.temperature = temperature
         self.negatives: Negatives = negatives
@@ -106,7 +109,7 @@ class SemanticAdaptiveMargin(BlockLoss):
         degrees = side.rows(side.graded()) if side.image_degrees is None else side.image_degrees
         margins = (side.of_pairs(side.graded()).to(kind).unsqueeze(1) - degrees.to(kind)) / self.temperature
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
-        eligible = side.rows(~side.excluded) & ~margins.isnan()
+        eligible = side.rows(~side.excluded) & ~margins.isposinf()
         negative = self._choice(side, rows.detach(), eligible)
         hinges = (margins.gather(1, negative) + rows.gather(1, negative)).squeeze(1) - pair
         loss = hinges.relu().where(eligible.any(dim=1), 0)

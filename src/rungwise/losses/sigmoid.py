@@ -45,7 +45,7 @@ class Sigmoid(BlockLoss):
     ) -> None:
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         self.temperature = Temperature(temperature, learnable)
-        self.bias: float | Tensor = nn.Parameter(torch.tensor(bias)) if learnable else bias
+        self.bias: float | Tensor = nn.Parameter(torch.tensor(float(bias))) if learnable else bias
 
     def per_query(self, side: Side) -> Tensor:
         """(Q,): the sum over each query's entries."""

@@ -38,7 +38,7 @@ class _SmoothRank(torch.autograd.Function):
         exact = ordered.double()
         start = torch.searchsorted(exact, exact - reach, right=True)
         end = torch.searchsorted(exact, exact + reach)
-        known = exact.isfinite()
+        known = present.gather(1, order)
         exact = exact.masked_fill(~known, 0)
         distance = _between(exact, start, end) - (end - start) * exact
         rank = 0.5 + (exact.shape[1] - end) + (end - start) / 2 + distance / (2 * reach)
@@ -111,7 +111,7 @@ class SmoothNDCG(BlockLoss):
         mask_above: float | None = None,
     ) -> None:
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
-        if temperature <= 0:
+        if not temperature > 0:
             raise ValueError(f"temperature must be positive, got {temperature:g}")
         self.temperature = temperature
 
@@ -122,5 +122,5 @@ class SmoothNDCG(BlockLoss):
         places = torch.arange(1, gains.shape[1] + 1, device=gains.device, dtype=gains.dtype)
         best = (gains.sort(dim=1, descending=True).values / (1 + places).log2()).sum(dim=1)
         reached = (gains / (1 + ranks).log2()).sum(dim=1)
-        graded = best > 0
+        graded = best != 0  # true of nan, which is to be seen
         return (1 - reached / best.where(graded, 1)).where(graded, 0)

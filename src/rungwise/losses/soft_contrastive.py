@@ -68,7 +68,7 @@ class SoftContrastive(BlockLoss):
         mask_above: float | None = None,
     ) -> None:
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
-        if target_temperature <= 0:
+        if not target_temperature > 0:
             raise ValueError(f"target_temperature must be positive, got {target_temperature:g}")
         self.temperature = Temperature(temperature, learnable)
         self.target_temperature = target_temperature

@@ -32,7 +32,7 @@ class Temperature(nn.Module):
     def __init__(self, value: float, learnable: bool = False) -> None:
         super().__init__()
         lowest = LOWEST if learnable else 0.0
-        if value <= lowest:
+        if not value > lowest:
             raise ValueError(f"temperature must be above {lowest:g}, got {value:g}")
         self.value = value
         self.raw = nn.Parameter(torch.tensor(math.log(value - LOWEST))) if learnable else None

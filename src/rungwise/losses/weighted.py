@@ -14,6 +14,9 @@ from rungwise.losses.multimodal_nce import MultiModalNCE
 class Weighted(nn.Module):
     """Several losses of the same block, each times its weight, added.
 
+    It has no options of its own: reduction, ``extra_positives`` and ``mask_above`` are set on the losses, which must
+    agree in the first and may differ in the others.
+
     Args:
         losses: of this package, all with the same reduction.
         weights: one number for each.
@@ -43,7 +46,9 @@ class Weighted(nn.Module):
         similarity: Tensor,
         relevance: Tensor | None = None,
         positives: Tensor | None = None,
-        **within: Tensor,
+        *,
+        image_similarity: Tensor | None = None,
+        text_similarity: Tensor | None = None,
     ) -> LossValue:
         """The weighted sum.
 
@@ -51,12 +56,13 @@ class Weighted(nn.Module):
             similarity: (images, captions).
             relevance: (images, captions), where a loss is graded.
             positives: (images, captions) bool.
-            within: ``image_similarity`` and ``text_similarity``, where one of the losses is
-                :class:`~rungwise.losses.MultiModalNCE`.
+            image_similarity: (images, images), where one of the losses is :class:`~rungwise.losses.MultiModalNCE`.
+            text_similarity: (captions, captions), likewise.
 
         Returns:
             A scalar, or ``(i2t, t2i)`` with ``reduction="none"``.
         """
+        within = {"image_similarity": image_similarity, "text_similarity": text_similarity}
         values = [
             loss(similarity, relevance, positives, **(within if isinstance(loss, MultiModalNCE | Weighted) else {}))
             for loss in self.losses

@@ -204,9 +204,10 @@ class SR(GradedMeasure):
         return np.where(self._asked(rankings) == 0, np.nan, _share(hits.astype(np.float64), counts))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries for which nothing is looked for."""
-        none = int((self._asked(rankings) == 0).sum())
-        return {"no positive, left out": none} if none else {}
+        """Queries for which nothing is looked for, and those whose gallery holds nothing but removed positives."""
+        asked, counts = self._asked(rankings) > 0, self._right(rankings)[1]
+        reasons = {"no positive, left out": ~asked, "no other candidate, counted 0": asked & (counts == 0)}
+        return {reason: int(which.sum()) for reason, which in reasons.items() if which.any()}
 
     def _right(self, rankings: Rankings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What is right, ascending, as query * gallery + candidate, and (queries,) how much of it there is."""

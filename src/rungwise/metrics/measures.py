@@ -173,7 +173,7 @@ def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total
         options["k"] = int(found["k"])
     for option in filter(None, (found["options"] or "").split(",")):
         key, equals, value = option.partition("=")
-        if equals and not value.isdigit():
+        if equals and not value.isdecimal():
             raise UserError(f"measure {text!r}: {key} must be a whole number, got {value!r}")
         options[key] = int(value) if equals else True
     allowed = {field.name: field for field in fields(family)}

@@ -122,6 +122,7 @@ class Rankings:
         ranks: (positives,) ranks from 1, when a streaming pass has counted them already.
         lists: When a streaming pass has kept them already; nothing beyond them can be asked.
         sets: By measure, what is right for it alone; see :meth:`rungwise.metrics.measures.Measure.sets`.
+        places: (queries,) where these queries stand among all, for messages.
 
     >>> rankings = rank_all([[0.5, 0.9, 0.5]], [[2]], relevance=[[0.1, 0.2, 1.0]])
     >>> rankings.best_rank, rankings.top(2)
@@ -140,6 +141,7 @@ class Rankings:
         ranks: NDArray[np.int64] | None = None,
         lists: Lists | None = None,
         sets: Mapping[object, Positives] | None = None,
+        places: NDArray[np.int64] | None = None,
     ) -> None:
         self.positives = positives
         self.sets = sets or {}
@@ -149,6 +151,7 @@ class Rankings:
         self._ranks = ranks
         self._depth = depth
         self._lists = lists
+        self._places = places
         nothing: NDArray[np.int64] = np.empty((len(positives.counts), 0), dtype=np.int64)
         self._top = nothing if lists is None else lists.top
         self._best = nothing if lists is None else lists.best
@@ -171,7 +174,7 @@ class Rankings:
             UserError: If none were given.
         """
         if self._relevance is None:
-            raise UserError("this measure needs relevance degrees; give relevance=")
+            raise UserError("this measure needs degrees of relevance; give them, or ask for other measures")
         return self._relevance
 
     @property
@@ -268,8 +271,8 @@ class Rankings:
         """
         if self._lowest_degree < 0:
             raise UserError(
-                f"a relevance degree of {self._lowest_degree:.3g} is negative, which gains cannot be;"
-                " shift or clip the relevance to 0 and above"
+                f"relevance{self._place_of_lowest()}: a degree of {self._lowest_degree:.3g} is negative, which gains"
+                " cannot be; shift or clip the relevance to 0 and above"
             )
         listed = self._most_relevant(k + self._most_positives if non_gt else k)
         if self._best_degrees.shape[1] < listed.shape[1]:
@@ -305,6 +308,12 @@ class Rankings:
     @cached_property
     def _most_positives(self) -> int:
         return int(self.positives.counts.max(initial=0))
+
+    def _place_of_lowest(self) -> str:
+        if self._places is None or self._lists is not None:
+            return ""
+        query = self._places[int(self.relevance.argmin()) // self.gallery]
+        return f", {'row' if self.direction == 'i2t' else 'column'} {query}"
 
     @cached_property
     def _lowest_degree(self) -> float:

@@ -303,13 +303,21 @@ def checked_block(block: Block, images: Positions, captions: Positions, what: st
 def as_floats(values: Any) -> Scores:
     """A float32 or float64 array: these as they are, half precision widened, anything else as float64.
 
+    Raises:
+        UserError: If these are no real numbers, or rows of unequal length.
+
     >>> as_floats(np.array([1, 2])).dtype, as_floats(np.array([1, 2], dtype=np.float16)).dtype
     (dtype('float64'), dtype('float32'))
     """
     if hasattr(values, "detach"):  # a torch tensor, known by what it can do so that torch is not imported
         values = values.detach().cpu()
         values = (values.float() if values.is_floating_point() and values.element_size() == 2 else values).numpy()
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of unequal length
+        raise UserError(f"scores, degrees and vectors must be a table of numbers ({error}); give an array") from error
+    if array.dtype.kind not in "fiub":
+        raise UserError(f"scores, degrees and vectors must be real numbers, got {array.dtype}; give floats or integers")
     if array.dtype in (np.float32, np.float64):
         return array
     return array.astype(np.float32 if array.dtype == np.float16 else np.float64)

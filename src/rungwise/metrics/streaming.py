@@ -114,7 +114,8 @@ def judge(
                 degrees = np.ascontiguousarray(relevance.block(np.arange(images), which).T)
         own = right[direction].select(which)
         some = {measure: whole.select(which) for measure, whole in sets[direction].items()}
-        rankings = Rankings(own, scores, degrees, direction, _longest_list(graded, own, scores.shape[1]), sets=some)
+        depth = _longest_list(graded, own, scores.shape[1])
+        rankings = Rankings(own, scores, degrees, direction, depth, sets=some, places=which)
         found.record(direction, which, asked, rankings)
         if direction == "i2t" and lists is not None and degrees is not None:
             lists.add(int(which[0]), scores, degrees)

@@ -54,6 +54,9 @@ class EncodedPictures:
 class JointEmbedding(nn.Module):
     """f(image) and g(caption) in one space (VSE++, Faghri et al. 2018, Eq. 1-2).
 
+    Attributes:
+        provenance: Facts about data, training and results that were saved with it.
+
     >>> from rungwise.encoders.image import ImageConfig
     >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
     >>> model = JointEmbedding.create(ModelConfig(image, dimension=8), ["a dog", "a cat"])
@@ -66,6 +69,7 @@ class JointEmbedding(nn.Module):
         self.config = config
         self.backbone = backbone
         self.tokenizer = tokenizer
+        self.provenance: dict[str, Any] = {}
         self.image_projection = nn.Linear(backbone.features, config.dimension)
         nn.init.xavier_uniform_(self.image_projection.weight)
         nn.init.zeros_(self.image_projection.bias)
@@ -207,15 +211,19 @@ class JointEmbedding(nn.Module):
 
         Args:
             folder: Made if missing.
-            provenance: What the card should say of data, training and results.
+            provenance: What the card should say of data, training and results; kept when the model is loaded.
         """
         folder = Path(folder)
+        if provenance is not None:
+            self.provenance = provenance
         facts = {"format": FORMAT, "rungwise": rungwise.__version__, "model": to_plain(self.config)}
+        if self.provenance:
+            facts["provenance"] = self.provenance
         for name, text in (
             ("config.json", json.dumps(facts, indent=2)),
             ("preprocessing.json", json.dumps(asdict(self.backbone.preprocessing), indent=2)),
             ("tokenizer.json", self.tokenizer.to_str(pretty=True)),
-            ("README.md", model_card(self.config, self.backbone.preprocessing, provenance or {})),
+            ("README.md", model_card(self.config, self.backbone.preprocessing, self.provenance)),
         ):
             with replacing(folder / name) as draft:
                 draft.write_text(text, encoding="utf-8")
@@ -254,6 +262,7 @@ class JointEmbedding(nn.Module):
                 )
         model.load_state_dict(tensors)
         model.eval()
+        model.provenance = facts.get("provenance", {})
         return model
 
 

@@ -54,6 +54,8 @@ class Degrees(ABC):
     Attributes:
         shape: (images, captions) of the whole matrix.
         image_of_caption: (captions,) int64 position of each caption's image; None where a source does not know it.
+        captions_hash: What :func:`hash_of_captions` says of its captions; None where a source does not know them.
+        complete: Every pair has a degree; False where some may be NaN, not known.
 
     >>> class Parity(Degrees):
     ...     def block(self, images, captions):
@@ -70,6 +72,8 @@ class Degrees(ABC):
     """
 
     image_of_caption: Positions | None = None
+    captions_hash: str | None = None
+    complete: bool = True
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -102,7 +106,7 @@ class Degrees(ABC):
                 yield asked, np.ascontiguousarray(self.block(everything, asked).T)
 
     def topk(self, k: int, direction: Direction = "i2t") -> tuple[Positions, Block]:
-        """The k most relevant candidates of every query, best first, ties by the lower position.
+        """The k most relevant candidates of every query, best first, ties by the lower position, NaN last.
 
         Args:
             k: How many; more than there are candidates is all of them.
@@ -119,7 +123,7 @@ class Degrees(ABC):
         indices = np.empty((queries, k), np.int64)
         values = np.empty((queries, k), np.float32)
         for rows, part in self.chunks(direction):
-            indices[rows] = top_columns(part, k)
+            indices[rows] = top_columns(np.where(np.isnan(part), -np.inf, part), k)
             values[rows] = np.take_along_axis(part, indices[rows], axis=1)
         return indices, values
 
@@ -134,6 +138,20 @@ class Degrees(ABC):
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}")
         return self.shape if direction == "i2t" else self.shape[::-1]
+
+    def positions(self, images: ArrayLike, captions: ArrayLike) -> tuple[Positions, Positions]:
+        """Positions as arrays, after they were checked: counting from the end would give the degrees of other pairs.
+
+        Raises:
+            UserError: If a position is negative or beyond the last.
+        """
+        rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        for what, asked, count in zip(("image", "caption"), (rows, columns), self.shape, strict=True):
+            if asked.size and not 0 <= asked.min() <= asked.max() < count:
+                raise UserError(
+                    f"relevance: {what} positions run {asked.min()}..{asked.max()}; they must lie in 0..{count - 1}"
+                )
+        return rows, columns
 
     def title(self) -> str:
         """The source's name and the start of its hash, for what is graded by it."""
@@ -156,7 +174,8 @@ class Degrees(ABC):
 
         Args:
             path: Folder to make; one that :meth:`save` wrote before is replaced.
-            k: Keep only the k best candidates of each query; pairs that are not kept read as 0. None keeps all pairs.
+            k: Keep only the k best candidates of each query; pairs that are not kept read as 0, or as NaN where the
+                source is not ``complete``. None keeps all pairs.
             direction: Whose best candidates, with ``k``.
 
         Raises:
@@ -202,6 +221,7 @@ class CaptionSource(Degrees):
                 f" positions must lie in 0..{count - 1}"
             )
         super().__init__((count, len(self.captions)))
+        self.captions_hash = hash_of_captions(self.captions, owners)
         self._order = np.argsort(owners, kind="stable")
         self._starts = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count)))).astype(np.int64)
 
@@ -289,7 +309,7 @@ class CaptionPairSource(CaptionSource):
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
         """(len(images), len(captions)) float32 degrees; an image without references has 0."""
-        rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        rows, columns = self.positions(images, captions)
         counts = self._starts[rows + 1] - self._starts[rows]
         out = np.zeros((len(rows), len(columns)), np.float32)
         ends = np.cumsum(counts)
@@ -336,6 +356,17 @@ class CaptionPairSource(CaptionSource):
         if given.max(initial=-1) >= self.shape[1]:
             raise UserError(f"paired names caption {given.max()} but there are {self.shape[1]} captions")
         return given[given >= 0], np.concatenate(([0], np.cumsum(given >= 0))).astype(np.int64)
+
+
+def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> str:
+    """Hash of texts and of whose they are: degrees with another one belong to other data.
+
+    >>> hash_of_captions(["a dog", "a cat"], [0, 1])[:8], hash_of_captions(["a dog", "a cat"], [1, 0])[:8]
+    ('7a2f37d0', 'ffc5872b')
+    """
+    digest = hashlib.sha256(json.dumps(list(captions)).encode())
+    digest.update(np.ascontiguousarray(image_of_caption, dtype="<i8").tobytes())
+    return digest.hexdigest()
 
 
 def top_columns(scores: NDArray[Any], k: int) -> Positions:

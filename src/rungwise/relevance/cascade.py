@@ -24,8 +24,11 @@ from rungwise.relevance.pair_cache import Keys, PairCache
 
 Below = Literal["zero", "coarse"]
 
-_RUN = 1024
-"""Pairs scored between two additions to the cache: what an interruption loses at most."""
+_SECONDS = 2.0
+"""Runs between two additions to the cache grow until they take so long: what an interruption loses, twice at most."""
+
+_FEWEST, _MOST = 64, 16384
+"""Pairs of a run: a batch of a slow source; as many as a fast one should hold in memory at once."""
 
 
 class PairScorer(Protocol):
@@ -100,8 +103,8 @@ class Cascade(CaptionPairSource):
         fine: Scores the pairs that passed, of the same captions.
         threshold: Pairs with a coarse score of at least this are refined. 0.8 is the paper's, for its coarse source.
         below: What other pairs keep: ``"zero"`` (the authors' program) or their ``"coarse"`` score.
-        cache: File of refined scores; it is made when missing and serves any number of sources and collections. None
-            remembers them as long as this object lives.
+        cache: File of refined scores, written every few seconds; it is made when missing and serves any number of
+            sources and collections. None remembers them as long as this object lives.
         reference: See :class:`rungwise.relevance.base.CaptionPairSource`, as the next two.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
@@ -111,8 +114,8 @@ class Cascade(CaptionPairSource):
         report: What was done so far.
 
     Raises:
-        UserError: If the sources are of different captions, the coarse one scores no pairs of captions, or the cache is
-            a file of another kind.
+        UserError: If the sources are of different captions, the coarse one scores no pairs of captions, the threshold
+            is no number, or the cache is a file of another kind or cannot be written.
 
     >>> from rungwise.relevance.cbow import CBoW
     >>> from rungwise.relevance.word_vectors import WordVectors
@@ -152,6 +155,8 @@ class Cascade(CaptionPairSource):
             )
         if below not in ("zero", "coarse"):
             raise UserError(f"cascade: below must be 'zero' or 'coarse', got {below!r}")
+        if not np.isfinite(threshold):
+            raise UserError(f"cascade: threshold must be a number, got {threshold}")
         super().__init__(
             coarse.captions,
             coarse.image_of_caption,
@@ -204,8 +209,10 @@ class Cascade(CaptionPairSource):
         # Pairs of like length go together, so that few tokens are padding; the longest first, so that memory runs out
         # at once or never.
         missing = missing[np.argsort(-(self._lengths[first[missing]] + self._lengths[second[missing]]), kind="stable")]
-        for start in range(0, len(missing), _RUN):
-            run = missing[start : start + _RUN]
+        size, start = _FEWEST, 0
+        while start < len(missing):
+            run = missing[start : start + size]
+            start += len(run)
             began = time.perf_counter()
             scores[run] = self.fine.pair_scores(first[run], second[run])
             seconds = time.perf_counter() - began
@@ -213,11 +220,12 @@ class Cascade(CaptionPairSource):
             self.report = replace(
                 self.report,
                 scored=self.report.scored + len(run),
-                pending=len(missing) - start - len(run),
+                pending=len(missing) - start,
                 seconds=self.report.seconds + seconds,
             )
             if self._progress is not None:
                 self._progress(self.report)
+            size = min(2 * size, _MOST) if seconds < _SECONDS else max(size // 2, _FEWEST)
         return scores[place]
 
 

@@ -9,6 +9,7 @@ by a factor that the cosine does not see.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -21,7 +22,7 @@ from scipy import sparse
 
 from rungwise.errors import UserError
 from rungwise.relevance.base import Reference
-from rungwise.relevance.tokenisers import ptb
+from rungwise.relevance.tokenisers import ptb, unicode_words, whitespace
 from rungwise.relevance.vectors import VectorSource, normalised
 from rungwise.relevance.word_vectors import WordVectors, load_word_vectors
 
@@ -85,6 +86,14 @@ class CBoW(VectorSource):
             captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
         )
         stopped = frozenset(stop_words)
+        self._given = vectors
+        # What a function of the user's does with other texts is not known.
+        known = tokenizer in (ptb, unicode_words, whitespace)
+        self._choices = (
+            None
+            if callable(nouns) or not known
+            else [tokenizer.__name__, sorted(stopped), sorted(nouns), float(noun_weight)]
+        )
         marked = nouns if callable(nouns) else _among(frozenset(nouns))
         tokens = [list(tokenizer(text)) for text in self.captions]
         weights = [
@@ -113,12 +122,29 @@ class CBoW(VectorSource):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the captions' vectors: whatever changes a score changes them."""
+        """Hash of the words' vectors and of what picks and weighs words, whatever the collection.
+
+        With a tokenizer or a tagger of the user's own it is the hash of these captions' vectors.
+        """
+        if self._choices is None:
+            return self._content
+        digest = hashlib.sha256(json.dumps(self._choices).encode())
+        if isinstance(self._given, WordVectors):
+            digest.update(json.dumps(self._given.row).encode())
+            digest.update(np.ascontiguousarray(self._given.table, "<f4").data)
+        else:
+            with Path(self._given).expanduser().open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
+
+    @cached_property
+    def _content(self) -> str:
+        """Hash of the captions' vectors: whatever changes a degree changes them."""
         return hashlib.sha256(np.ascontiguousarray(self._vectors, "<f4").data).hexdigest()
 
     def options(self) -> Mapping[str, Any]:
-        """The reference choice and the fingerprint."""
-        return {**super().options(), "vectors": self.fingerprint}
+        """The reference choice and the captions' vectors, by their hash."""
+        return {**super().options(), "vectors": self._content}
 
 
 def _among(words: frozenset[str]) -> Callable[[Sequence[str]], list[bool]]:

@@ -17,7 +17,20 @@ from rungwise.relevance.base import Block, Degrees
 from rungwise.relevance.describe import sample
 
 
-class Weighted(Degrees):
+class _Combined(Degrees):
+    """Base of what is made of several sources of the same images and captions."""
+
+    def __init__(self, sources: Sequence[Degrees]) -> None:
+        super().__init__(_common_shape(sources))
+        self.sources = tuple(sources)
+        self.image_of_caption = next(
+            (one.image_of_caption for one in sources if one.image_of_caption is not None), None
+        )
+        self.captions_hash = next((one.captions_hash for one in sources if one.captions_hash is not None), None)
+        self.complete = all(source.complete for source in sources)
+
+
+class Weighted(_Combined):
     """Sum of weight * degree over sources.
 
     Args:
@@ -25,7 +38,7 @@ class Weighted(Degrees):
         weights: One per source.
 
     Raises:
-        UserError: If the sources differ in shape, or weights and sources in number.
+        UserError: If the sources differ in shape or captions, or weights and sources in number.
 
     >>> from rungwise.relevance import CIDErD, TfIdf
     >>> captions, of = ["a dog", "a cat", "the dog"], [0, 1, 2]
@@ -35,12 +48,10 @@ class Weighted(Degrees):
     """
 
     def __init__(self, sources: Sequence[Degrees], weights: Sequence[float]) -> None:
-        super().__init__(_common_shape(sources))
+        super().__init__(sources)
         if len(weights) != len(sources):
             raise UserError(f"relevance: {len(weights)} weights for {len(sources)} sources; give one each")
-        self.sources = tuple(sources)
         self.weights = tuple(float(weight) for weight in weights)
-        self.image_of_caption = sources[0].image_of_caption
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
         """(len(images), len(captions)) float32 degrees."""
@@ -54,25 +65,20 @@ class Weighted(Degrees):
         return {"weights": list(self.weights), "sources": [source.content_hash() for source in self.sources]}
 
 
-class Maximum(Degrees):
+class Maximum(_Combined):
     """The highest degree that any source gives.
 
     Args:
         sources: At least one, all of the same images and captions.
 
     Raises:
-        UserError: If the sources differ in shape.
+        UserError: If the sources differ in shape or captions.
 
     >>> from rungwise.relevance import CIDErD, TfIdf
     >>> captions, of = ["a dog", "a cat", "the dog"], [0, 1, 2]
     >>> Maximum([CIDErD(captions, of), TfIdf(captions, of)]).dense().round(2)[0]
     array([5.  , 0.61, 0.61], dtype=float32)
     """
-
-    def __init__(self, sources: Sequence[Degrees]) -> None:
-        super().__init__(_common_shape(sources))
-        self.sources = tuple(sources)
-        self.image_of_caption = sources[0].image_of_caption
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
         """(len(images), len(captions)) float32 degrees."""
@@ -90,7 +96,7 @@ def mean(sources: Sequence[Degrees]) -> Weighted:
     """The average of sources.
 
     Raises:
-        UserError: If there is no source, or they differ in shape.
+        UserError: If there is no source, or they differ in shape or captions.
 
     >>> from rungwise.relevance import CIDErD, TfIdf
     >>> mean([CIDErD(["a dog", "a cat"], [0, 1]), TfIdf(["a dog", "a cat"], [0, 1])]).weights
@@ -108,7 +114,7 @@ class Calibrated(Degrees):
         values: (knots,) what they become, not falling.
 
     Raises:
-        UserError: If the knots do not rise, or the values fall.
+        UserError: If the knots do not rise, or the values fall, or one is NaN.
 
     >>> from rungwise.relevance import CIDErD
     >>> source = CIDErD(["a dog", "a cat"], [0, 1])
@@ -121,6 +127,8 @@ class Calibrated(Degrees):
         super().__init__(source.shape)
         self.source = source
         self.image_of_caption = source.image_of_caption
+        self.captions_hash = source.captions_hash
+        self.complete = source.complete
         self.knots: NDArray[np.float64] = np.array(knots, np.float64)
         self.values: NDArray[np.float64] = np.array(values, np.float64)
         if self.knots.ndim != 1 or self.knots.shape != self.values.shape or not len(self.knots):
@@ -128,6 +136,8 @@ class Calibrated(Degrees):
                 f"calibration: knots of shape {self.knots.shape} and values of shape {self.values.shape};"
                 " give two lists of one length"
             )
+        if np.isnan([self.knots, self.values]).any():
+            raise UserError("calibration: a knot or a value is not a number; leave it out")
         if (np.diff(self.knots) <= 0).any() or (np.diff(self.values) < 0).any():
             raise UserError("calibration: knots must rise and values must not fall")
 
@@ -156,7 +166,7 @@ def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) 
         seed: Of the sample.
 
     Raises:
-        UserError: If all degrees of the sample are equal.
+        UserError: If all known degrees of the sample are equal, or none is known.
 
     >>> from rungwise.relevance import CIDErD
     >>> to_unit_interval(CIDErD(["a dog", "a cat"], [0, 1])).dense()
@@ -164,6 +174,9 @@ def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) 
            [0., 1.]], dtype=float32)
     """
     degrees = sample(source, pairs=pairs, seed=seed).degrees
+    degrees = degrees[~np.isnan(degrees)]
+    if not degrees.size:
+        raise UserError("calibration: no degree of the sampled pairs is known; sample more pairs")
     low, high = float(degrees.min()), float(degrees.max())
     if not low < high:
         raise UserError(f"calibration: all {degrees.size} sampled degrees are {low:g}; such a source has no scale")
@@ -183,7 +196,7 @@ def to_grades(source: Degrees, images: ArrayLike, captions: ArrayLike, grades: A
         grades: (pairs,) people's grades, on any scale.
 
     Raises:
-        UserError: If there is no graded pair, or the three differ in length.
+        UserError: If there is no graded pair, the three differ in length, or a grade or its degree is not finite.
 
     >>> from rungwise.relevance import CIDErD
     >>> source = CIDErD(["a dog", "a cat", "a red dog"], [0, 1, 2])
@@ -198,6 +211,12 @@ def to_grades(source: Degrees, images: ArrayLike, captions: ArrayLike, grades: A
             " and equally many"
         )
     degrees = pair_degrees(source, rows, columns)
+    for what, numbers in (("grade", given), ("degree", degrees)):
+        if not np.isfinite(numbers).all():
+            place = int(np.argmin(np.isfinite(numbers)))
+            raise UserError(
+                f"calibration: the {what} of pair {place} is {numbers[place]}; leave out pairs that are not known"
+            )
     order = np.argsort(degrees, kind="stable")
     distinct, first = np.unique(degrees[order], return_index=True)
     counts = np.diff(first, append=len(order))
@@ -229,5 +248,10 @@ def _common_shape(sources: Sequence[Degrees]) -> tuple[int, int]:
     if len(shapes) != 1:
         raise UserError(
             f"relevance: sources of shapes {sorted(shapes)} cannot be combined; build them from the same captions"
+        )
+    if len({source.captions_hash for source in sources} - {None}) > 1:
+        raise UserError(
+            "relevance: sources of different captions cannot be combined; build them from the same captions, in one"
+            " order and of the same images"
         )
     return shapes.pop()

@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.errors import UserError
-from rungwise.relevance.base import CaptionPairSource, Positions, Reference
-from rungwise.relevance.sentences import Precision, cannot_load, model_place, weights_hash, without_bars
+from rungwise.relevance.base import CHUNK_BYTES, CaptionPairSource, Positions, Reference
+from rungwise.relevance.sentences import Precision, cannot_load, model_place, weights_hash, wiring, without_bars
+
+_PAIR_BYTES = 64
+"""What a pair takes while it waits for its score: positions, texts' numbers, order."""
 
 Scale = Literal["raw", "sigmoid", "softmax"] | tuple[float, float]
 """How a model's output becomes a degree; see :class:`CrossEncoder`."""
@@ -91,6 +94,10 @@ class CrossEncoder(CaptionPairSource):
         self.precision = precision
         self.device = device
         self._progress = progress
+        self._texts = sorted(set(self.captions))
+        number = {text: place for place, text in enumerate(self._texts)}
+        self._text = np.array([number[text] for text in self.captions], np.int64)
+        self._lengths = np.array([len(text) for text in self._texts], np.int64)
         self._tokenizer, self._model = _load(model)
         self._model.to(device).eval()
         self.max_length = max_length or _longest(self._tokenizer, self._model.config)
@@ -102,9 +109,10 @@ class CrossEncoder(CaptionPairSource):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the model and of what makes its output a score, whatever the collection."""
+        """Hash of the model, its tokenizer and of what makes its output a score, whatever the collection."""
         besides = f"{self.scale} {self.output} {self.symmetric} {self.max_length} {self.precision}"
-        return weights_hash(self._model.state_dict(), f"{type(self._model).__name__} {besides}")
+        model = f"{type(self._model).__name__} {wiring(self._model.config, self._tokenizer)}"
+        return weights_hash(self._model.state_dict(), f"{model} {besides}")
 
     def options(self) -> Mapping[str, Any]:
         """The reference choice and the model's fingerprint."""
@@ -112,22 +120,44 @@ class CrossEncoder(CaptionPairSource):
 
     def pair_block(self, first: Positions, second: Positions) -> NDArray[np.float32]:
         """(len(first), len(second)) float32 scores; the model runs for every pair of different texts once."""
-        a, b = np.repeat(first, len(second)), np.tile(second, len(first))
-        return self.pair_scores(a, b).reshape(len(first), len(second))
+        rows, row = np.unique(self._text[first], return_inverse=True)
+        columns, column = np.unique(self._text[second], return_inverse=True)
+        scores = np.empty((len(rows), len(columns)), np.float32)
+        run = max(1, CHUNK_BYTES // (_PAIR_BYTES * max(1, len(columns))))
+        for start in range(0, len(rows), run):
+            some = rows[start : start + run, None]
+            # Where a symmetric source meets a pair in both orders, it has scored the other one in this run or before.
+            turned = self.symmetric & (some > columns) & np.isin(some, columns) & np.isin(columns, rows)
+            at, to = np.nonzero(~turned)
+            scores[start + at, to] = self._scored(*self._ordered(rows[start + at], columns[to]))
+            at, to = np.nonzero(turned)
+            scores[start + at, to] = scores[
+                np.searchsorted(rows, columns[to]), np.searchsorted(columns, rows[start + at])
+            ]
+        return scores[row[:, None], column]
 
     def pair_scores(self, first: Positions, second: Positions) -> NDArray[np.float32]:
         """(n,) float32 score of caption ``first[k]``, as reference, with caption ``second[k]``."""
-        texts = [(self.captions[a], self.captions[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
-        if self.symmetric:
-            texts = [(a, b) if a <= b else (b, a) for a, b in texts]
-        distinct = sorted(dict.fromkeys(texts), key=lambda pair: len(pair[0]) + len(pair[1]), reverse=True)
-        score: dict[tuple[str, str], float] = {}
-        for start in range(0, len(distinct), self.batch_size):
-            batch = distinct[start : start + self.batch_size]
-            score.update(zip(batch, self._run(batch), strict=True))
+        a, b = self._ordered(self._text[first], self._text[second])
+        width = max(1, len(self._texts))
+        keys, place = np.unique(a * width + b, return_inverse=True)
+        return self._scored(*np.divmod(keys, width))[place]
+
+    def _ordered(self, first: Positions, second: Positions) -> tuple[Positions, Positions]:
+        """Pairs of numbers of texts, each in the order in which the model gets it."""
+        return (np.minimum(first, second), np.maximum(first, second)) if self.symmetric else (first, second)
+
+    def _scored(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(n,) float32 scores of pairs of numbers of texts; pairs of like length go together, the longest first."""
+        order = np.argsort(-(self._lengths[first] + self._lengths[second]), kind="stable")
+        scores = np.empty(len(order), np.float32)
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            pairs = zip(first[batch].tolist(), second[batch].tolist(), strict=True)
+            scores[batch] = self._run([(self._texts[a], self._texts[b]) for a, b in pairs])
             if self._progress is not None:
                 self._progress(len(batch))
-        return np.array([score[pair] for pair in texts], np.float32)
+        return scores
 
     def _run(self, pairs: list[tuple[str, str]]) -> list[float]:
         import torch

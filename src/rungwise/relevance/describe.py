@@ -14,6 +14,7 @@ from rungwise.relevance.base import Block, Degrees, Positions
 
 BINS = 20
 BAR = 40
+_NO_OTHERS = "thresholds need pairs that were not written for each other, and there are none"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def thresholds(source: Degrees, shares: Sequence[float], *, pairs: int = 1_000_0
         seed: Of the sample.
 
     Returns:
-        Falling thresholds, one per share; a degree equal to a threshold is on the upper rung.
+        Falling thresholds, one per share; a degree equal to a threshold is on the upper rung. Where many candidates
+        have one degree a rung is larger than asked, up to twice: :func:`rung_shares` says what was reached.
 
     Raises:
         UserError: If shares are not positive or leave nothing for the last rung, or the source gives so many candidates
@@ -90,7 +92,7 @@ def thresholds(source: Degrees, shares: Sequence[float], *, pairs: int = 1_000_0
         raise UserError(f"shares must be positive and add up to less than 1, got {tuple(shares)}")
     degrees = np.sort(sample(source, pairs=pairs, seed=seed).others)[::-1]
     if not len(degrees):
-        raise UserError("thresholds need pairs that were not written for each other, and there are none")
+        raise UserError(_NO_OTHERS)
     cuts = degrees[np.maximum(np.ceil(ends * len(degrees)).astype(np.int64) - 1, 0)]
     reached = np.searchsorted(-degrees, -cuts, side="right") / len(degrees)
     for cut, end, share in zip(cuts, ends, reached, strict=True):
@@ -104,6 +106,35 @@ def thresholds(source: Degrees, shares: Sequence[float], *, pairs: int = 1_000_0
     return tuple(float(cut) for cut in cuts)
 
 
+def rung_shares(
+    source: Degrees, thresholds: Sequence[float], *, pairs: int = 1_000_000, seed: int = 0
+) -> tuple[float, ...]:
+    """What share of the candidates is on each rung but the last: what :func:`thresholds` reached of what was asked.
+
+    Args:
+        source: Whose degrees the thresholds are on.
+        thresholds: Falling degrees.
+        pairs: About how many pairs to sample; with the number and seed of :func:`thresholds` these are the same pairs.
+        seed: Of the sample.
+
+    Returns:
+        One share per threshold.
+
+    Raises:
+        UserError: If the source has no pairs but those written for each other.
+
+    >>> from rungwise.relevance import Labels
+    >>> source = Labels(["dog", "dog", "cat", "car"], [0, 1, 2, 3])
+    >>> cuts = thresholds(source, [0.1])
+    >>> cuts, [round(share, 3) for share in rung_shares(source, cuts)]
+    ((1.0,), [0.167])
+    """
+    degrees = sample(source, pairs=pairs, seed=seed).others
+    if not len(degrees):
+        raise UserError(_NO_OTHERS)
+    return tuple(np.diff([float((degrees >= cut).mean()) for cut in thresholds], prepend=0.0).tolist())
+
+
 @dataclass(frozen=True)
 class Description:
     """A source's degrees in numbers; prints as text.
@@ -111,7 +142,7 @@ class Description:
     Attributes:
         name: Of the source.
         pairs: How many pairs were looked at.
-        own: Mean degree of captions with their own image; NaN where that is not known.
+        own: Mean degree of captions with their own image; NaN where none is known.
         others: Mean degree of all other pairs.
         zeros: Share of other pairs with degree 0.
         percentiles: Degree of other pairs at 1, 10, 50, 90, 99, 99.9 %.
@@ -169,12 +200,13 @@ def describe(
     others = seen.others.astype(np.float64)
     if not len(others):
         raise UserError("relevance: all pairs were written for each other; there is nothing to describe")
+    own = seen.degrees[seen.own & ~np.isnan(seen.degrees)]
     counts, edges = np.histogram(others, bins=BINS)
     percents = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9)
     return Description(
         name=name or type(source).__name__,
         pairs=seen.degrees.size,
-        own=float(seen.degrees[seen.own].mean()) if seen.own.any() else float("nan"),
+        own=float(own.mean()) if own.size else float("nan"),
         others=float(others.mean()),
         zeros=float((others == 0).mean()),
         percentiles=dict(zip(percents, np.percentile(others, percents).tolist(), strict=True)),
@@ -189,10 +221,10 @@ class Agreement:
     """How alike two sources order the same pairs.
 
     Attributes:
-        pairs: How many pairs were compared, those written for each other left out.
+        pairs: How many pairs were compared: those written for each other, and unknown (NaN) to a source, left out.
         pearson: Correlation of degrees; NaN where one source is constant.
         spearman: Correlation of ranks.
-        top: Mean share of an image's ten best captions (of the sample) that both sources name.
+        top: Mean share of an image's ten best captions (of the compared) that both sources name; NaN without any.
     """
 
     pairs: int
@@ -225,14 +257,15 @@ def agreement(first: Degrees, second: Degrees, *, pairs: int = 200_000, seed: in
     here = [
         seen.degrees if source is owning else source.block(seen.images, seen.captions) for source in (first, second)
     ]
-    left, right = (degrees[~seen.own].astype(np.float64) for degrees in here)
+    compared = ~seen.own & ~np.isnan(here[0]) & ~np.isnan(here[1])
+    left, right = (degrees[compared].astype(np.float64) for degrees in here)
     constant = not len(left) or np.ptp(left) == 0 or np.ptp(right) == 0
-    k = min(10, len(seen.captions))
-    tops = [np.argsort(-np.where(seen.own, -np.inf, degrees), axis=1, kind="stable")[:, :k] for degrees in here]
-    shared = [len(np.intersect1d(a, b)) / k for a, b in zip(*tops, strict=True)]
+    orders = [np.argsort(-np.where(compared, degrees, -np.inf), axis=1, kind="stable") for degrees in here]
+    counts = np.minimum(10, compared.sum(axis=1))
+    shared = [len(np.intersect1d(a[:k], b[:k])) / k for a, b, k in zip(*orders, counts, strict=True) if k]
     return Agreement(
         pairs=len(left),
         pearson=float("nan") if constant else float(stats.pearsonr(left, right).statistic),
         spearman=float("nan") if constant else float(stats.spearmanr(left, right).statistic),
-        top=float(np.mean(shared)),
+        top=float(np.mean(shared)) if shared else float("nan"),
     )

@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.textfiles import read_lines, read_text
 from rungwise.errors import UserError
-from rungwise.relevance.base import Degrees, Direction, Positions, top_columns
+from rungwise.relevance.base import Degrees, Positions
 
-Judgement = tuple[str, str, str, float]
-"""Place in the file, image id, caption id, grade."""
+Judgement = tuple[str, str, str, float | None]
+"""Place in the file, image id, caption id, grade; None where nobody voted."""
 
 _LAST_NUMBER = re.compile(r"(?:^|_)(\d+)$")
 
@@ -97,6 +97,28 @@ class Human(Degrees):
         self._closed_images, self._closed_captions = np.zeros(shape[0], np.bool_), np.zeros(shape[1], np.bool_)
         self._closed_images[np.asarray(closed_images, np.int64)] = True
         self._closed_captions[np.asarray(closed_captions, np.int64)] = True
+        self.complete = bool(self._closed_images.all() or self._closed_captions.all())
+
+    @classmethod
+    def read(cls, path: Path | str, data: ImageCaptions) -> Human:
+        r"""One file of judgements, known by what it holds: Flickr8K's experts or crowd, or a table with a header.
+
+        Raises:
+            UserError: As :meth:`from_csv`.
+
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "renamed.txt"
+        >>> _ = file.write_text("a.jpg\ta.jpg#0\t4\t4\t3\n")
+        >>> Human.read(file, ImageCaptions(("a.jpg",), ("a dog",), np.array([0]))).grades.round(2)
+        array([3.67], dtype=float32)
+        """
+        _, first = next(read_lines(Path(path)))
+        cells = first.split("\t")
+        if len(cells) != 2 + _FLICKR8K_NUMBERS or any(_number(cell) is None for cell in cells[2:]):
+            return cls.from_csv(path, data)
+        # The crowd's share of votes is 1 only where nobody said no, so its three numbers are never all grades.
+        grades = all(_number(cell) in (1, 2, 3, 4) for cell in cells[2:])
+        return cls.flickr8k_expert(path, data) if grades else cls.flickr8k_crowd(path, data)
 
     @classmethod
     def from_csv(cls, path: Path | str, data: ImageCaptions) -> Human:
@@ -165,8 +187,10 @@ class Human(Degrees):
     def flickr8k_crowd(cls, path: Path | str, data: ImageCaptions) -> Human:
         r"""Flickr8K's ``CrowdFlowerAnnotations.txt`` (Hodosh et al. 2013): the share of people who said yes, 0..1.
 
+        A pair that nobody voted on becomes an issue.
+
         Raises:
-            UserError: If a line has another form, or none of the judgements is of this collection.
+            UserError: If a line has another form or a negative count, or none of the judgements is of this collection.
 
         >>> import tempfile
         >>> file = Path(tempfile.mkdtemp()) / "CrowdFlowerAnnotations.txt"
@@ -176,9 +200,8 @@ class Human(Degrees):
         array([[ nan, 0.33]], dtype=float32)
         """
         judgements = (
-            (where, image, caption, yes / (yes + no))
-            for where, image, caption, (_, yes, no) in _tabbed(Path(path), 3)
-            if yes + no > 0
+            (where, image, caption, _share(yes, no, where))
+            for where, image, caption, (_, yes, no) in _tabbed(Path(path))
         )
         return cls._found(Path(path), judgements, data)
 
@@ -197,8 +220,7 @@ class Human(Degrees):
         array([[3.67,  nan]], dtype=float32)
         """
         judgements = (
-            (where, image, caption, sum(grades) / len(grades))
-            for where, image, caption, grades in _tabbed(Path(path), 3)
+            (where, image, caption, sum(grades) / len(grades)) for where, image, caption, grades in _tabbed(Path(path))
         )
         return cls._found(Path(path), judgements, data)
 
@@ -219,6 +241,8 @@ class Human(Degrees):
                 issues.append(Issue("judgement of an unknown image", where, repr(image_id)))
             elif caption is None:
                 issues.append(Issue("judgement of an unknown caption", where, repr(caption_id)))
+            elif grade is None:
+                issues.append(Issue("judgement without votes", where, f"{image_id!r} with {caption_id!r}"))
             else:
                 images.append(image)
                 captions.append(caption)
@@ -268,16 +292,6 @@ class Human(Degrees):
             out = np.where(self._keys[place] == keys, self.grades[place], out)
         return out
 
-    def topk(self, k: int, direction: Direction = "i2t") -> tuple[Positions, NDArray[np.float32]]:
-        """As :meth:`rungwise.relevance.base.Degrees.topk`; pairs that nobody judged come last, with NaN."""
-        queries, candidates = self.asked(k, direction)
-        k = min(k, candidates)
-        indices, values = np.empty((queries, k), np.int64), np.empty((queries, k), np.float32)
-        for rows, part in self.chunks(direction):
-            indices[rows] = top_columns(np.where(np.isnan(part), -np.inf, part), k)
-            values[rows] = np.take_along_axis(part, indices[rows], axis=1)
-        return indices, values
-
 
 class Finder:
     """Position of an id: as it stands, or the one item that has it as the name or final number of its file.
@@ -315,12 +329,23 @@ def _other_names(one: str) -> set[str]:
 
 
 _GRADE_COLUMNS = ("grade", "agg_score", "score", "rating", "relevance")
+_FLICKR8K_NUMBERS = 3
+"""After image and caption: three experts' grades, or the share of yes with both counts of votes."""
 
 
 def _table(path: Path) -> Iterator[Judgement]:
     text = read_text(path)
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        yield from _graded(path, reader)
+    except csv.Error as error:
+        # The reader's number is that of the last whole record.
+        line = reader.line_num + 1
+        raise UserError(f"{path}, line {line}: {error}; correct the quotation marks from there on") from error
+
+
+def _graded(path: Path, reader: csv.DictReader[str]) -> Iterator[Judgement]:
     columns = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
     graded = next((columns[name] for name in _GRADE_COLUMNS if name in columns), None)
     if graded is None or not {"image", "caption"} <= columns.keys():
@@ -334,23 +359,37 @@ def _table(path: Path) -> Iterator[Judgement]:
         yield where, (image or "").strip(), (caption or "").strip(), _grade(cells[graded], where)
 
 
-def _tabbed(path: Path, count: int) -> Iterator[tuple[str, str, str, list[float]]]:
+def _tabbed(path: Path) -> Iterator[tuple[str, str, str, list[float]]]:
     for number, line in read_lines(path):
         where = f"{path}, line {number}"
         cells = line.split("\t")
-        if len(cells) != 2 + count:
-            raise UserError(f"{where}: not image, caption and {count} numbers between tabs; give the published file")
+        if len(cells) != 2 + _FLICKR8K_NUMBERS:
+            raise UserError(
+                f"{where}: not image, caption and {_FLICKR8K_NUMBERS} numbers between tabs; give the published file"
+            )
         yield where, cells[0], cells[1], [_grade(cell, where) for cell in cells[2:]]
 
 
 def _grade(cell: str | None, where: str) -> float:
-    try:
-        grade = float(cell or "")
-    except ValueError:
-        grade = math.nan
-    if not math.isfinite(grade):
-        raise UserError(f"{where}: {cell!r} is no grade; write a number")
+    grade = _number(cell or "")
+    if grade is None:
+        raise UserError(f"{where}: {cell or ''!r} is no grade; write a number")
     return grade
+
+
+def _number(cell: str) -> float | None:
+    """None where a cell holds no finite number."""
+    try:
+        number = float(cell)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _share(yes: float, no: float, where: str) -> float | None:
+    if min(yes, no) < 0:
+        raise UserError(f"{where}: {yes:g} yes and {no:g} no votes; correct the counts")
+    return yes / (yes + no) if yes + no else None
 
 
 def read_id_lists(path: Path) -> dict[str, list[str]]:

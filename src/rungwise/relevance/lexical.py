@@ -111,7 +111,7 @@ class ConsensusSource(CaptionSource):
 
         The index of the images that were asked last is kept: ask all captions of some images before the next images.
         """
-        rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        rows, columns = self.positions(images, captions)
         distinct, place = np.unique(rows, return_inverse=True)
         scores = self._index(distinct).scores(columns)
         self._leave_out(distinct, columns, scores)

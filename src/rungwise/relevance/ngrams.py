@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,7 +201,7 @@ class DocumentFrequencies:
                 )
         except FileNotFoundError as error:
             raise UserError(f"{path}: no such file; save document frequencies there first") from error
-        except (ValueError, KeyError, AttributeError, OSError, EOFError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise UserError(f"{path}: holds no document frequencies ({error}); save them again") from error
 
     def content_hash(self) -> str:

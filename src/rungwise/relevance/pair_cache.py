@@ -71,13 +71,13 @@ class PairCache:
     """Scores by key, in memory and in a file.
 
     Args:
-        path: The file, made when something is added; None keeps scores in memory only.
+        path: The file, made when missing; None keeps scores in memory only.
 
     Attributes:
         skipped: Records of the file that were damaged.
 
     Raises:
-        UserError: If the path is a file of another kind or cannot be read.
+        UserError: If the path is a file of another kind, or cannot be read or made.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "scores"
@@ -93,8 +93,11 @@ class PairCache:
         self._scores = np.empty(0, np.float32)
         self._added: list[tuple[NDArray[np.void], NDArray[np.float32]]] = []
         self.skipped = 0
-        if path is not None and path.exists():
-            self._read(path)
+        if path is not None:
+            if path.exists():
+                self._read(path)
+            # Before the first score is paid for, and not after it, a place that cannot be written is found out.
+            self._append(path, b"")
 
     def __len__(self) -> int:
         """Number of scores."""
@@ -123,13 +126,16 @@ class PairCache:
         records = np.empty(len(keys), _RECORD)
         records["high"], records["low"], records["score"] = keys["high"], keys["low"], scores
         records["check"] = _checks(records)
-        with explained(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self._path}.lock"), self._path.open("ab") as file:
+        self._append(self._path, records.tobytes())
+
+    def _append(self, path: Path, records: bytes) -> None:
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{path}.lock"), path.open("ab") as file:
                 # What a crash cut off is filled up to a whole record, which its check then tells apart.
                 size = file.tell()
                 file.write(_HEADER[size:] or b"\0" * (-size % _RECORD.itemsize))
-                file.write(records.tobytes())
+                file.write(records)
 
     def _read(self, path: Path) -> None:
         try:

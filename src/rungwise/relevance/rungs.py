@@ -59,7 +59,7 @@ def rungs(
         One rung more than thresholds, the most relevant first.
 
     Raises:
-        UserError: If the thresholds do not fall or there are no pairs.
+        UserError: If the thresholds do not fall, no example is asked for, or there are no pairs.
 
     >>> from rungwise.relevance import Labels
     >>> source = Labels([("dog", "grass"), ("dog",), ("car",)], [0, 1, 2], degree="jaccard")
@@ -69,6 +69,8 @@ def rungs(
     cuts = [np.inf, *map(float, thresholds), -np.inf]
     if not len(thresholds) or not (np.diff(cuts) < 0).all():
         raise UserError(f"thresholds must be numbers that fall, got {list(thresholds)}")
+    if examples < 1:
+        raise UserError(f"examples must be at least 1, got {examples}")
     seen = sample(source, pairs=pairs, seed=seed)
     rows, columns = np.nonzero(~seen.own & ~np.isnan(seen.degrees))
     if not len(rows):
@@ -125,9 +127,8 @@ def render_rungs(found: Sequence[Rung], data: ImageCaptions) -> RenderableType:
         table.add_column("caption")
         for image, caption, degree in _examples(rung):
             own = _own_captions(data, image)
-            table.add_row(
-                f"{degree:.3f}", *map(Text, (data.image_ids[image], own[0] if own else "", data.captions[caption]))
-            )
+            texts = (data.image_ids[image], own[0] if own else "", data.captions[caption])
+            table.add_row(f"{degree:.3f}", *(Text(_whole(text)) for text in texts))
         parts.append(table)
     return Group(*parts)
 
@@ -150,7 +151,12 @@ def rungs_page(found: Sequence[Rung], data: ImageCaptions, title: str) -> str:
         cards = "".join(_card(data, image, caption, degree) for image, caption, degree in _examples(rung))
         empty = "" if cards else "<p>No pair of the sample is on this rung.</p>"
         sections.append(f"<section><h2>{escape(_title(number, rung))}</h2>{empty}<div>{cards}</div></section>")
-    return _PAGE.format(title=escape(title), sections="\n".join(sections))
+    return _whole(_PAGE.format(title=escape(title), sections="\n".join(sections)))
+
+
+def _whole(text: str) -> str:
+    """A text with a question mark for each half of a character, which no file or terminal takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _title(number: int, rung: Rung) -> str:

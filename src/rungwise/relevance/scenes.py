@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.scene_description import ATTRIBUTES, MAX_OBJECTS, RELATIONS, Scene, Statement
 from rungwise.data.scenes import load_scene_file
-from rungwise.relevance.base import Degrees
+from rungwise.relevance.base import Degrees, hash_of_captions
 
 _SLOTS = tuple(permutations(range(MAX_OBJECTS)))
 _PAIRS = tuple(permutations(range(MAX_OBJECTS), 2))
@@ -92,15 +92,18 @@ class SceneRelevance(Degrees):
         True
         """
         file = load_scene_file(folder)
-        return cls(
+        source = cls(
             [file.scene_of(image_id) for image_id in data.image_ids],
             [file.statement_of(caption_id) for caption_id in data.caption_ids],
         )
+        source.image_of_caption = data.image_of_caption
+        source.captions_hash = hash_of_captions(data.captions, data.image_of_caption)
+        return source
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
         """(len(images), len(captions)) float32 degrees in 0..1."""
-        stated = self._stated[np.asarray(captions, dtype=np.intp)].astype(np.float32)
-        rows = np.asarray(images, dtype=np.intp)
+        rows, columns = self.positions(images, captions)
+        stated = self._stated[columns].astype(np.float32)
         best = np.zeros((len(rows), len(stated)), np.float32)
         for shown in self._shown:
             np.maximum(best, shown[rows].astype(np.float32) @ stated.T, out=best)

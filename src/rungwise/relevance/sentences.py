@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -32,6 +33,9 @@ Precision = Literal["float32", "bfloat16"]
 
 _RUN = 4096
 """Captions encoded between two reports of progress."""
+
+_NO_MATTER = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype")
+"""What a configuration says of where a model comes from, and what its weights say themselves."""
 
 
 class BiEncoder(VectorSource):
@@ -109,9 +113,20 @@ class BiEncoder(VectorSource):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the model's modules, weights and longest text, and of the precision; the same under any name."""
-        modules = [type(module).__name__ for module in self.model]
-        return weights_hash(self.model.state_dict(), f"{modules} {self.model.max_seq_length} {self.precision}")
+        """Hash of the model's weights, modules, tokenizer, prompts and longest text, and of the precision.
+
+        It is the same under any name.
+        """
+        modules: list[tuple[str, dict[str, Any]]] = [
+            (type(one).__name__, getattr(one, "get_config_dict", dict)()) for one in self.model
+        ]
+        prompt = self.model.prompts.get(self.model.default_prompt_name or "", "")
+        config = getattr(getattr(self.model[0], "auto_model", None), "config", None)
+        return weights_hash(
+            self.model.state_dict(),
+            f"{modules} {prompt!r} {self.model.max_seq_length} {self.precision}"
+            f" {wiring(config, getattr(self.model, 'tokenizer', None))}",
+        )
 
     def options(self) -> Mapping[str, Any]:
         """The reference choice and the model's fingerprint."""
@@ -194,6 +209,26 @@ def model_place(name: str | Path, kind: str) -> str:
 def _installed(module: str, what: str) -> None:
     if importlib.util.find_spec(module) is None:
         raise UserError(f"{what} is not installed here; run: pip install 'rungwise[sentences]'")
+
+
+def wiring(config: Any, tokenizer: Any) -> str:
+    """What besides its weights decides a model's answers: its configuration and how it splits texts, as JSON.
+
+    Args:
+        config: Of transformers; None where a model has none.
+        tokenizer: Of transformers or tokenizers; None where a model has none.
+
+    >>> wiring(None, None)
+    '[{}, "NoneType", {}]'
+    """
+    told = {} if config is None else {key: val for key, val in config.to_dict().items() if key not in _NO_MATTER}
+    fast = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if hasattr(fast, "to_str"):
+        # Padding and cutting are those of its latest call.
+        rules = {key: val for key, val in json.loads(fast.to_str()).items() if key not in ("padding", "truncation")}
+    else:
+        rules = {} if tokenizer is None else tokenizer.get_vocab()
+    return json.dumps([told, type(tokenizer).__name__, rules], sort_keys=True, default=str)
 
 
 def weights_hash(weights: Mapping[str, torch.Tensor], besides: str) -> str:

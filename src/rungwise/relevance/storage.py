@@ -10,16 +10,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import tokenize
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.data.collection import ImageCaptions
 from rungwise.errors import UserError
 from rungwise.files import explained
-from rungwise.relevance.base import Block, Degrees, Direction, Positions
+from rungwise.relevance.base import Block, Degrees, Direction, Positions, hash_of_captions
 
 HEADER = "relevance.json"
 VALUES = "values.npy"
@@ -37,6 +39,8 @@ def write(source: Degrees, path: Path, *, k: int | None, direction: Direction) -
         "source": type(source).__name__,
         "options": dict(source.options()),
         "content_hash": source.content_hash(),
+        "captions_hash": source.captions_hash,
+        "complete": source.complete,
         "shape": list(source.shape),
         "k": k,
         "direction": direction,
@@ -47,16 +51,13 @@ def write(source: Degrees, path: Path, *, k: int | None, direction: Direction) -
         draft.mkdir(parents=True)
         try:
             if k is None:
-                matrix = np.lib.format.open_memmap(draft / VALUES, mode="w+", dtype=np.float32, shape=source.shape)
-                for rows, part in source.chunks():
-                    matrix[rows] = part
-                matrix.flush()
+                _write_array(draft / VALUES, source.shape, np.float32, (part for _, part in source.chunks()))
             else:
                 indices, values = source.topk(k, direction)
-                np.save(draft / INDICES, indices.astype(np.int32))
-                np.save(draft / VALUES, values)
-            if source.image_of_caption is not None:
-                np.save(draft / OWNERS, source.image_of_caption)
+                _write_array(draft / INDICES, indices.shape, np.int32, [indices])
+                _write_array(draft / VALUES, values.shape, np.float32, [values])
+            if (owners := source.image_of_caption) is not None:
+                _write_array(draft / OWNERS, owners.shape, np.int64, [owners])
             (draft / HEADER).write_text(json.dumps(header, indent=1, ensure_ascii=False), encoding="utf-8")
             shutil.rmtree(path, ignore_errors=True)
             draft.replace(path)
@@ -64,12 +65,27 @@ def write(source: Degrees, path: Path, *, k: int | None, direction: Direction) -
             shutil.rmtree(draft, ignore_errors=True)
 
 
-def load(path: Path | str, expected: str | Degrees | None = None) -> Stored:
+def _write_array(path: Path, shape: tuple[int, ...], kind: type[np.generic], parts: Iterable[NDArray[Any]]) -> None:
+    """Write an array's rows, part by part, as ``.npy``.
+
+    By plain writes, since they say when the disk is full: numpy's own name no reason, and in a mapped file it kills the
+    process.
+    """
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": shape}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in parts:
+            file.write(np.ascontiguousarray(part, kind).data)
+
+
+def load(path: Path | str, expected: str | Degrees | None = None, *, data: ImageCaptions | None = None) -> Stored:
     """Map degrees that were saved into memory.
 
     Args:
         path: The folder that :meth:`~rungwise.relevance.base.Degrees.save` made.
         expected: The source, or its content hash, that the file must come from; None takes any.
+        data: The collection whose captions the degrees must be of, where the folder says of which they are; degrees of
+            labels or judgements do not.
 
     Raises:
         UserError: If the folder holds no degrees, is damaged, or comes from other captions, another source or other
@@ -89,34 +105,70 @@ def load(path: Path | str, expected: str | Degrees | None = None) -> Stored:
     folder = Path(path)
     try:
         header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
-        found, shape, k = str(header["content_hash"]), tuple(header["shape"]), header["k"]
-        values = np.load(folder / VALUES, mmap_mode="r", allow_pickle=False)
-        indices = None if k is None else np.load(folder / INDICES, mmap_mode="r", allow_pickle=False)
-        owners = np.load(folder / OWNERS, allow_pickle=False) if (folder / OWNERS).is_file() else None
-        images, captions = shape
-        queries, candidates = shape if header["direction"] == "i2t" else shape[::-1]
-        fits = values.shape == ((images, captions) if k is None else (queries, min(k, candidates)))
-    except FileNotFoundError as error:
+        if header["version"] != VERSION:
+            raise UserError(
+                f"{folder}: relevance degrees of version {header['version']}, where this program reads {VERSION}; save"
+                " the source again"
+            )
+        values = _mapped(folder / VALUES)
+        indices = None if header["k"] is None else _mapped(folder / INDICES)
+        owners = np.array(_mapped(folder / OWNERS)) if (folder / OWNERS).is_file() else None
+        _check(header, values, indices, owners)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
             f"{folder}: no relevance degrees here ({Path(error.filename).name} is missing); save a source first"
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, SyntaxError, tokenize.TokenError) as error:
         raise UserError(f"{folder}: the relevance degrees are damaged ({error}); save the source again") from error
-    if not fits or (indices is not None and indices.shape != values.shape):
-        raise UserError(
-            f"{folder}: {VALUES} has shape {values.shape}, which does not fit {HEADER}; save the source again"
-        )
-    wanted = expected.content_hash() if isinstance(expected, Degrees) else expected
+    stored = Stored(header, values, indices, owners)
+    found, wanted = stored.content_hash(), expected.content_hash() if isinstance(expected, Degrees) else expected
     if wanted is not None and wanted != found:
         raise UserError(
             f"{folder}: made from other captions or options (hash {found[:16]} where {wanted[:16]} is expected);"
             " save the source again"
         )
-    return Stored(header, values, indices, owners)
+    if data is not None and stored.captions_hash is not None:
+        wanted = hash_of_captions(data.captions, data.image_of_caption)
+        if wanted != stored.captions_hash:
+            raise UserError(
+                f"{folder}: degrees of {stored.shape[0]} images and {stored.shape[1]} captions, but {data.name} has"
+                f" {len(data)} and {len(data.captions)}, or other ones (hash {stored.captions_hash[:16]} where"
+                f" {wanted[:16]} is expected); save the degrees of these data"
+            )
+    return stored
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    """A ``.npy`` file; ``numpy.load`` would also take what is none."""
+    array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    return array
+
+
+def _check(
+    header: Mapping[str, Any], values: NDArray[Any], indices: NDArray[Any] | None, owners: NDArray[Any] | None
+) -> None:
+    """Raise a ValueError, KeyError or TypeError that says what is missing or does not fit together."""
+    if missing := {"source", "options", "content_hash"} - header.keys():
+        raise ValueError(f"{HEADER} has no {', '.join(sorted(missing))}")
+    (images, captions), k, direction = header["shape"], header["k"], header["direction"]
+    if direction not in ("i2t", "t2i"):
+        raise ValueError(f"{HEADER} says direction {direction!r}")
+    queries, candidates = (images, captions) if direction == "i2t" else (captions, images)
+    shape = (images, captions) if k is None else (queries, min(k, candidates))
+    expected: list[tuple[str, NDArray[Any], tuple[int, ...], str, int | None]] = [(VALUES, values, shape, "f", None)]
+    if indices is not None:
+        expected.append((INDICES, indices, shape, "i", candidates))
+    if owners is not None:
+        expected.append((OWNERS, owners, (captions,), "i", images))
+    for name, array, wanted, kind, count in expected:
+        if array.shape != wanted or array.dtype.kind != kind:
+            raise ValueError(f"{name} has shape {array.shape} of {array.dtype}, which does not fit {HEADER}")
+        if count is not None and array.size and not 0 <= array.min() <= array.max() < count:
+            raise ValueError(f"{name} names {array.min()}..{array.max()}, which does not lie in 0..{count - 1}")
 
 
 class Stored(Degrees):
-    """Degrees that were saved: all pairs, or the best of each query with 0 for all other pairs.
+    """Degrees that were saved: all pairs, or the best of each query with 0 for others, NaN where the source has gaps.
 
     Args:
         header: What ``relevance.json`` says.
@@ -140,6 +192,8 @@ class Stored(Degrees):
         images, captions = header["shape"]
         super().__init__((images, captions))
         self.image_of_caption = image_of_caption
+        self.captions_hash = header.get("captions_hash")
+        self.complete = header.get("complete", True)
         self.header = header
         self.direction: Direction = header["direction"]
         self._values = values
@@ -160,8 +214,8 @@ class Stored(Degrees):
         return str(self.header["content_hash"])
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
-        """(len(images), len(captions)) float32 degrees; 0 for pairs that were not kept."""
-        rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+        """(len(images), len(captions)) float32 degrees; 0 or NaN for pairs that were not kept."""
+        rows, columns = self.positions(images, captions)
         if self._indices is None:
             return _gathered(self._values, rows, columns)
         if self.direction == "i2t":
@@ -170,8 +224,9 @@ class Stored(Degrees):
 
     def _kept(self, queries: Positions, candidates: Positions, count: int) -> Block:
         assert self._indices is not None
+        rest = np.float32(0 if self.complete else np.nan)
         if len(candidates) == count and (candidates == np.arange(count)).all():
-            rows = np.zeros((len(queries), count), np.float32)
+            rows = np.full((len(queries), count), rest)
             np.put_along_axis(rows, np.asarray(self._indices[queries], np.int64), self._values[queries], axis=1)
             return rows
         asked, place = np.unique(candidates, return_inverse=True)
@@ -179,7 +234,7 @@ class Stored(Degrees):
         column[asked] = np.arange(len(asked))
         found = column[self._indices[queries]]
         row, entry = np.nonzero(found >= 0)
-        block = np.zeros((len(queries), len(asked)), np.float32)
+        block = np.full((len(queries), len(asked)), rest)
         block[row, found[row, entry]] = self._values[queries][row, entry]
         return block if len(asked) == len(candidates) and (asked == candidates).all() else block[:, place]
 

@@ -1,6 +1,6 @@
 r"""Word vectors from files: GloVe's text, word2vec's text and word2vec's binary layout, any of them gzipped.
 
-* GloVe text: ``word x1 ... xD`` on every line, no header.
+* GloVe text: ``word x1 ... xD`` on every line, parted by blanks or tabs, no header.
 * word2vec text: the same after a first line ``count D``.
 * word2vec binary: a first line ``count D``, then for each word its UTF-8 bytes, a blank, D little-endian float32, and
   after some programs a line end.
@@ -59,7 +59,8 @@ def load_word_vectors(path: Path | str, words: Collection[str] | None = None) ->
         words: Keep these words only, so that memory holds the vectors that are needed and not the file.
 
     Returns:
-        The vectors; of a word that stands several times, the first.
+        The vectors; of a word that stands several times, or of several that look alike because they are no UTF-8, the
+        first.
 
     Raises:
         UserError: If the file is missing or is no file of word vectors, or a vector is broken; the place is named.
@@ -71,15 +72,13 @@ def load_word_vectors(path: Path | str, words: Collection[str] | None = None) ->
     {'cat': 0}
     """
     path = Path(path).expanduser()
-    wanted = None if words is None else {word.encode() for word in words}
+    wanted = None if words is None else {word.encode("utf-8", "surrogatepass") for word in words}
     try:
         with _opened(path) as file:
-            found, vectors = _gather(path, file, wanted)
+            return _gather(path, file, wanted)
     except (OSError, EOFError) as error:
         reason = str(getattr(error, "strerror", None) or error).lower()
         raise UserError(f"{path}: cannot be read as word vectors ({reason}); correct the path or the file") from error
-    rows = {word.decode("utf-8", "replace"): row for row, word in enumerate(found)}
-    return WordVectors(rows, vectors, path.name)
 
 
 def _opened(path: Path) -> BufferedReader:
@@ -89,7 +88,7 @@ def _opened(path: Path) -> BufferedReader:
     return cast(BufferedReader, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
-def _gather(path: Path, file: BufferedReader, wanted: set[bytes] | None) -> tuple[list[bytes], NDArray[np.float32]]:
+def _gather(path: Path, file: BufferedReader, wanted: set[bytes] | None) -> WordVectors:
     first = file.readline(1 << 20)
     if not first.strip():
         raise UserError(f"{path}: the file is empty; re-download it or give another one")
@@ -107,11 +106,13 @@ def _gather(path: Path, file: BufferedReader, wanted: set[bytes] | None) -> tupl
                 " give a file of word vectors"
             )
         entries = _text(path, _with_first(first, file), dimension, wanted)
-    found: dict[bytes, NDArray[np.float32]] = {}
-    for word, vector in entries:
-        found.setdefault(word, vector)
+    found: dict[str, NDArray[np.float32]] = {}
+    for place, word, vector in entries:
+        if not np.isfinite(vector).all():
+            raise UserError(f"{path}, {place}: nan or infinite numbers in a vector; re-download the file or correct it")
+        found.setdefault(word.decode("utf-8", "replace"), vector)
     table = np.stack(list(found.values())) if found else np.zeros((0, dimension), np.float32)
-    return list(found), table
+    return WordVectors({word: row for row, word in enumerate(found)}, table, path.name)
 
 
 def _with_first(first: bytes, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
@@ -126,7 +127,7 @@ def _begins_binary(file: BufferedReader, dimension: int) -> bool:
     if end:
         return _trailing_numbers(line) < dimension
     # A line longer than what can be looked at: its numbers, but for the last that may be cut, must be numbers.
-    cells = line.split(b" ")[1:-1]
+    cells = line.split()[1:-1]
     return not cells or not all(_is_number(cell) for cell in cells)
 
 
@@ -150,8 +151,9 @@ def _is_number(cell: bytes) -> bool:
 
 def _text(
     path: Path, lines: Iterator[tuple[int, bytes]], dimension: int, wanted: set[bytes] | None
-) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
-    for number, line in lines:
+) -> Iterator[tuple[str, bytes, NDArray[np.float32]]]:
+    for number, written in lines:
+        line = written.replace(b"\t", b" ")
         # Some published words hold blanks (". . ."), so the numbers are counted from the end; a wanted word is a
         # token and holds none, which spares splitting the lines of all others.
         if wanted is not None and line[: line.find(b" ")] not in wanted:
@@ -170,12 +172,12 @@ def _text(
                 f"{path}, line {number}: holds something that is no number; re-download the file"
             ) from error
         if wanted is None or cells[0] in wanted:
-            yield cells[0], vector
+            yield f"line {number}", cells[0], vector
 
 
 def _binary(
     path: Path, file: BufferedReader, count: int, dimension: int, wanted: set[bytes] | None
-) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
+) -> Iterator[tuple[str, bytes, NDArray[np.float32]]]:
     size = 4 * dimension
     for number in range(count):
         word = bytearray()
@@ -190,7 +192,7 @@ def _binary(
             raise UserError(f"{path}: the vector of word {number + 1} of {count} is cut off; re-download the file")
         key = bytes(word).lstrip(b"\n")
         if wanted is None or key in wanted:
-            yield key, np.frombuffer(values, "<f4").astype(np.float32)
+            yield f"word {number + 1} of {count}", key, np.frombuffer(values, "<f4").astype(np.float32)
 
 
 def nouns_from(tagger: Callable[[Sequence[str]], Sequence[str]]) -> Callable[[Sequence[str]], list[bool]]:

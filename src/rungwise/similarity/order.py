@@ -76,9 +76,17 @@ def order(image_vectors: Tensor, text_vectors: Tensor, root: bool = False, chunk
     Returns:
         (n, m), float32 for half-precision vectors. Differentiable once.
 
+    Raises:
+        ValueError: the vectors differ in length.
+
     >>> order(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 4.0], [1.0, 1.0]]))
     tensor([[-4., -0.]])
     """
+    if image_vectors.shape[1:] != text_vectors.shape[1:]:
+        raise ValueError(
+            f"image vectors are {tuple(image_vectors.shape)} but text vectors are {tuple(text_vectors.shape)}: "
+            "pass vectors of equal length"
+        )
     images = image_vectors.float() if image_vectors.dtype in HALF else image_vectors
     texts = text_vectors.float() if text_vectors.dtype in HALF else text_vectors
     block: Tensor = _Order.apply(images, texts, root, chunk)  # type: ignore[no-untyped-call]

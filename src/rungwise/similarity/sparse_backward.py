@@ -1,8 +1,8 @@
 """Cosine for losses that push few pairs: the same values and gradients without the dense product on the way back.
 
 The gradient of a block S = F G^T is dF = dS G and dG = dS^T F: two products as large as the forward one. A loss that
-takes one hardest negative of each query leaves at most 4 of the B entries in a row of dS that are not 0, so that
-2 x 4 x B x D multiplications do instead of 2 x B x B x D.
+takes one hardest negative of each query leaves at most 3 entries a pair of dS that are not 0 (one row may have many,
+where an item is the hardest negative of many), so that 2 x 3 x B x D multiplications do instead of 2 x B x B x D.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class _SparseBackward(torch.autograd.Function):
         images, texts = ctx.saved_tensors
         entries = upstream.nonzero()
         if len(entries) > FEW * max(upstream.shape):
-            return upstream @ texts, upstream.T @ images
+            # Under autocast the block, and so its gradient, has another type than the vectors.
+            return upstream.to(texts.dtype) @ texts, upstream.T.to(images.dtype) @ images
         rows, columns = entries.unbind(dim=1)
         slopes = upstream[rows, columns].unsqueeze(1)
         return _sums(images, rows, slopes, texts[columns]), _sums(texts, columns, slopes, images[rows])

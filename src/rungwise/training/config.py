@@ -75,6 +75,12 @@ class TrainConfig:
             )
         if min(self.batch_size, self.bucket_pool, self.checkpoint_steps, *self.epochs) < 1 or self.clip_norm <= 0:
             raise UserError("epochs, batch_size, bucket_pool, checkpoint_steps and clip_norm must be positive")
+        drawn = self.loss.negative_set if isinstance(self.loss, MaxOfHingesConfig) else None
+        if drawn is not None and drawn >= self.batch_size:
+            raise UserError(
+                f"loss.max_of_hinges.negative_set is {drawn}, but in a batch of {self.batch_size} a query has"
+                f" {self.batch_size - 1} negatives; lower it or raise batch_size"
+            )
 
     @property
     def needs_relevance(self) -> bool:

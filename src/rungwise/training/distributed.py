@@ -224,30 +224,28 @@ class _Gathered:
         """For SAM: what its ``forward`` puts there, where a caption's image may be another process's."""
         if i2t.aligned:
             return i2t.graded()
-        paired = self._described(self.every_image, self.every_caption)
-        assert paired is not None
-        if self.square:
-            paired = paired | itself(self.every_image, len(self.every_image))
-        own = degrees_of_images(i2t.graded(), paired)
+        own = degrees_of_images(i2t.graded(), self._all_positives())
         return gather_rows(own, self.image_sizes, self.context.group)[t2i.column]
 
     def _within(self, i2t: Side, t2i: Side, loss: MultiModalNCE) -> tuple[Side, Side]:
         """For MVN: what its ``forward`` puts there."""
         same_images = itself(self.own_images, len(self.every_image))
         same_captions = itself(self.own_captions, len(self.every_caption))
-        if self.i2t_positives is not None and self.t2i_positives is not None:
-            if not self.square:
-                described = self._described(self.every_image, self.every_caption)
-                assert described is not None
-                same_images = same_images | sharing(self.i2t_positives, described)
-                same_captions = same_captions | sharing(self.t2i_positives, described.T)
-            elif loss.extra_positives != "keep":
-                same_images = same_captions = same_images | self.i2t_positives | self.t2i_positives
+        if self.context.positives is not None and not (self.square and loss.extra_positives == "keep"):
+            described = self._all_positives()
+            same_images = same_images | sharing(described[self.own_images], described)
+            same_captions = same_captions | sharing(described.T[self.own_captions], described.T)
         similarity = self.context.similarity
         return (
             replace(i2t, within=similarity(self.image_vectors, self.all_image_vectors), same=same_images),
             replace(t2i, within=similarity(self.text_vectors, self.all_text_vectors), same=same_captions),
         )
+
+    def _all_positives(self) -> Tensor:
+        """(images, captions) of the whole batch, pairs among them; asked where there are positives only."""
+        described = self._described(self.every_image, self.every_caption)
+        assert described is not None
+        return described | itself(self.every_image, len(self.every_image)) if self.square else described
 
     def _degrees(self, images: Tensor, captions: Tensor) -> Tensor | None:
         return self.context.degrees(_at(self.images, images), _at(self.captions, captions), self.home)

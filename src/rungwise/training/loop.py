@@ -146,7 +146,10 @@ class _Run:
         self.watchers = [watcher] if watcher else []
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
-        self.loss: BlockLoss = config.loss.build()
+        try:
+            self.loss: BlockLoss = config.loss.build()
+        except ValueError as error:
+            raise UserError(f"loss.{config.loss.kind}: {error}") from None
         self.warm_up: BlockLoss = SumOfHinges(config.loss.warm_up_margin, **config.loss.shared())
         identity = hashlib.sha256(json.dumps(to_plain(config), sort_keys=True).encode()).hexdigest()
         self.identity = {"configuration": identity, "data": data.content_hash()}
@@ -296,7 +299,12 @@ class _Run:
         state.history.append(numbers)
         if best:
             state.best_rsum, state.best_epoch = numbers["rsum"], state.epoch
-            provenance = {"data": self.data.name, "data_hash": self.data.content_hash(), "validation": numbers}
+            provenance = {
+                "data": self.data.name,
+                "data_hash": self.data.content_hash(),
+                "seed": self.config.seed,
+                "validation": numbers,
+            }
             self.model.save_pretrained(self.out / "model", provenance)
         with replacing(self.out / "history.jsonl") as draft:
             draft.write_text("".join(json.dumps(one) + "\n" for one in state.history), encoding="utf-8")

@@ -135,6 +135,9 @@ class LadderConfig(BlockLossConfig):
         margins: Of each rung.
         weights: Of each rung.
         sampling: ``"hard_contrastive"``, or ``"sum"`` over all pairs of candidates.
+        levels: What a rung compares with those below: the ``"single"`` level above it (the paper), or the
+            ``"cumulative"`` set of all above (the authors' program).
+        pair_in_top_level: Count the paired item into the top level (the authors' program).
     """
 
     graded = True
@@ -144,6 +147,8 @@ class LadderConfig(BlockLossConfig):
     margins: tuple[float, ...] = (0.2, 0.01)
     weights: tuple[float, ...] = (1.0, 0.25)
     sampling: Literal["hard_contrastive", "sum"] = "hard_contrastive"
+    levels: Literal["single", "cumulative"] = "single"
+    pair_in_top_level: bool = False
 
     @property
     def warm_up_margin(self) -> float:
@@ -163,6 +168,8 @@ class LadderConfig(BlockLossConfig):
             margins=self.margins,
             weights=self.weights,
             sampling=self.sampling,
+            levels=self.levels,
+            pair_in_top_level=self.pair_in_top_level,
             **self.shared(),
         )
 
@@ -206,7 +213,7 @@ class AdaptiveListwiseConfig(BlockLossConfig):
         sharpness: beta.
         i2t_weight: alpha.
         sampled: Irrelevant items drawn for each query; None takes all.
-        irrelevant: ``"no_shared_label"`` by relevance degrees of 0, or every ``"other_item"``.
+        irrelevant: ``"no_shared_label"`` by relevance degrees of 0, or every ``"other_item"``, which needs none.
         margins: Of the most and of the least similar irrelevant item.
     """
 
@@ -214,7 +221,7 @@ class AdaptiveListwiseConfig(BlockLossConfig):
     sharpness: float = 0.5
     i2t_weight: float = 0.4
     sampled: int | None = None
-    irrelevant: Literal["no_shared_label", "other_item"] = "other_item"
+    irrelevant: Literal["no_shared_label", "other_item"] = "no_shared_label"
     margins: tuple[float, float] = (0.75, 0.25)
 
     @property
