@@ -37,7 +37,7 @@ def tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     tied, tau = np.empty((rows, 2), dtype=np.int64), np.empty(rows)
     kernels.in_threads(partial(kernels.untie_in_rows, np.ascontiguousarray(x), y, tied), rows, x.size)
     order = top_columns(-y, length)
-    kernels.in_threads(partial(kernels.tau_in_rows, y, order, tied, tau), rows, x.size)
+    kernels.in_threads(partial(kernels.tau_in_rows, y, order, tied, tau), rows, kernels.SORTING * x.size)
     return tau
 
 

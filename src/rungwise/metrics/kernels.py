@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 else:
     from numba import njit
 
-_SMALL = 1 << 17
+_SMALL = 1 << 18
 """Entries below which handing work to threads costs more than it saves."""
+
+SORTING = 8
+"""About how many times as long an entry takes that is sorted rather than looked at."""
 
 _STRIP = 2048
 """Columns that are counted at a time, so that counts and bars stay in the nearest cache."""
@@ -38,7 +41,7 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int) -> 
     Args:
         work: Releases the interpreter's lock, writes where no other part does, and does not call this function.
         count: Length of the range.
-        entries: Numbers that are read in all; few are not worth a thread.
+        entries: Numbers that are read in all, times :data:`SORTING` where they are sorted; few are not worth a thread.
 
     >>> seen = []
     >>> in_threads(lambda low, high: seen.append((low, high)), 10, entries=100)

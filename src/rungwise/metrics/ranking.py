@@ -137,7 +137,8 @@ def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
             stop = min(start + step, high)
             _find_top(scores[start:stop], top[start:stop])
 
-    kernels.in_threads(find, rows, scores.size)
+    all_are_sorted = 2 * top.shape[1] > columns
+    kernels.in_threads(find, rows, kernels.SORTING * scores.size if all_are_sorted else scores.size)
     return top
 
 
