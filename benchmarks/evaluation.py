@@ -13,30 +13,24 @@ of that speed is flagged, because the machine was busy then or is another one. A
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from measuring import alone, by_turns, memory_of
+
 PARTS = ("cold", "recall", "coherent", "semantic", "ndcg", "big")
 PER_IMAGE = 5
-GB = 2**30
 SLOW = 0.8
-MOST_TURNS = 25
-SHORT_SECONDS = 1.0
 
 
 @dataclass
@@ -55,41 +49,6 @@ class Row:
     bound: str = ""
     big: bool = False
     notes: list[str] = field(default_factory=list)
-
-
-def alone(job: Callable[..., Row], *arguments: Any) -> Row:
-    """Run in a process of its own, so that its peak memory is its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(job, *arguments).result()
-
-
-def status(key: str) -> int:
-    """A line of /proc/self/status in bytes; 0 where there is no such file."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith(key + ":"):
-                return 1024 * int(line.split()[1])
-    return 0
-
-
-def memory_of(job: Callable[[], object]) -> float:
-    """Highest resident memory during a job, above what was resident before, in GB."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
-    before = status("VmRSS")
-    job()
-    return (status("VmHWM") - before) / GB
-
-
-def by_turns(repeats: int, *jobs: Callable[[], object]) -> list[float]:
-    """Median seconds of each job, the jobs taking turns: as many as asked, and up to 25 of short ones."""
-    times: list[list[float]] = [[] for _ in jobs]
-    while len(times[0]) < repeats or (len(times[0]) < MOST_TURNS and sum(times[0]) < SHORT_SECONDS):
-        for job, own in zip(jobs, times, strict=True):
-            start = time.perf_counter()
-            job()
-            own.append(time.perf_counter() - start)
-    return [statistics.median(own) for own in times]
 
 
 def warm() -> None:
@@ -358,8 +317,8 @@ def big_row(images: int) -> Row:
 
 def cold_start(console: Console) -> None:
     """Seconds from the start of a fresh process to its first numbers."""
-    program = "from benchmarks.evaluation import warm; warm()"
-    folder = Path(__file__).resolve().parent.parent
+    program = "from evaluation import warm; warm()"
+    folder = Path(__file__).resolve().parent
     with tempfile.TemporaryDirectory() as cache:
         times = []
         for _ in range(2):

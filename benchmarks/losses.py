@@ -13,15 +13,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import torch
 from torch import Tensor
 
+from measuring import alone, peak
 from rungwise import losses
 from rungwise.similarity import cosine, sparse_backward_cosine
 
@@ -94,24 +92,14 @@ def measure(
     torch.manual_seed(0)
     images, captions = (torch.randn(batch, dim).requires_grad_() for _ in range(2))
     step = step_of(name, batch)
-    before, times = peak_mb(), []
+    before, times = peak(), []
     while len(times) <= repeats and sum(times) < 1000 * seconds:
         images.grad = captions.grad = None
         start = time.perf_counter()
         step(images, captions).backward()
         times.append(1000 * (time.perf_counter() - start))
     timed = times[1:] or times  # the first step also warms up
-    return statistics.median(timed), min(timed), peak_mb() - before, len(times) == 1
-
-
-def peak_mb() -> float:
-    """Largest resident size of this process so far; nan where the system does not tell."""
-    if importlib.util.find_spec("resource") is None:
-        return float("nan")
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return statistics.median(timed), min(timed), (peak() - before) / 2**20, len(times) == 1
 
 
 def main() -> None:
@@ -135,16 +123,15 @@ def main() -> None:
             if name in PEERS and "Miner" not in name and batch > 256:
                 print(line(name, ["B^3"] * len(titles)))
                 continue
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                arguments = (name, batch, options.dim, options.threads, options.repeats, options.seconds)
-                median, least, peak, once = process.submit(measure, *arguments).result()
+            arguments = (name, batch, options.dim, options.threads, options.repeats, options.seconds)
+            median, least, memory, once = alone(measure, *arguments)
             fastest[name] = least
             ratios = [
                 f"{least / fastest[other]:.2f}" if other in fastest else ""
                 for other in (PRODUCT, HINGES, PEERS.get(name, FROM_EMBEDDINGS.get(name)))
             ]
             shown = f"{median:.2f}{'*' if once else ''}"
-            print(line(name, [shown, f"{least:.2f}", *ratios, f"{peak:.0f}"]), flush=True)
+            print(line(name, [shown, f"{least:.2f}", *ratios, f"{memory:.0f}"]), flush=True)
         print()
 
 

@@ -17,16 +17,13 @@ import gzip
 import importlib.util
 import math
 import os
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +31,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from measuring import GB, alone, peak
+
 PARTS = ("cold", "flickr30k", "coco", "train", "costs", "tokenisers", "german")
-GB = 2**30
 COCO_TRAIN = (113_287, 566_747)
 """Images and captions of COCO's training part in the Karpathy split."""
 
@@ -73,18 +71,6 @@ def tokenised(captions: Captions) -> Captions:
     from rungwise.relevance.tokenisers import ptb
 
     return [" ".join(ptb(text)) for text in captions[0]], captions[1]
-
-
-def alone(job: Callable[..., Any], *arguments: Any) -> Any:
-    """Run in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(job, *arguments).result()
-
-
-def peak() -> int:
-    """Highest resident memory of this process so far, in bytes."""
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else 1024 * size
 
 
 def warm(source: Any) -> None:

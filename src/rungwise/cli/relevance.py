@@ -26,7 +26,7 @@ from rungwise.relevance.cascade import Below, Cascade, CascadeReport
 from rungwise.relevance.cross_encoder import Scale
 from rungwise.relevance.describe import describe, thresholds
 from rungwise.relevance.rungs import render_rungs, rungs, rungs_page
-from rungwise.relevance.storage import HEADER
+from rungwise.relevance.storage import refuse_other
 
 Source = Literal["cider-d", "cider", "tfidf", "cbow", "sentences", "cross-encoder", "cascade", "labels", "human"]
 Coarse = Literal["tfidf", "cbow", "sentences"]
@@ -192,8 +192,8 @@ def _check_places(asked: RelevanceCommand) -> None:
     for path in (asked.show_rungs, asked.cache):
         if path is not None and path.is_dir():
             raise UserError(f"{path}: a folder stands here; name a file")
-    if asked.out is not None and asked.out.exists() and not (asked.out / HEADER).is_file():
-        raise UserError(f"{asked.out}: is there and holds no relevance degrees; choose another place")
+    if asked.out is not None:
+        refuse_other(asked.out)
 
 
 def _flag(name: str) -> str:

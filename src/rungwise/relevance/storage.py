@@ -30,10 +30,21 @@ OWNERS = "image_of_caption.npy"
 VERSION = 1
 
 
-def write(source: Degrees, path: Path, *, k: int | None, direction: Direction) -> None:
-    """Write a source's degrees in chunks; see :meth:`rungwise.relevance.base.Degrees.save`."""
+def refuse_other(path: Path) -> None:
+    """Refuse a place that holds something else than saved degrees, which nobody asked to replace.
+
+    Raises:
+        UserError: If it does.
+
+    >>> refuse_other(Path("no such place"))
+    """
     if path.exists() and not (path / HEADER).is_file():
         raise UserError(f"{path}: is there and holds no relevance degrees; choose another place")
+
+
+def write(source: Degrees, path: Path, *, k: int | None, direction: Direction) -> None:
+    """Write a source's degrees in chunks; see :meth:`rungwise.relevance.base.Degrees.save`."""
+    refuse_other(path)
     header = {
         "version": VERSION,
         "source": type(source).__name__,

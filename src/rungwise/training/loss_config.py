@@ -77,21 +77,30 @@ class BlockLossConfig:
 
 
 @dataclass(frozen=True)
-class SumOfHingesConfig(BlockLossConfig):
-    """Every negative counts (VSE0, UVS).
+class HingeConfig(BlockLossConfig):
+    """What a loss with one hinge can be told besides.
 
     Attributes:
-        kind: Names the loss in YAML.
         margin: Of the hinge.
     """
 
-    kind: Literal["sum_of_hinges"] = "sum_of_hinges"
     margin: float = 0.2
 
     @property
     def warm_up_margin(self) -> float:
         """The loss's own."""
         return self.margin
+
+
+@dataclass(frozen=True)
+class SumOfHingesConfig(HingeConfig):
+    """Every negative counts (VSE0, UVS).
+
+    Attributes:
+        kind: Names the loss in YAML.
+    """
+
+    kind: Literal["sum_of_hinges"] = "sum_of_hinges"
 
     def build(self) -> SumOfHinges:
         """The loss itself."""
@@ -99,23 +108,16 @@ class SumOfHingesConfig(BlockLossConfig):
 
 
 @dataclass(frozen=True)
-class MaxOfHingesConfig(BlockLossConfig):
+class MaxOfHingesConfig(HingeConfig):
     """Only the hardest negative counts (VSE++).
 
     Attributes:
         kind: Names the loss in YAML.
-        margin: Of the hinge.
         negative_set: The hardest of so many drawn negatives; None takes the whole batch.
     """
 
     kind: Literal["max_of_hinges"] = "max_of_hinges"
-    margin: float = 0.2
     negative_set: int | None = None
-
-    @property
-    def warm_up_margin(self) -> float:
-        """The loss's own."""
-        return self.margin
 
     def build(self) -> MaxOfHinges:
         """The loss itself."""
@@ -259,23 +261,16 @@ class ContrastiveSumConfig(BlockLossConfig):
 
 
 @dataclass(frozen=True)
-class ContrastiveMaxConfig(BlockLossConfig):
+class ContrastiveMaxConfig(HingeConfig):
     """Only the hardest negative of the softmax counts (CMN of ConVSE++).
 
     Attributes:
         kind: Names the loss in YAML.
         temperature: That the hinge is divided by.
-        margin: Of the hinge.
     """
 
     kind: Literal["contrastive_max"] = "contrastive_max"
     temperature: float = 0.1
-    margin: float = 0.2
-
-    @property
-    def warm_up_margin(self) -> float:
-        """The loss's own."""
-        return self.margin
 
     def build(self) -> ContrastiveMax:
         """The loss itself."""

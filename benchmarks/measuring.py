@@ -1,0 +1,63 @@
+"""What the benchmarks measure with: processes of their own, peak memory, jobs that take turns."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+GB = 2**30
+MOST_TURNS = 25
+SHORT_SECONDS = 1.0
+
+
+def alone(job: Callable[..., Any], *arguments: Any) -> Any:
+    """Run in a process of its own, so that its peak memory is its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(job, *arguments).result()
+
+
+def peak() -> float:
+    """Highest resident memory of this process so far, in bytes; nan where the system does not tell."""
+    if importlib.util.find_spec("resource") is None:
+        return float("nan")
+    import resource
+
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size if sys.platform == "darwin" else 1024 * size
+
+
+def memory_of(job: Callable[[], object]) -> float:
+    """Highest resident memory during a job, above what was resident before, in GB."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    before = _status("VmRSS")
+    job()
+    return (_status("VmHWM") - before) / GB
+
+
+def by_turns(repeats: int, *jobs: Callable[[], object]) -> list[float]:
+    """Median seconds of each job, the jobs taking turns: as many as asked, and up to 25 of short ones."""
+    times: list[list[float]] = [[] for _ in jobs]
+    while len(times[0]) < repeats or (len(times[0]) < MOST_TURNS and sum(times[0]) < SHORT_SECONDS):
+        for job, own in zip(jobs, times, strict=True):
+            start = time.perf_counter()
+            job()
+            own.append(time.perf_counter() - start)
+    return [statistics.median(own) for own in times]
+
+
+def _status(key: str) -> int:
+    """A line of /proc/self/status in bytes; 0 where there is no such file."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(key + ":"):
+                return 1024 * int(line.split()[1])
+    return 0
