@@ -2,6 +2,7 @@
 
 Everything here is exact: ranks and lists break ties by the lower candidate index, and nothing depends on how rows or
 columns are shared out. The first call on a machine compiles for some seconds; later processes load the result.
+Kernels carry no annotations: numba types their arguments itself, by what they are called with.
 """
 
 from __future__ import annotations
