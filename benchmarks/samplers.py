@@ -21,8 +21,8 @@ from rungwise.data.samplers import (
     rung_counts,
     somewhat_relevant,
 )
-from rungwise.data.scenes import SceneConfig, held_out_combinations, sample_picture
-from rungwise.relevance.scenes import SceneRelevance
+from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes.relevance import SceneRelevance
 
 
 def row(batches: list[Positions], owners: Positions, source: SceneRelevance, thresholds: list[float]) -> list[str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from rungwise.data.scenes import SceneConfig, generate
 from rungwise.relevance import BiEncoder, CBoW, CIDErD, TfIdf
+from rungwise.scenes.collection import SceneConfig, generate
 
 ASKED = "a small red circle left of a blue square"
 OTHERS = (

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.pictures import load_picture
-from rungwise.errors import UserError
 
 COLOURS = {
     "red": (220, 40, 40),

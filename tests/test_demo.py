@@ -8,9 +8,9 @@ import pytest
 
 from rungwise import demo
 from rungwise.cli.demo import _ask
-from rungwise.configuration import from_plain
-from rungwise.data.scenes import SceneConfig, held_out_queries
+from rungwise.core.configuration import from_plain
 from rungwise.index import Index
+from rungwise.scenes.collection import SceneConfig, held_out_queries
 from rungwise.serving import background
 from rungwise.training.config import TrainConfig
 from rungwise.training.reports import Watcher

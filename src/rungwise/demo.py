@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.scenes import SceneConfig, SceneQuery, generate, held_out_queries, load_scene_file
 from rungwise.evaluation import Result, evaluate
 from rungwise.index import Index
 from rungwise.models import JointEmbedding, load
-from rungwise.relevance.scenes import SceneRelevance
+from rungwise.scenes.collection import SceneConfig, SceneQuery, generate, held_out_queries, load_scene_file
+from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.recipes import load_config

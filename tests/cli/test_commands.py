@@ -10,8 +10,8 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from rungwise.cli import COMMANDS, main
-from rungwise.data.scenes import SceneConfig, generate
-from rungwise.files import replacing
+from rungwise.core.files import replacing
+from rungwise.scenes.collection import SceneConfig, generate
 
 TINY = """
 model:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.data.scenes import SceneConfig, generate
 from rungwise.evaluation import Result, evaluate
 from rungwise.relevance import CIDErD, Labels
-from rungwise.relevance.scenes import SceneRelevance
+from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.scenes.relevance import SceneRelevance
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.readers import read
-from rungwise.errors import UserError
 
 
 def published(root: Path) -> Path:

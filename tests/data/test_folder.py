@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.folder import PictureFolder, read_folder
-from rungwise.errors import UserError
 
 
 def folder_with(root: Path, *names: str) -> PictureFolder:

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.inspection import Inspection, SplitSize, contact_sheet, inspect, render
 from rungwise.data.readers import read
-from rungwise.errors import UserError
 
 MakePicture = Callable[..., Path]
 

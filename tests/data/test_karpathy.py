@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.readers import read
-from rungwise.errors import UserError
 
 
 def image(name: str, split: str, *captions: str, **more: Any) -> dict[str, Any]:

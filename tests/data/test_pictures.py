@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image, ImageFile
 
+from rungwise.core.errors import UserError
 from rungwise.data import pictures
 from rungwise.data.pictures import load_picture, picture_digest, small_image, thumbnail
-from rungwise.errors import UserError
 
 
 def smooth(width: int = 64, height: int = 40) -> Image.Image:

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.readers import read
-from rungwise.errors import UserError
 
 
 def test_a_bare_folder(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rungwise.core.errors import UserError
 from rungwise.data.samplers import (
     label_lists,
     one_caption_per_image,
@@ -12,9 +13,8 @@ from rungwise.data.samplers import (
     rung_counts,
     somewhat_relevant,
 )
-from rungwise.data.scenes import SceneConfig, held_out_combinations, sample_picture
-from rungwise.errors import UserError
-from rungwise.relevance.scenes import SceneRelevance
+from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes.relevance import SceneRelevance
 
 
 def plain(batches):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rungwise.core.errors import UserError
 from rungwise.data.readers import read
 from rungwise.data.tables import read_table
-from rungwise.errors import UserError
 
 Row = dict[str, Any]
 ROWS: list[Row] = [

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rungwise.core.errors import UserError
 from rungwise.data.textfiles import read_lines, read_text
-from rungwise.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 import torch
 from PIL import Image
 
+from rungwise.core.errors import UserError
 from rungwise.encoders.cache import RowStore, feature_rows, pixel_rows
 from rungwise.encoders.image import Backbone, ImageConfig
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.errors import UserError
 
 CONFIG = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
 

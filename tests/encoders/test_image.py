@@ -5,9 +5,9 @@ import timm
 import torch
 from safetensors.torch import save_file
 
+from rungwise.core.errors import UserError
 from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.errors import UserError
 
 SMALL = "test_resnet.r160_in1k"
 

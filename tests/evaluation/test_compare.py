@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation import evaluate
 from rungwise.evaluation.compare import compare, holm, render_comparison
 from rungwise.evaluation.positives import positives_from_lists

@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation import evaluate
 from rungwise.metrics import streaming
 from rungwise.relevance import TfIdf

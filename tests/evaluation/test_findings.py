@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.errors import UserError
 from rungwise.evaluation import RankedLists, evaluate, examine, findings
 from rungwise.evaluation.findings import false_negatives_of_all
 from rungwise.evaluation.protocols import ConsecutiveFolds

@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.errors import UserError
 from rungwise.evaluation.inputs import (
     owners_by_count,
     read_embeddings,

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation import evaluate
 from rungwise.evaluation.intervals import bootstrap
 from rungwise.evaluation.protocols import ConsecutiveFolds

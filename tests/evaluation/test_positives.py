@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.errors import UserError
 from rungwise.evaluation import evaluate, positives_from_json, positives_from_labels
 from rungwise.evaluation.positives import positives_from_lists
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation import PROTOCOLS, evaluate, protocol_named
 from rungwise.evaluation.protocols import ConsecutiveFolds
 

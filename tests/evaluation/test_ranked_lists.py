@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation import RankedLists, evaluate, read_ranked_lists
 
 IMAGES = ("one.jpg", "two.jpg", "three.jpg")

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.scenes import SceneConfig, generate
-from rungwise.errors import UserError
 from rungwise.evaluation import (
     RankedLists,
     evaluate,
@@ -17,7 +16,8 @@ from rungwise.evaluation import (
     published_beside,
     report_page,
 )
-from rungwise.relevance.scenes import SceneRelevance
+from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.scenes.relevance import SceneRelevance
 
 
 class Strict(HTMLParser):

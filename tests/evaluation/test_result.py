@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import rungwise
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation import Result, evaluate
 
 

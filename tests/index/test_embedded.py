@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.errors import UserError
 from rungwise.index import Index, storage
 from rungwise.index.items import Item
 from tests.colour_model import COLOURS, ColourModel, Encoded, colour_pictures, picture_bytes

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.metrics import CS, FAMILIES, NCS, NSUM, SR, TOTALS, MedR, R, parse, parse_all
 from rungwise.metrics.rankings import Positives, Rankings, rank_all
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.metrics.sources import MatrixSource, ProductSource, as_floats
 
 

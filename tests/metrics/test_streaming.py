@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.metrics import DIRECTIONS, Measure, parse, sources, streaming
 from rungwise.metrics.sources import Degrees, MatrixSource, ProductSource, TiledSource, as_slice
 from rungwise.metrics.streaming import judge

@@ -7,10 +7,10 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from rungwise.core.errors import UserError
 from rungwise.encoders.cache import pixel_rows
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
-from rungwise.errors import UserError
 from rungwise.models import JointEmbedding, ModelConfig, load
 
 CAPTIONS = ["a red dog", "a blue cat", "two dogs and a cat"]

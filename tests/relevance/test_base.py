@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance import CaptionPairSource, Relevance
 from rungwise.relevance.base import top_columns
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import CaptionPairSource, CaptionSource
 from rungwise.relevance.cascade import Cascade
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.cascade import Cascade
 from rungwise.relevance.cbow import CBoW

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance import CIDEr, CIDErD, DocumentFrequencies, TfIdf
 from rungwise.relevance.tokenisers import ptb, unicode_words, whitespace
 from tests.relevance.cider_reference import all_scores, document_frequency

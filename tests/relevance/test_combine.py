@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance import CIDErD, Human, TfIdf
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.combine import Calibrated, Maximum, Weighted, mean, pair_degrees, to_grades, to_unit_interval

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.cascade import Cascade
 from rungwise.relevance.cbow import CBoW
 from rungwise.relevance.cross_encoder import CrossEncoder

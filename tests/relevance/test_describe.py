@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.describe import agreement, describe, rung_shares, sample, thresholds
 

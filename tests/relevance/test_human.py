@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.errors import UserError
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.human import Human
 from rungwise.relevance.storage import load

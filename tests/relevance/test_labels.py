@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.labels import Labels
 
 some_labels = st.lists(st.sampled_from("abcd"), max_size=3)

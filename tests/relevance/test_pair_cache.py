@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 TEXTS = ["a dog", "a cat", "a fox", ""]

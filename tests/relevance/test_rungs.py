@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.errors import UserError
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.rungs import render_rungs, rungs, rungs_page
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.cascade import Cascade
 from rungwise.relevance.sentences import PACKAGED_MODEL, BiEncoder, load_sentence_model
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.errors import UserError
 from rungwise.relevance import CIDErD, Human, Labels, TfIdf, load
 from rungwise.relevance.combine import Calibrated, mean
 

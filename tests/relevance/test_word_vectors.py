@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.cbow import CBoW
 from rungwise.relevance.word_vectors import load_word_vectors, nouns_from
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.serving import background, serve
 from rungwise.serving.server import THREAD_NAME

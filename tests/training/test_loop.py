@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
-from rungwise.errors import UserError
 from rungwise.models import load
 from rungwise.training import loop
 from rungwise.training.config import TrainConfig

@@ -2,8 +2,8 @@ from typing import get_args
 
 import pytest
 
-from rungwise.configuration import from_plain, to_plain
-from rungwise.errors import UserError
+from rungwise.core.configuration import from_plain, to_plain
+from rungwise.core.errors import UserError
 from rungwise.losses import MaxOfHinges
 from rungwise.losses.base import BlockLoss
 from rungwise.training.config import TrainConfig

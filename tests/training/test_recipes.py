@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.configuration import dump_yaml
-from rungwise.errors import UserError
+from rungwise.core.configuration import dump_yaml
+from rungwise.core.errors import UserError
 from rungwise.training.loss_config import LadderConfig, MaxOfHingesConfig, SumOfHingesConfig
 from rungwise.training.recipes import load_config, preset_names
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from rungwise import __version__
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 COMMANDS = {
     "demo": "make pictures, train, measure, and search them in the browser",

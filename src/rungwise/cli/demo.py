@@ -13,7 +13,7 @@ import tyro
 
 from rungwise import demo
 from rungwise.cli.terminal import console, say
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation import render_table
 from rungwise.index import Index
 from rungwise.models import JointEmbedding

@@ -10,7 +10,8 @@ import tyro
 
 from rungwise.cli.judged import Judged, judged_of, load_scores
 from rungwise.cli.terminal import console, messages_apart, say, say_issues
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.evaluation import (
     Result,
     evaluate,
@@ -29,7 +30,6 @@ from rungwise.evaluation.positives import RightAnswers, positives_from_json, pos
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.tables import Intervals
-from rungwise.files import replacing
 from rungwise.metrics import Total, parse_all
 from rungwise.metrics.rankings import positives_of
 

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from rungwise.cli.terminal import progress_bar, say, say_issues
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
-from rungwise.errors import UserError
 from rungwise.evaluation.inputs import (
     owners_by_count,
     read_embeddings,
@@ -237,7 +237,7 @@ def _relevance(asked: Asked, judged: Judged, place: Path | None) -> Any:
         data = judged.data if judged.has_texts else None
         return read_relevance(path, (len(judged.data), len(judged.data.captions)), key, data=data)
     if judged.has_texts and judged.data.layout == "scenes" and place is not None:
-        from rungwise.relevance.scenes import SceneRelevance
+        from rungwise.scenes.relevance import SceneRelevance
 
         return SceneRelevance.load(place, judged.data)
     return None

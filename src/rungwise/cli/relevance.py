@@ -14,11 +14,11 @@ from typing import Any, Literal
 import tyro
 
 from rungwise.cli.terminal import console, progress_bar, say, say_issues
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained, replacing
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
-from rungwise.errors import UserError
-from rungwise.files import explained, replacing
 from rungwise.relevance import BiEncoder, CBoW, CIDEr, CIDErD, CrossEncoder, Degrees, Human, Labels, TfIdf
 from rungwise.relevance import tokenisers as tok
 from rungwise.relevance.base import CaptionPairSource, Direction, Reference

@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 
 from rungwise.cli.terminal import say
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.models import load
 

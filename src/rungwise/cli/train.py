@@ -10,14 +10,14 @@ import numpy as np
 import tyro
 
 from rungwise.cli.terminal import console, say, say_issues
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
-from rungwise.errors import UserError
 from rungwise.relevance import load
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.describe import thresholds
-from rungwise.relevance.scenes import SceneRelevance
+from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import LadderConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.folder import PictureFolder
 from rungwise.data.gathering import Gatherer
 from rungwise.data.textfiles import read_lines
-from rungwise.errors import UserError
 
 _TOKEN_FILE = re.compile(r"\.token(\.txt)?$", re.IGNORECASE)
 _SPLIT_LIST = re.compile(r"(train|dev|test)images\.txt$", re.IGNORECASE)

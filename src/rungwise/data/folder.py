@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
-from rungwise.errors import UserError
 
 PICTURE_SUFFIXES = frozenset(
     {

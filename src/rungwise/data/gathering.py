@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.folder import PictureFolder, picture_id, unsupported_pictures
-from rungwise.errors import UserError
 
 _SPLITS = {
     "train": ("train", "training"),

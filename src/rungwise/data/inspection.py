@@ -21,10 +21,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.pictures import load_picture, small_image
-from rungwise.errors import UserError
-from rungwise.files import replacing
 
 FREQUENT = 4
 """Tokens seen at least this often are what the vocabularies of the VSE++ family keep."""

@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.folder import PictureFolder
 from rungwise.data.gathering import Gatherer
 from rungwise.data.textfiles import read_text
-from rungwise.errors import UserError
 
 _HEAD_BYTES = 65536
 

@@ -15,7 +15,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 MAX_PIXELS = 178_956_970
 """Pictures that claim more pixels are refused from their header; Pillow's own limit for an error."""
@@ -50,7 +50,7 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
     (torch.Size([3, 2, 4]), tensor([255], dtype=torch.uint8))
     >>> load_picture(file.getvalue()[:50])
     Traceback (most recent call last):
-    rungwise.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
+    rungwise.core.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
     """
     name = name or (UPLOAD_NAME if isinstance(source, bytes) else str(source))
     data = source if isinstance(source, bytes) else _read_bytes(Path(source))

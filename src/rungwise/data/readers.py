@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
 from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder
 from rungwise.data.karpathy import karpathy_files, read_karpathy
 from rungwise.data.tables import TABLE_SUFFIXES, read_tables, table_files
-from rungwise.errors import UserError
 
 
 def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 if TYPE_CHECKING:
     from rungwise.relevance.base import Relevance

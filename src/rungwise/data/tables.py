@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.folder import PictureFolder
 from rungwise.data.gathering import Gatherer, split_in_file_name
 from rungwise.data.textfiles import read_lines, read_text
-from rungwise.errors import UserError
 
 TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"})
 """Lower-case file extensions that count as tables."""

@@ -22,11 +22,11 @@ from numpy.typing import DTypeLike, NDArray
 from platformdirs import user_cache_path
 from torch import Tensor
 
+from rungwise.core.files import explained
 from rungwise.data.collection import Issue
 from rungwise.encoders.image import Backbone
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
-from rungwise.files import explained
 
 KEY_BYTES = 32
 Progress = Callable[[int], None]

@@ -18,9 +18,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from rungwise.configuration import STRICT
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
 from rungwise.encoders.preprocessing import Interpolation, Preprocessing
-from rungwise.errors import UserError
 
 
 @dataclass(frozen=True)

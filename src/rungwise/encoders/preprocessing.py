@@ -11,8 +11,8 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as vision
 from torchvision.transforms.v2.functional import InterpolationMode
 
-from rungwise.configuration import STRICT
-from rungwise.errors import UserError
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
 
 Interpolation = Literal["bicubic", "bilinear", "nearest"]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.pictures import UPLOAD_NAME, load_picture
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.errors import UserError
 
 
 @dataclass(frozen=True)

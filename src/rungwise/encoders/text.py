@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 
-from rungwise.configuration import STRICT
+from rungwise.core.configuration import STRICT
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
 

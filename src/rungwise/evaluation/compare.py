@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.evaluation.intervals import Interval, Numbers, Term, bootstrap, interval_of, redrawn
 from rungwise.evaluation.result import Result
-from rungwise.files import replacing
 from rungwise.metrics import parse
 
 if TYPE_CHECKING:

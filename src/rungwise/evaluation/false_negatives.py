@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rungwise.core.files import replacing
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation.top_lists import TopLists
-from rungwise.files import replacing
 from rungwise.metrics.rankings import Direction
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.errors import UserError
 from rungwise.evaluation.evaluate import evaluate, source_of
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives
 from rungwise.evaluation.positives import RightAnswers

@@ -18,9 +18,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.textfiles import read_lines, read_text
-from rungwise.errors import UserError
 from rungwise.metrics.sources import as_slice
 
 _VECTOR_COLUMNS = ("embedding", "embeddings", "vector", "vectors", "emb", "features")
@@ -137,7 +137,7 @@ def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
     >>> _ = file.write_text("[[0.9, 0.1], [0.2]]")
     >>> read_similarity(file)
     Traceback (most recent call last):
-    rungwise.errors.UserError: ...similarity.json, row 1: has 1 values where row 0 has 2; give every pair a value
+    rungwise.core.errors.UserError: ...similarity.json, row 1: has 1 values where row 0 has 2; give every pair a value
     """
     _refuse_absent(path)
     suffix = path.suffix.lower()
@@ -170,7 +170,7 @@ def read_relevance(
     >>> np.save(file, np.eye(3)[:2])
     >>> read_relevance(file, (3, 2))
     Traceback (most recent call last):
-    rungwise.errors.UserError: ...degrees.npy: shape (2, 3) for 3 images x 2 captions: it is transposed; give its .T
+    rungwise.core.errors.UserError: ...degrees.npy: shape (2, 3) for 3 images x 2 captions: it is transposed...
     """
     _refuse_absent(path)
     if path.is_dir():
@@ -243,7 +243,7 @@ def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]
     array([0, 0, 1, 1])
     >>> owners_by_count(5, (25, 5))
     Traceback (most recent call last):
-    rungwise.errors.UserError: 25 images and 5 captions with 5 captions an image: images and captions ... give its .T
+    rungwise.core.errors.UserError: 25 images and 5 captions with 5 captions an image: images and captions ...
     """
     images, captions = shape
     if per_image < 1:

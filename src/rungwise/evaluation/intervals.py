@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation.result import Result
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse
 

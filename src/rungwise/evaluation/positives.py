@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.errors import UserError
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives
 from rungwise.relevance.human import Finder, read_id_lists
 from rungwise.relevance.labels import Labels
@@ -101,7 +101,7 @@ def check_positives(positives: RightAnswers, images: int, captions: int) -> None
 
     >>> check_positives({way: positives_from_lists([[5]]) for way in DIRECTIONS}, 1, 1)
     Traceback (most recent call last):
-    rungwise.errors.UserError: positives, i2t: candidate 5 does not exist among 1; give positives of these data
+    rungwise.core.errors.UserError: positives, i2t: candidate 5 does not exist among 1; give positives of these data
     """
     sizes: dict[Direction, tuple[int, int]] = {"i2t": (images, captions), "t2i": (captions, images)}
     for way in DIRECTIONS:

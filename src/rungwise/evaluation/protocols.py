@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 WRITTEN_FOR = "captions written for the image"
 """What the field calls right unless somebody was asked."""

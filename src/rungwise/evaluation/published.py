@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.evaluation.protocols import captions_fit
 from rungwise.evaluation.result import Result
 from rungwise.metrics.rankings import DIRECTIONS
@@ -113,7 +113,7 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
     >>> ours = evaluate(similarity=np.eye(3), image_of_caption=[0, 1, 2], protocol="one-caption-per-image")
     >>> published_beside(ours, "ladder_loss", dataset="coco")
     Traceback (most recent call last):
-    rungwise.errors.UserError: ladder_loss: its coco rows are of 1000 or 5000 images, this result is of 3; ...
+    rungwise.core.errors.UserError: ladder_loss: its coco rows are of 1000 or 5000 images, this result is of 3; ...
     """
     rows = published(paper)
     if split not in ("", "all", "test"):

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.errors import UserError
 from rungwise.data.textfiles import read_lines
-from rungwise.errors import UserError
 from rungwise.metrics import R, Recall
 from rungwise.metrics.classic import MAPAtR, RPrecision
 from rungwise.metrics.measures import Measure

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.errors import UserError
 from rungwise.evaluation import plots
 from rungwise.evaluation.false_negatives import FalseNegative
 from rungwise.evaluation.findings import Findings

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
-from rungwise.files import replacing
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 
 if TYPE_CHECKING:
     from rungwise.evaluation.intervals import Interval

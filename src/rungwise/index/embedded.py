@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.errors import UserError
 from rungwise.index import storage
 from rungwise.index.hits import CaptionHit, Hit, Hits
 from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
@@ -44,7 +44,7 @@ class Index:
     (('cat', 'wolf'),)
     >>> Index.open(Path("nowhere"))
     Traceback (most recent call last):
-    rungwise.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
+    rungwise.core.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
     """
 
     def __init__(

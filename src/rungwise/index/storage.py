@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
-from rungwise.files import explained
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained
 
 MANIFEST = "index.json"
 VECTORS = "vectors.npy"
@@ -81,7 +81,7 @@ def read_manifest(folder: Path) -> Manifest:
 
     >>> read_manifest(Path("nowhere"))
     Traceback (most recent call last):
-    rungwise.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
+    rungwise.core.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
     """
     path = folder / MANIFEST
     try:
@@ -129,7 +129,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
     >>> list(read_lines(Path("nowhere.jsonl")))
     Traceback (most recent call last):
-    rungwise.errors.UserError: nowhere.jsonl: damaged (the file is missing); build the index again
+    rungwise.core.errors.UserError: nowhere.jsonl: damaged (the file is missing); build the index again
     """
     try:
         with path.open("rb") as file:
@@ -193,7 +193,7 @@ def open_vectors(path: Path, rows: int, dimension: int) -> NDArray[np.float32]:
 
     >>> open_vectors(Path("nowhere.npy"), rows=1, dimension=2)
     Traceback (most recent call last):
-    rungwise.errors.UserError: nowhere.npy: damaged (...); build the index again
+    rungwise.core.errors.UserError: nowhere.npy: damaged (...); build the index again
     """
     try:
         vectors: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)

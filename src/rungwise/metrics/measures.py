@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.metrics.rankings import Direction, Positives, Rankings
 from rungwise.metrics.sources import Degrees
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 _CELLS = 1 << 17
 """Scores that are looked through at a time on a thread: they fit into its cache."""

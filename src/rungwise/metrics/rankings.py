@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.metrics.ranking import count_ranks, taken, top_columns
 
 Direction = Literal["i2t", "t2i"]

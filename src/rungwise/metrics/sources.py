@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.metrics.rankings import Scores
 
 Positions = NDArray[np.int64]
@@ -288,7 +288,7 @@ def checked_block(block: Block, images: Positions, captions: Positions, what: st
 
     >>> checked_block(lambda i, c: np.zeros((len(c), len(i))), np.arange(2), np.arange(3), "similarity")
     Traceback (most recent call last):
-    rungwise.errors.UserError: similarity: asked for 2 images x 3 captions, got shape (3, 2); answer (images, captions)
+    rungwise.core.errors.UserError: similarity: asked for 2 images x 3 captions, got shape (3, 2); answer ...
     """
     scores = as_floats(block(images, captions))
     if scores.shape != (len(images), len(captions)):
@@ -343,7 +343,7 @@ def refuse_gaps(block: Scores, what: str, images: Positions) -> None:
 
     >>> refuse_gaps(np.array([[1.0], [float("nan")]]), "similarity", np.array([10, 11]))
     Traceback (most recent call last):
-    rungwise.errors.UserError: similarity, row 11: a value is nan; every value must be a finite number
+    rungwise.core.errors.UserError: similarity, row 11: a value is nan; every value must be a finite number
     """
     finite = np.isfinite(block)
     if not finite.all():

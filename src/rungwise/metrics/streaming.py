@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.ranking import RunningLists, RunningRanks
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Lists, Positives, Rankings, Scores, positives_of

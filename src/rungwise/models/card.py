@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from rungwise.configuration import to_plain
+from rungwise.core.configuration import to_plain
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.models.config import ModelConfig
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rungwise.configuration import STRICT
+from rungwise.core.configuration import STRICT
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
 

@@ -21,15 +21,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import rungwise
-from rungwise.configuration import from_plain, to_plain
+from rungwise.core.configuration import from_plain, to_plain
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.data.collection import Issue
 from rungwise.encoders.cache import ImageRows, feature_rows
 from rungwise.encoders.image import Backbone, load_backbone, read_tensors
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.text import GRUEncoder, learn_vocabulary, pad, tokenise
-from rungwise.errors import UserError
-from rungwise.files import replacing
 from rungwise.models.card import model_card
 from rungwise.models.config import ModelConfig
 

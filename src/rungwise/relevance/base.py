@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 Direction = Literal["i2t", "t2i"]
 """Which side asks: images for captions, or captions for images."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import Reference
 from rungwise.relevance.tokenisers import ptb, unicode_words, whitespace
 from rungwise.relevance.vectors import VectorSource, normalised

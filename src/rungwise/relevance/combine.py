@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import Block, Degrees
 from rungwise.relevance.describe import sample
 

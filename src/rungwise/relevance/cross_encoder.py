@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import CHUNK_BYTES, CaptionPairSource, Positions, Reference
 from rungwise.relevance.sentences import Precision, cannot_load, model_place, weights_hash, wiring, without_bars
 

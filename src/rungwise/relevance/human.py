@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.textfiles import read_lines, read_text
-from rungwise.errors import UserError
 from rungwise.relevance.base import Degrees, Positions
 
 Judgement = tuple[str, str, str, float | None]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import Degrees
 
 Degree = Literal["any", "jaccard"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.errors import UserError
-from rungwise.files import replacing
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.relevance.tokenisers import Tokeniser, ptb
 
 Integers = NDArray[np.int64]

@@ -15,8 +15,8 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
-from rungwise.files import explained
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained
 
 KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("score", "<f4"), ("check", "<u4")])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import Reference
 from rungwise.relevance.vectors import VectorSource, normalised
 
@@ -141,7 +141,7 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
 
     >>> load_sentence_model("/no/such/folder")                              # doctest: +SKIP
     Traceback (most recent call last):
-    rungwise.errors.UserError: /no/such/folder: no such folder of a sentence model; correct the path
+    rungwise.core.errors.UserError: /no/such/folder: no such folder of a sentence model; correct the path
     """
     _installed("sentence_transformers", f"the sentence model {str(name)!r}")
     if str(name) == PACKAGED_MODEL:
@@ -197,7 +197,7 @@ def model_place(name: str | Path, kind: str) -> str:
     'sentence-transformers/all-MiniLM-L6-v2'
     >>> model_place("./nowhere", "sentence model")
     Traceback (most recent call last):
-    rungwise.errors.UserError: ./nowhere: no such folder of a sentence model; correct the path
+    rungwise.core.errors.UserError: ./nowhere: no such folder of a sentence model; correct the path
     """
     if isinstance(name, str) and not name.startswith((".", "/", "~")) and not Path(name).is_dir():
         return name

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained
 from rungwise.data.collection import ImageCaptions
-from rungwise.errors import UserError
-from rungwise.files import explained
 from rungwise.relevance.base import Block, Degrees, Direction, Positions, hash_of_captions
 
 HEADER = "relevance.json"
@@ -111,7 +111,7 @@ def load(path: Path | str, expected: str | Degrees | None = None, *, data: Image
     True
     >>> load(folder, expected=CIDErD(["a dog runs", "a cat", "a fox"], [0, 1, 2]))
     Traceback (most recent call last):
-    rungwise.errors.UserError: ...degrees: made from other captions or options (hash ... where ... is expected)...
+    rungwise.core.errors.UserError: ...degrees: made from other captions or options (hash ... where ... is expected)...
     """
     folder = Path(path)
     try:

@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 _HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s*")
 _GZIP = b"\x1f\x8b"

@@ -23,8 +23,8 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from rungwise.core.errors import UserError
 from rungwise.data.pictures import thumbnail
-from rungwise.errors import UserError
 from rungwise.index import CaptionHit, EmbeddingModel, Hit, Index
 
 MAX_UPLOAD_BYTES = 20 * 1024 * 1024

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.index import EmbeddingModel, Index
 from rungwise.serving.app import create_app, own_names
 

@@ -15,8 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from rungwise.errors import UserError
-from rungwise.files import replacing
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.training.collapse import CollapseMemory
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rungwise.configuration import STRICT
-from rungwise.errors import UserError
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
 from rungwise.models.config import ModelConfig
 from rungwise.training.loss_config import LossConfig, MaxOfHingesConfig
 

@@ -18,14 +18,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rungwise.configuration import dump_yaml, to_plain
+from rungwise.core.configuration import dump_yaml, to_plain
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.data.batches import epoch_batches
 from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.cache import ImageRows, feature_rows, pixel_rows
 from rungwise.encoders.text import pad, tokenise
-from rungwise.errors import UserError
 from rungwise.evaluation import evaluate
-from rungwise.files import replacing
 from rungwise.losses import MultiModalNCE, SumOfHinges
 from rungwise.losses.base import BlockLoss
 from rungwise.models.joint import JointEmbedding

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal, TypedDict
 
 from pydantic import Field
 
-from rungwise.configuration import STRICT
-from rungwise.errors import UserError
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
 from rungwise.losses import (
     AdaptiveListwise,
     ContrastiveMax,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from rungwise.configuration import load_yaml
-from rungwise.errors import UserError
+from rungwise.core.configuration import load_yaml
+from rungwise.core.errors import UserError
 from rungwise.training.config import TrainConfig
 
 

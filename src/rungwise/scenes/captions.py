@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from rungwise.data.scene_description import Mention, Scene, SceneObject, Statement
+from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
 
 T = TypeVar("T")
 Caption = tuple[str, Statement]

@@ -10,5 +10,5 @@ class UserError(Exception):
 
     >>> raise UserError("captions.csv, line 3: no picture named 'a.jpg'; correct the name")
     Traceback (most recent call last):
-    rungwise.errors.UserError: captions.csv, line 3: no picture named 'a.jpg'; correct the name
+    rungwise.core.errors.UserError: captions.csv, line 3: no picture named 'a.jpg'; correct the name
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 
 @contextmanager

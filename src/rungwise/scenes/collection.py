@@ -16,11 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained, replacing
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.scene_captions import write_query
-from rungwise.data.scene_description import Scene, Statement
-from rungwise.data.scene_drawing import draw_scene
-from rungwise.data.scene_sampling import (
+from rungwise.scenes.captions import write_query
+from rungwise.scenes.description import Scene, Statement
+from rungwise.scenes.drawing import draw_scene
+from rungwise.scenes.sampling import (
     PICTURES_FOLDER,
     Combination,
     SceneConfig,
@@ -29,8 +31,6 @@ from rungwise.data.scene_sampling import (
     held_out_combinations,
     sample_picture,
 )
-from rungwise.errors import UserError
-from rungwise.files import explained, replacing
 
 __all__ = [
     "CAPTIONS_FILE",
@@ -62,7 +62,7 @@ class SceneQuery:
 
     Attributes:
         text: Such as ``"a small red circle left of a blue square"``.
-        statement: What it states, for :class:`rungwise.relevance.scenes.SceneRelevance`.
+        statement: What it states, for :class:`rungwise.scenes.relevance.SceneRelevance`.
     """
 
     text: str
@@ -160,7 +160,7 @@ def load_scene_file(folder: Path) -> SceneFile:
 
     >>> load_scene_file(Path("no/such/folder"))
     Traceback (most recent call last):
-    rungwise.errors.UserError: no/such/folder: no scenes.json, so no finished scenes; generate them into an empty folder
+    rungwise.core.errors.UserError: no/such/folder: no scenes.json, so no finished scenes; generate them ...
     """
     path = folder / SCENES_FILE
     try:

@@ -3,13 +3,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from rungwise.data.scene_description import Mention, Scene, SceneObject, Statement
-from rungwise.data.scenes import SceneConfig, generate, held_out_combinations, sample_picture
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.describe import describe
-from rungwise.relevance.scenes import SceneRelevance
 from rungwise.relevance.storage import load
+from rungwise.scenes.collection import SceneConfig, generate, held_out_combinations, sample_picture
+from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
+from rungwise.scenes.relevance import SceneRelevance
 
 
 def by_definition(scene, statement):

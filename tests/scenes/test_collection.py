@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from rungwise.data import scene_sampling
-from rungwise.data.scene_description import CLEAR_GAP, COLOURS, RADIUS, RELATIONS, SHAPES, SIZES, TEXTURES
-from rungwise.data.scenes import (
+from rungwise.core.errors import UserError
+from rungwise.scenes import sampling as scene_sampling
+from rungwise.scenes.collection import (
     SceneConfig,
     generate,
     held_out_combinations,
@@ -18,7 +18,7 @@ from rungwise.data.scenes import (
     load_scene_file,
     sample_picture,
 )
-from rungwise.errors import UserError
+from rungwise.scenes.description import CLEAR_GAP, COLOURS, RADIUS, RELATIONS, SHAPES, SIZES, TEXTURES
 
 CONFIG = SceneConfig(pictures=300, side=32, captions_per_picture=3)
 

@@ -3,8 +3,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from rungwise.data.scene_description import COLOURS, SHAPES, SIZES, TEXTURES, Scene, SceneObject
-from rungwise.data.scene_drawing import BACKGROUNDS, INK, draw_scene
+from rungwise.scenes.description import COLOURS, SHAPES, SIZES, TEXTURES, Scene, SceneObject
+from rungwise.scenes.drawing import BACKGROUNDS, INK, draw_scene
 
 
 def pixels(scene, side):

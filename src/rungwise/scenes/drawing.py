@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from PIL import Image, ImageChops, ImageDraw
 
-from rungwise.data.scene_description import RADIUS, Scene
+from rungwise.scenes.description import RADIUS, Scene
 
 Colour = tuple[int, int, int]
 Point = tuple[float, float]
@@ -51,7 +51,7 @@ def draw_scene(scene: Scene, side: int) -> Image.Image:
     Returns:
         An RGB image, the same for the same scene and side.
 
-    >>> from rungwise.data.scene_description import SceneObject
+    >>> from rungwise.scenes.description import SceneObject
     >>> star = SceneObject("star", "red", "small", "plain", 0.25, 0.5)
     >>> picture = draw_scene(Scene((star,)), 64)
     >>> picture.size, picture.getpixel((16, 32)), picture.getpixel((48, 0))

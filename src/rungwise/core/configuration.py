@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from rungwise.errors import UserError
+from rungwise.core.errors import UserError
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     ...     margin: float = 0.2
     >>> from_plain(Recipe, {"margin": "wide"}, "recipe.yaml")
     Traceback (most recent call last):
-    rungwise.errors.UserError: recipe.yaml: margin: Input should be a valid number... (got 'wide')
+    rungwise.core.errors.UserError: recipe.yaml: margin: Input should be a valid number... (got 'wide')
     """
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")

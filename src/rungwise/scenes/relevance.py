@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.scene_description import ATTRIBUTES, MAX_OBJECTS, RELATIONS, Scene, Statement
-from rungwise.data.scenes import load_scene_file
 from rungwise.relevance.base import Degrees, hash_of_captions
+from rungwise.scenes.collection import load_scene_file
+from rungwise.scenes.description import ATTRIBUTES, MAX_OBJECTS, RELATIONS, Scene, Statement
 
 _SLOTS = tuple(permutations(range(MAX_OBJECTS)))
 _PAIRS = tuple(permutations(range(MAX_OBJECTS), 2))
@@ -53,7 +53,7 @@ class SceneRelevance(Degrees):
         scenes: (images,) what each picture shows.
         statements: (captions,) what each caption states.
 
-    >>> from rungwise.data.scene_description import Mention, SceneObject
+    >>> from rungwise.scenes.description import Mention, SceneObject
     >>> star = SceneObject("star", "red", "small", "plain", 0.2, 0.5)
     >>> heart = SceneObject("heart", "blue", "large", "plain", 0.7, 0.5)
     >>> said = Statement((Mention("heart"), Mention("star", "blue")), (("left of", 0, 1),))
@@ -77,14 +77,14 @@ class SceneRelevance(Degrees):
         """The relevance of a collection that was read from a folder of scenes, or of a part of it.
 
         Args:
-            folder: What :func:`rungwise.data.scenes.generate` made.
+            folder: What :func:`rungwise.scenes.collection.generate` made.
             data: Images and captions of that folder, in any order; they are known by their ids.
 
         Raises:
             UserError: If the folder holds no finished scenes, or an id is not among them.
 
         >>> import tempfile
-        >>> from rungwise.data.scenes import SceneConfig, generate
+        >>> from rungwise.scenes.collection import SceneConfig, generate
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     data = generate(Path(folder), SceneConfig(pictures=20, side=32)).split("test")
         ...     relevance = SceneRelevance.load(Path(folder), data)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.errors import UserError
-from rungwise.files import explained, replacing
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained, replacing
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from itertools import combinations
 
 import numpy as np
 
-from rungwise.data.scene_captions import Caption, write_captions
-from rungwise.data.scene_description import (
+from rungwise.core.errors import UserError
+from rungwise.scenes.captions import Caption, write_captions
+from rungwise.scenes.description import (
     CLEAR_GAP,
     COLOURS,
     RADIUS,
@@ -27,8 +28,7 @@ from rungwise.data.scene_description import (
     Scene,
     SceneObject,
 )
-from rungwise.data.scene_drawing import BACKGROUNDS
-from rungwise.errors import UserError
+from rungwise.scenes.drawing import BACKGROUNDS
 
 PICTURES_FOLDER = "pictures"
 
@@ -60,7 +60,7 @@ class SceneConfig:
 
     >>> SceneConfig(pictures=0)
     Traceback (most recent call last):
-    rungwise.errors.UserError: scenes: pictures must be at least 1, got 0
+    rungwise.core.errors.UserError: scenes: pictures must be at least 1, got 0
     """
 
     pictures: int = 4000

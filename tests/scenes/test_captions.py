@@ -4,9 +4,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rungwise.data.scene_captions import write_captions, write_query
-from rungwise.data.scene_description import COLOURS, RELATIONS, SHAPES
-from rungwise.data.scenes import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes.captions import write_captions, write_query
+from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes.description import COLOURS, RELATIONS, SHAPES
 
 SYNONYMS = {
     "disc": "circle",
