@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,6 +65,10 @@ class PairScores(ABC):
     def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
         """(len(images), len(captions)) float32 scores; higher is more alike."""
 
+    def for_evaluation(self) -> dict[str, Any]:
+        """The scores as keyword arguments of :func:`rungwise.evaluate`."""
+        return {"similarity": self.block, "images": len(self.data)}
+
 
 @dataclass(frozen=True)
 class AskedScores(PairScores):
@@ -101,6 +105,11 @@ class VectorScores(PairScores):
         """(len(images), len(captions)) float32 scores."""
         return self.similarity.array(self.image_vectors[np.asarray(images)], self.text_vectors[np.asarray(captions)])
 
+    def for_evaluation(self) -> dict[str, Any]:
+        """The vectors; where they are not compared by their product, the similarity too."""
+        vectors = {"image_embeddings": self.image_vectors, "text_embeddings": self.text_vectors}
+        return vectors if self.similarity.product else vectors | {"similarity_function": self.similarity.array}
+
 
 class PairScorer(ABC):
     """Any model at all: how well texts fit images.
@@ -135,9 +144,7 @@ class PairScorer(ABC):
             UserError: If an image cannot be read.
         """
 
-    def on(
-        self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None
-    ) -> PairScores:
+    def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> PairScores:
         """The scores of a collection.
 
         Args:
@@ -193,9 +200,7 @@ class DualEncoder(PairScorer):
             raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))
         return self.similarity.array(encoded.vectors, self.encode_text(captions))
 
-    def on(
-        self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None
-    ) -> VectorScores:
+    def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> VectorScores:
         """Every image and caption of a collection, encoded once."""
         encoded = self.encode_image(data.pictures, progress=progress, cache=cache)
         read = data if len(encoded.kept) == len(data) else data.select(encoded.kept)
@@ -206,4 +211,6 @@ class DualEncoder(PairScorer):
 
 def _pictures_at(data: ImageCaptions, images: NDArray[np.int64]) -> Pictures:
     pictures = data.pictures
-    return pictures.take(images) if isinstance(pictures, FeatureRows) else [pictures[image] for image in images.tolist()]
+    return (
+        pictures.take(images) if isinstance(pictures, FeatureRows) else [pictures[image] for image in images.tolist()]
+    )
