@@ -105,7 +105,7 @@ class PairModelConfig(ModelConfig):
             data.captions,
             data.image_of_caption,
             self.model,
-            scale=_scale(self.scale or ""),
+            scale=_scale(self.scale or "", building.option("scale")),
             batch_size=self.batch_size,
             progress=progress,
             **self._of_model(data, building),
@@ -127,11 +127,11 @@ class CrossEncoderConfig(PairModelConfig):
         return self.cross_encoder(data, building, Counter(building, "pairs scored"))
 
 
-def _scale(text: str) -> Scale:
+def _scale(text: str, option: str) -> Scale:
     if text in _SCALES:
         return _SCALES[text]
     try:
         low, high = map(float, text.split(","))
     except ValueError as error:
-        raise UserError(f"scale must be raw, sigmoid, softmax or LOW,HIGH such as 0,5, got {text!r}") from error
+        raise UserError(f"{option} must be raw, sigmoid, softmax or LOW,HIGH such as 0,5, got {text!r}") from error
     return low, high
