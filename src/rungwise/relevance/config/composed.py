@@ -70,7 +70,7 @@ class CascadeConfig(PairModelConfig):
         assert isinstance(built, CaptionPairSource)
         return Cascade(
             built,
-            self.cross_encoder(data, building, None),
+            self.cross_encoder(data, building),
             threshold=self.threshold,
             below=self.below,
             cache=cache,
