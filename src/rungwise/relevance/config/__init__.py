@@ -108,7 +108,11 @@ AnySourceOrNone = Annotated[
 
 
 def degrees_of(
-    value: str | Mapping[str, Any] | SourceConfig, data: ImageCaptions, *, building: Building | None = None
+    value: str | Mapping[str, Any] | SourceConfig,
+    data: ImageCaptions,
+    *,
+    building: Building | None = None,
+    where: str = "relevance",
 ) -> Degrees:
     """Degrees of a collection: built by a source, or saved in a folder.
 
@@ -117,15 +121,18 @@ def degrees_of(
             :meth:`rungwise.relevance.base.Degrees.save` made; a folder that has the name of a source is ``./name``.
         data: The collection that the degrees must be of.
         building: See :meth:`SourceConfig.build`.
+        where: What to name in an error.
 
     Raises:
         UserError: As :func:`source_config` and ``build``; or if there is no such folder, or its degrees are of other
             data.
     """
     if not isinstance(value, str) or names_source(value):
-        return source_config(value).build(data, building=building)
+        return source_config(value, where).build(data, building=building)
     if not Path(value).expanduser().exists():
-        raise UserError(f"{value}: neither a folder of saved degrees nor a source; sources are {', '.join(KINDS)}")
+        raise UserError(
+            f"{where}: {value!r} is neither a folder of saved degrees nor a source; sources are {', '.join(KINDS)}"
+        )
     stored = load(Path(value).expanduser(), data=data)
     owners = stored.image_of_caption
     if stored.shape != (len(data), len(data.captions)) or (

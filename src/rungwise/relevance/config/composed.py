@@ -33,7 +33,7 @@ Part = Annotated[str, BeforeValidator(_flow)]
 
 @dataclass(frozen=True)
 class CascadeConfig(PairModelConfig):
-    """A cheap source chooses the pairs for a cross-encoder.
+    """A fast source chooses the pairs for a cross-encoder.
 
     Attributes:
         coarse: What chooses the pairs: bi-encoder, tfidf, cbow, or one of them with options in braces, such as
@@ -114,7 +114,8 @@ class CombineConfig(SourceConfig):
             raise UserError(f"combine: {weights} does nothing with {how} {self.how}; leave it out, or take sum")
         if self.weights and len(self.weights) != len(self.of):
             raise UserError(f"combine: {len(self.weights)} weights for {len(self.of)} sources; give one each")
-        sources = [configurations.degrees_of(part, data, building=building) for part in self.of]
+        where = f"combine: {building.option('of')}"
+        sources = [configurations.degrees_of(part, data, building=building, where=where) for part in self.of]
         if self.unit_interval:
             training = training_images(data, building.train)
             lines = [to_unit_interval(source, images=training if len(training) else None) for source in sources]
