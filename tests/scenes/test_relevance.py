@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -9,7 +10,7 @@ from rungwise.relevance.describe import describe
 from rungwise.relevance.storage import load
 from rungwise.scenes.collection import SceneConfig, generate, held_out_combinations, sample_picture
 from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
-from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.relevance import SceneRelevance, own_degrees
 
 
 def by_definition(scene, statement):
@@ -125,3 +126,16 @@ def test_positions_outside_are_refused(relevance):
     for images, captions in (([-1], [0]), ([0], [-1])):
         with pytest.raises(UserError, match="must lie in 0"):
             relevance.block(images, captions)
+
+
+def test_a_collection_s_own_degrees(tmp_path):
+    data = generate(tmp_path / "scenes", SceneConfig(pictures=30, side=32))
+    for part in (data, data.split("train")):
+        own = own_degrees(tmp_path / "scenes", part)
+        assert own is not None
+        assert own.content_hash() == SceneRelevance.load(tmp_path / "scenes", part).content_hash()
+    assert own_degrees(str(tmp_path / "scenes"), data) is not None
+    assert own_degrees(tmp_path / "scenes", replace(data, layout="table")) is None, "other layouts bring none"
+    assert own_degrees(None, data) is None
+    with pytest.raises(UserError):
+        own_degrees(tmp_path / "nowhere", data)
