@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.models.contracts import DualEncoder, PairScorer, PairScores, Progress
+from rungwise.data.features import FeatureRows
+from rungwise.models.contracts import DualEncoder, PairScores, Progress
+from rungwise.models.saving import SavedModel
 
 Positions = NDArray[np.int64]
 Autocast = Callable[[], AbstractContextManager[Any]]
@@ -22,19 +24,27 @@ Autocast = Callable[[], AbstractContextManager[Any]]
 
 
 class Rows(Protocol):
-    """What a model reads of some images: features, pixels or regions.
+    """What a model reads of some images: features, pixels or regions."""
 
-    Attributes:
-        kept: (rows,) position of each among the images that were asked for, ascending.
-        issues: One for each of the others.
-        computed: How many were made now; the others were at hand.
-        seconds: What making them took.
-    """
+    @property
+    def kept(self) -> Positions:
+        """(rows,) position of each among the images that were asked for, ascending."""
+        ...
 
-    kept: Positions
-    issues: tuple[Issue, ...]
-    computed: int
-    seconds: float
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """One for each of the others."""
+        ...
+
+    @property
+    def computed(self) -> int:
+        """How many were made now; the others were at hand."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """What making them took."""
+        ...
 
     def __len__(self) -> int:
         """Number of images."""
@@ -111,11 +121,42 @@ def pair_up(
     return Pairs(rows, images[rows.kept], readable, place[data.image_of_caption[readable]], texts, data)
 
 
-class TrainableScorer(nn.Module, PairScorer):
+@dataclass(frozen=True)
+class Scored:
+    """A batch as a model scores it, with gradients.
+
+    Attributes:
+        similarity: (n, n) of its images with its captions; pairs are on the diagonal.
+        image_similarity: (n, n) of its images with each other, where that was asked for.
+        text_similarity: (n, n) of its captions with each other, likewise.
+        vectors: (n, D) image vectors and (n, D) caption vectors; None for models without.
+    """
+
+    similarity: Tensor
+    image_similarity: Tensor | None = None
+    text_similarity: Tensor | None = None
+    vectors: tuple[Tensor, Tensor] | None = None
+
+
+class TrainableScorer(SavedModel):
     """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
 
     The loop knows batches only as what a model gave and takes back.
     """
+
+    @classmethod
+    @abstractmethod
+    def create(cls, config: Any, captions: Sequence[str], features: FeatureRows | None = None) -> Self:
+        """A new model.
+
+        Args:
+            config: Of the family's ``config_type``.
+            captions: Of the training split, such as a vocabulary is learned from.
+            features: The rows that stand for pictures, where the collection has such.
+
+        Raises:
+            UserError: If something that the configuration names cannot be had.
+        """
 
     @abstractmethod
     def read(
@@ -133,8 +174,14 @@ class TrainableScorer(nn.Module, PairScorer):
         """
 
     @abstractmethod
-    def score(self, batch: Any, autocast: Autocast) -> Tensor:
-        """(n, n) scores of a batch's images with its captions, with a gradient; pairs are on the diagonal."""
+    def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> Scored:
+        """Scores of a batch's images with its captions.
+
+        Args:
+            batch: What :meth:`batch` gave.
+            autocast: Opens the context in which encoders compute.
+            within: Scores within each modality are wanted too; asked of models with vectors alone.
+        """
 
     @abstractmethod
     def scores_of(self, pairs: Pairs, autocast: Autocast) -> PairScores:
@@ -148,8 +195,14 @@ class TrainableEncoder(TrainableScorer, DualEncoder):
     def embed(self, batch: Any) -> tuple[Tensor, Tensor]:
         """(n, D) image vectors and (n, D) caption vectors of a batch, prepared for the similarity, with a gradient."""
 
-    def score(self, batch: Any, autocast: Autocast) -> Tensor:
-        """(n, n) similarities of a batch."""
+    def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> Scored:
+        """See :meth:`TrainableScorer.score`."""
         with autocast():
             images, captions = self.embed(batch)
-        return self.similarity.block(images, captions)
+        block = self.similarity.block
+        return Scored(
+            block(images, captions),
+            block(images, images) if within else None,
+            block(captions, captions) if within else None,
+            (images, captions),
+        )
