@@ -123,7 +123,7 @@ def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
     """The degrees that a collection brings along: generated scenes have theirs, other collections have none.
 
     Args:
-        path: Where the collection was read from; None where it came from no place.
+        path: The folder or file that the collection was read from; None where it came from no place.
         data: The collection, or a part of it.
 
     Raises:
@@ -134,7 +134,8 @@ def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
     """
     if path is None or data.layout != "scenes":
         return None
-    return SceneRelevance.load(Path(path).expanduser(), data)
+    place = Path(path).expanduser()
+    return SceneRelevance.load(place if place.is_dir() else place.parent, data)
 
 
 def _columns_shown(scene: Scene, seats: Sequence[int]) -> list[int]:
