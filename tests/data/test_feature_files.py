@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -112,3 +113,15 @@ def test_two_files_of_features_need_a_choice(tmp_path: Path) -> None:
         UserError, match=r"2 files of features \(features.npy, old/features.npy\); give the one to read"
     ):
         read(tmp_path)
+
+
+def test_the_example_of_the_documentation_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    (example,) = (code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "features.npy" in code)
+    monkeypatch.chdir(tmp_path)
+    exec(example, {})
+    promised = re.findall(r"print\(.*\)  # (.*)", example)
+    assert len(promised) == 2
+    assert capsys.readouterr().out.splitlines() == promised

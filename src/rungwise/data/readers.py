@@ -1,4 +1,4 @@
-"""One way in: look at a path, recognise how pictures and captions are laid out there, read them."""
+"""Reading a collection from a path: the layout of its pictures and captions is recognised by looking."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ _FACTS: dict[tuple[object, ...], int] = {
 class SceneRelevance(Degrees):
     """R[picture, caption] of scenes; see the module for its definition.
 
-    Facts are columns: a caption is the set of facts it states about its mentions 0, 1, 2, and a picture, for each of
-    the 6 ways to seat its objects in these places, the set of facts that hold. The number of stated facts that hold is
-    then a matrix product, and a block is the largest of six.
+    Every possible fact is a column. A caption is a row of 0 and 1: the facts it states about its mentions 0, 1, 2. A
+    picture is six such rows, one for each way to assign its objects to these mentions: the facts that then hold. The
+    number of stated facts that hold is a matrix product, and a degree is the largest of the six.
 
     Args:
         scenes: (images,) what each picture shows.
