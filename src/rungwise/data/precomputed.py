@@ -5,6 +5,8 @@
 one image follow each other. There is either one row for each image, or one row for each caption, the row of an image
 standing once for each of its captions (so in the 10-crop features). How many captions an image has is worked out from
 the counts and the rows, never assumed. ``train_ids.txt`` may name the image of each row or of each caption, one a line.
+Where it names those of captions and there is one row for each image, the rows are in the order in which it first names
+the images.
 """
 
 from __future__ import annotations

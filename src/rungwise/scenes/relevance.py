@@ -66,8 +66,8 @@ class SceneRelevance(Degrees):
         super().__init__((len(scenes), len(statements)))
         self._shown = np.zeros((len(_SLOTS), len(scenes), len(_FACTS)), np.uint8)
         for image, scene in enumerate(scenes):
-            for way, seats in enumerate(_SLOTS):
-                self._shown[way, image, _columns_shown(scene, seats)] = 1
+            for way, assigned in enumerate(_SLOTS):
+                self._shown[way, image, _columns_shown(scene, assigned)] = 1
         self._stated = np.zeros((len(statements), len(_FACTS)), np.uint8)
         for caption, statement in enumerate(statements):
             self._stated[caption, _columns_stated(statement)] = 1
@@ -138,9 +138,9 @@ def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
     return SceneRelevance.load(place if place.is_dir() else place.parent, data)
 
 
-def _columns_shown(scene: Scene, seats: Sequence[int]) -> list[int]:
-    """Facts of a picture whose object ``seats[slot]`` sits in each slot; a slot beyond its objects stays empty."""
-    taken = {slot: thing for slot, thing in enumerate(seats) if thing < len(scene.objects)}
+def _columns_shown(scene: Scene, assigned: Sequence[int]) -> list[int]:
+    """Facts that hold if object ``assigned[slot]`` is what mention ``slot`` means; a number beyond the objects is none."""
+    taken = {slot: thing for slot, thing in enumerate(assigned) if thing < len(scene.objects)}
     columns = [
         _FACTS[slot, name, getattr(scene.objects[thing], name)] for slot, thing in taken.items() for name in ATTRIBUTES
     ]
