@@ -139,7 +139,7 @@ def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
 
 
 def _columns_shown(scene: Scene, assigned: Sequence[int]) -> list[int]:
-    """Facts that hold if object ``assigned[slot]`` is what mention ``slot`` means; a number beyond the objects is none."""
+    """Facts that hold if mention ``slot`` means object ``assigned[slot]``; a number beyond the objects means none."""
     taken = {slot: thing for slot, thing in enumerate(assigned) if thing < len(scene.objects)}
     columns = [
         _FACTS[slot, name, getattr(scene.objects[thing], name)] for slot, thing in taken.items() for name in ATTRIBUTES
