@@ -61,8 +61,6 @@ def test_yaml_and_back_with_the_defaults_of_the_loss_itself(name: str) -> None:
     for option, value in vars(bare).items():
         if isinstance(value, int | float | str | tuple) and option != "training":
             assert getattr(built, option) == value
-    kind = loss if name not in ("MultiModalNCE", "SmoothNDCG") else None
-    assert kind is None or config.loss.kind.replace("_", "") == name.lower()
 
 
 def test_kinds_are_the_names_that_configurations_have_always_used() -> None:
