@@ -91,3 +91,14 @@ def test_a_weighted_sum_reads_what_any_of_its_losses_reads() -> None:
     everything = Reads(relevance=True, within=True, candidate_captions=True, draws=True)
     assert Weighted(parts, [1.0] * 3).reads == everything
     assert Weighted(parts[:1], [1.0]).reads == Reads(within=True)
+
+
+def test_lists_are_refused_by_a_loss_of_blocks() -> None:
+    lists = torch.rand(3, 5)
+    for loss in (AdaptiveListwise(), SumOfHinges(), Weighted([AdaptiveListwise()], [1.0])):
+        if loss.takes_lists:
+            assert loss.of_lists(lists) > 0
+        else:
+            with pytest.raises(ValueError, match=f"{type(loss).__name__} reads blocks"):
+                loss.of_lists(lists)
+    assert AdaptiveListwise().takes_lists

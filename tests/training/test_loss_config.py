@@ -1,12 +1,16 @@
 import inspect
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import ArrayLike, NDArray
 
 from rungwise import losses
-from rungwise.core.configuration import from_plain, to_plain
+from rungwise.core.configuration import from_plain, load_yaml, to_plain
 from rungwise.core.errors import UserError
+from rungwise.data import ImageCaptions
 from rungwise.losses import (
     AdaptiveListwise,
     BlockLoss,
@@ -23,6 +27,7 @@ from rungwise.losses import (
 from rungwise.losses.batch import Reads
 from rungwise.losses.pairs import Side
 from rungwise.training.config import TrainConfig
+from rungwise.training.loop import train
 from rungwise.training.loss_config import LossConfig, config_of, kinds, with_thresholds
 from tests.training.every_loss import NAMED, PLAIN
 
@@ -88,7 +93,8 @@ def test_unknown_loss_and_misspelt_option_are_one_line() -> None:
     for loss, message in (
         ({"kind": "hinge"}, "config.yaml: loss: .*'hinge'.* ladder, .* weighted"),
         ({"margin": 0.2}, "config.yaml: loss: name the loss by its kind: .*ladder"),
-        ("ladder", "config.yaml: loss: name the loss by its kind: .*ladder"),
+        (3, "config.yaml: loss: name the loss by its kind: .*ladder"),
+        ("hinge", "config.yaml: loss: .*'hinge'.* ladder, .* weighted"),
         ({"kind": "ladder", "treshold": 1}, "config.yaml: loss.ladder.treshold: "),
         ({"kind": "ladder", "reduction": "none"}, "config.yaml: loss.ladder.reduction: "),
         (
@@ -100,6 +106,13 @@ def test_unknown_loss_and_misspelt_option_are_one_line() -> None:
         with pytest.raises(UserError, match=message) as caught:
             from_plain(TrainConfig, {"loss": loss}, "config.yaml")
         assert "\n" not in str(caught.value)
+
+
+def test_a_name_alone_takes_the_defaults() -> None:
+    loss = {"kind": "weighted", "losses": ["sum_of_hinges", {"kind": "ladder"}], "weights": [1, 2]}
+    config = from_plain(TrainConfig, {"loss": loss}, "config.yaml").loss
+    assert config.losses == (config_of(SumOfHinges)(), config_of(Ladder)())
+    assert from_plain(TrainConfig, {"loss": "ladder"}, "config.yaml").loss == config_of(Ladder)()
 
 
 def test_a_negative_set_must_fit_the_batch() -> None:
@@ -167,6 +180,16 @@ class Cubed(BlockLoss):
         return side.sum_per_query(side.rows(gap).sum(dim=1) - side.of_pairs(side.similarity))
 
 
+class Irrelevant:
+    """Degrees of 0."""
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        return np.zeros((len(np.asarray(images)), len(np.asarray(captions))), np.float32)
+
+    def dense(self) -> NDArray[np.float32]:
+        raise NotImplementedError
+
+
 class Softened(Loss):
     """A loss around a loss.
 
@@ -182,12 +205,19 @@ class Softened(Loss):
     def reads(self) -> Reads:
         return self.inner.reads
 
-    @property
-    def shared(self):
-        return self.inner.shared
-
     def value(self, batch):
         return self.inner.value(batch).sqrt()
+
+
+def test_a_loss_of_ones_own_trains_from_yaml(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("loss: {kind: cubed, reach: 0.25}")
+    own = load_yaml(TrainConfig, tmp_path / "own.yaml").loss
+    result = train(
+        replace(config, loss=own), coloured, tmp_path / "run", relevance=Irrelevant(), cache=tmp_path / "cache"
+    )
+    losses = [epoch["loss"] for epoch in result.history]
+    assert losses[-1] < losses[0]
+    assert "kind: cubed\n  reach: 0.25\n" in (tmp_path / "run" / "config.yaml").read_text()
 
 
 def test_a_loss_of_ones_own_is_named_without_telling_anybody() -> None:

@@ -141,6 +141,8 @@ def _parsed(value: Any) -> Any:
     """Plain values to the configuration of the loss that their ``kind`` names."""
     if isinstance(value, LossConfig):
         return value
+    if isinstance(value, str):
+        value = {"kind": value}
     known = kinds()
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if kind is None:
@@ -166,7 +168,7 @@ def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
 
 
 AnyLoss = Annotated[LossConfig, BeforeValidator(_parsed)]
-"""The type of a configuration's field that holds a loss, whichever."""
+"""A field of a configuration: a loss's name (``sum_of_hinges``), or a mapping (``{kind: ladder, shares: [0.01]}``)."""
 
 
 @cache
