@@ -28,7 +28,7 @@ from rungwise.losses.batch import Reads
 from rungwise.losses.pairs import Side
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
-from rungwise.training.loss_config import LossConfig, config_of, kinds, with_thresholds
+from rungwise.training.loss_config import LossConfig, config_of, kinds, loss_named, with_thresholds
 from tests.training.every_loss import NAMED, PLAIN
 
 
@@ -76,6 +76,7 @@ def test_kinds_are_the_names_that_configurations_have_always_used() -> None:
         "weighted",
     }
     assert named <= set(kinds())
+    assert not {"loss", "block_loss"} & set(kinds())
 
 
 @pytest.mark.parametrize("config", NAMED, ids=lambda config: config.kind)
@@ -195,11 +196,13 @@ class Softened(Loss):
 
     Args:
         inner: The one inside.
+        others: More of them.
+        scales: Numbers.
     """
 
-    def __init__(self, inner: Loss) -> None:
+    def __init__(self, inner: Loss, others: tuple[Loss, ...] = (), scales: list[float] = [1.0, 2.0]) -> None:  # noqa: B006
         super().__init__()
-        self.inner, self.reduction = inner, inner.reduction
+        self.inner, self.others, self.scales, self.reduction = inner, others, scales, inner.reduction
 
     @property
     def reads(self) -> Reads:
@@ -220,6 +223,19 @@ def test_a_loss_of_ones_own_trains_from_yaml(config: TrainConfig, coloured: Imag
     assert "kind: cubed\n  reach: 0.25\n" in (tmp_path / "run" / "config.yaml").read_text()
 
 
+def test_two_losses_of_one_name_are_told_apart_by_renaming_one() -> None:
+    def another(module: str) -> type[Loss]:
+        return type("Stretched", (Softened,), {"__module__": module})
+
+    defined_first, defined_anew = another("notebook"), another("notebook")
+    assert defined_first is not defined_anew
+    assert loss_named("stretched") is defined_anew
+    elsewhere = another("library")
+    assert elsewhere.__module__ == "library"
+    with pytest.raises(UserError, match="'stretched' names several losses: library.Stretched, notebook.Stretched"):
+        from_plain(TrainConfig, {"loss": "stretched"}, "config.yaml")
+
+
 def test_a_loss_of_ones_own_is_named_without_telling_anybody() -> None:
     config = from_plain(TrainConfig, {"loss": {"kind": "cubed", "reach": 0.25}}, "config.yaml")
     assert config.needs_relevance
@@ -227,6 +243,10 @@ def test_a_loss_of_ones_own_is_named_without_telling_anybody() -> None:
     assert [one.name for one in fields(config.loss)] == ["kind", "reach"]
     built = config.loss.build()
     assert (type(built), built.reach) == (Cubed, 0.25)
-    plain = to_plain(TrainConfig(loss=config_of(Softened)(inner=config.loss)))
-    assert plain["loss"] == {"kind": "softened", "inner": {"kind": "cubed", "reach": 0.25}}
-    assert type(from_plain(TrainConfig, plain, "config.yaml").loss.build().inner) is Cubed
+    around = TrainConfig(loss=config_of(Softened)(inner=config.loss, others=(config.loss,)))
+    plain = to_plain(around)
+    member = {"kind": "cubed", "reach": 0.25}
+    assert plain["loss"] == {"kind": "softened", "inner": member, "others": [member], "scales": [1.0, 2.0]}
+    assert from_plain(TrainConfig, plain, "config.yaml") == around
+    built = around.loss.build()
+    assert (type(built.inner), type(built.others[0]), built.scales) == (Cubed, Cubed, (1.0, 2.0))
