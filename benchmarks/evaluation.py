@@ -112,7 +112,7 @@ def coherent_row(size: int, k: int, aim: float, figure_ms: float | None, asked: 
     from scipy.stats import kendalltau
 
     from rungwise.evaluation import evaluate
-    from rungwise.metrics.ranking import top_columns
+    from rungwise.metrics.counting import top_columns
 
     generator = np.random.default_rng(0)
     similarity, relevance = (generator.standard_normal((size, size), dtype=np.float32) for _ in range(2))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.metrics.ranking import row_sums, taken, top_columns
+from rungwise.metrics.counting import row_sums, taken, top_columns
 
 
 def tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
 from rungwise.metrics import kernels
-from rungwise.metrics.ranking import (
+from rungwise.metrics.counting import (
     RunningLists,
     RunningRanks,
     count_ranks,
