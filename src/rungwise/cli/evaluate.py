@@ -25,7 +25,7 @@ from rungwise.evaluation import (
     report_page,
     write_false_negatives,
 )
-from rungwise.evaluation.diagnostics import Diagnostics, false_negatives_of_all
+from rungwise.evaluation.diagnostics import Diagnostics, false_negatives_by_gallery, in_positions_of_data
 from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.ranked_lists import RankedLists
