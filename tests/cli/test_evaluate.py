@@ -103,7 +103,7 @@ def test_results_say_which_degrees_graded_them(world, tmp_path):
     assert main(["compare", str(tmp_path / "file.json"), str(tmp_path / "other.json")]) == 2
 
 
-def test_labels_in_the_data_are_judged(world, tmp_path):
+def test_labels_in_the_data_are_right_answers(world, tmp_path):
     _, _data = world
     rows = ["image,caption,label"] + [f"{n}.jpg,c{n},{n % 3}" for n in range(30)]
     (tmp_path / "t.csv").write_text("\n".join(rows))
@@ -261,8 +261,8 @@ def test_lengths_are_warned_of(world, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "give one thing to judge"),
-        (("model", *VECTORS), "give one thing to judge"),
+        ((), "give one thing to evaluate"),
+        (("model", *VECTORS), "give one thing to evaluate"),
         (("model",), "a model and ranked lists need data"),
         (("model", "a", "--data", "b"), "data were given twice"),
         (VECTORS[:2], "go together; give both"),

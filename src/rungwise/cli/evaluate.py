@@ -8,14 +8,14 @@ from typing import Literal
 
 import tyro
 
-from rungwise.cli.judged import Judged, judged_of, load_scores
+from rungwise.cli.scored import Scored, load_scores, read_scored
 from rungwise.cli.terminal import console, messages_apart, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.evaluation import (
     Result,
+    diagnose,
     evaluate,
-    examine,
     find_false_negatives,
     format_result,
     protocol_named,
@@ -25,7 +25,7 @@ from rungwise.evaluation import (
     report_page,
     write_false_negatives,
 )
-from rungwise.evaluation.findings import Findings, false_negatives_of_all
+from rungwise.evaluation.diagnostics import Diagnostics, false_negatives_of_all
 from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.ranked_lists import RankedLists
@@ -104,7 +104,7 @@ class Evaluate:
 
 
 def main(arguments: list[str]) -> int:
-    """Judge, print, write."""
+    """Evaluate, print, write."""
     asked = tyro.cli(Evaluate, args=arguments, prog="rungwise evaluate")
     protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
     parse_all(asked.measures)
@@ -115,33 +115,33 @@ def main(arguments: list[str]) -> int:
 
 
 def _evaluate(asked: Evaluate) -> None:
-    judged = judged_of(asked)
-    _refuse_missing_degrees(asked, judged)
-    positives = _positives(asked, judged)
+    scored = read_scored(asked)
+    _refuse_missing_degrees(asked, scored)
+    positives = _positives(asked, scored)
     result = evaluate(
-        **judged.scores,
-        image_of_caption=judged.data.image_of_caption,
-        images=len(judged.data),
-        relevance=judged.relevance,
-        measures=_measures(asked, judged, positives),
+        **scored.scores,
+        image_of_caption=scored.data.image_of_caption,
+        images=len(scored.data),
+        relevance=scored.relevance,
+        measures=_measures(asked, scored, positives),
         protocol=asked.protocol,
         positives=positives,
-        data_name=judged.data.name,
-        data_hash=judged.data.content_hash() if judged.has_texts else "",
-        model_hash=judged.model_hash,
-        relevance_name=judged.relevance_name,
-        seed=judged.seed,
-        image_ids=judged.data.image_ids if judged.has_texts else None,
-        caption_ids=judged.data.caption_ids if judged.has_texts else None,
+        data_name=scored.data.name,
+        data_hash=scored.data.content_hash() if scored.has_texts else "",
+        model_hash=scored.model_hash,
+        relevance_name=scored.relevance_name,
+        seed=scored.seed,
+        image_ids=scored.data.image_ids if scored.has_texts else None,
+        caption_ids=scored.data.caption_ids if scored.has_texts else None,
     )
     intervals = result.intervals() if asked.intervals or asked.report else None
-    rows = [row for paper in asked.paper for row in _published(asked, paper, result, judged.split)]
+    rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
     _print(asked, result, rows, intervals if asked.intervals else None)
     if asked.out:
         result.to_json(asked.out, per_query=True)
         say(f"written: {asked.out}")
     if asked.report or asked.false_negatives:
-        _look_closer(asked, judged, positives, result, rows, intervals)
+        _look_closer(asked, scored, positives, result, rows, intervals)
 
 
 def _refuse_idle_options(asked: Evaluate) -> None:
@@ -167,22 +167,22 @@ def _refuse_idle_options(asked: Evaluate) -> None:
             raise UserError(f"{option} contradicts --data {data}, which says whose each caption is; give one of them")
 
 
-def _refuse_missing_degrees(asked: Evaluate, judged: Judged) -> None:
+def _refuse_missing_degrees(asked: Evaluate, scored: Scored) -> None:
     needing = [str(one) for one in parse_all(asked.measures or protocol_named(asked.protocol).measures) if one.graded]
     needing += ["--false-negatives"] * (asked.false_negatives is not None)
     needing += ["--thresholds"] * bool(asked.thresholds)
     needing += ["--right-from"] * (asked.right_from is not None)
-    if needing and judged.relevance is None:
+    if needing and scored.relevance is None:
         raise UserError(f"{needing[0]} needs degrees of relevance; give --relevance, or leave {needing[0]} out")
 
 
-def _measures(asked: Evaluate, judged: Judged, positives: RightAnswers | None) -> tuple[str, ...]:
+def _measures(asked: Evaluate, scored: Scored, positives: RightAnswers | None) -> tuple[str, ...]:
     """Those that were asked for; else the protocol's, without those that short lists cannot answer."""
     usual = asked.measures or protocol_named(asked.protocol).measures
-    lists = judged.scores.get("similarity")
+    lists = scored.scores.get("similarity")
     if asked.measures or not isinstance(lists, RankedLists):
         return usual
-    right = positives or positives_of(judged.data.image_of_caption, len(judged.data))
+    right = positives or positives_of(scored.data.image_of_caption, len(scored.data))
     kept = []
     for measure in parse_all(usual):
         terms = measure.terms if isinstance(measure, Total) else (measure,)
@@ -196,19 +196,19 @@ def _measures(asked: Evaluate, judged: Judged, positives: RightAnswers | None) -
     return tuple(kept)
 
 
-def _positives(asked: Evaluate, judged: Judged) -> RightAnswers | None:
+def _positives(asked: Evaluate, scored: Scored) -> RightAnswers | None:
     if asked.positives:
         if len(asked.positives) != 2:
             raise UserError("--positives takes two files: IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json")
-        if not judged.has_texts:
+        if not scored.has_texts:
             raise UserError("--positives names ids; give --data, whose ids they are")
-        positives, issues = positives_from_json(*asked.positives, judged.data)
+        positives, issues = positives_from_json(*asked.positives, scored.data)
         say_issues(issues)
         return positives
     if asked.protocol == "labels":
-        if not judged.data.labels:
-            raise UserError(f"{judged.data.name}: has no class labels; give data with a column 'label' or 'labels'")
-        return positives_from_labels(judged.data.labels, judged.data.image_of_caption)
+        if not scored.data.labels:
+            raise UserError(f"{scored.data.name}: has no class labels; give data with a column 'label' or 'labels'")
+        return positives_from_labels(scored.data.labels, scored.data.image_of_caption)
     return None
 
 
@@ -234,33 +234,33 @@ def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals:
 
 def _look_closer(
     asked: Evaluate,
-    judged: Judged,
+    scored: Scored,
     positives: RightAnswers | None,
     result: Result,
     rows: list[PublishedRow],
     intervals: Intervals | None,
 ) -> None:
-    def look(scores: dict[str, object]) -> Findings:
-        return examine(
+    def look(scores: dict[str, object]) -> Diagnostics:
+        return diagnose(
             scores,
-            judged.data,
-            relevance=judged.relevance,
+            scored.data,
+            relevance=scored.relevance,
             positives=positives,
             protocol=asked.protocol,
             thresholds=asked.thresholds,
         )
 
-    found = look(judged.scores)
+    found = look(scored.scores)
     if asked.false_negatives:
         everywhere = false_negatives_of_all(
             found,
-            judged.scores,
-            judged.data,
-            relevance=judged.relevance,
+            scored.scores,
+            scored.data,
+            relevance=scored.relevance,
             positives=positives,
             right_from=asked.right_from,
         )
-        write_false_negatives(asked.false_negatives, everywhere, judged.data)
+        write_false_negatives(asked.false_negatives, everywhere, scored.data)
         say(f"written: {asked.false_negatives} ({len(everywhere)} candidates)")
     if asked.report:
         wrong = [
@@ -272,9 +272,9 @@ def _look_closer(
             false_negatives=wrong,
             published=rows,
             intervals=intervals,
-            beside=look(load_scores(asked.beside, judged, asked.cache)) if asked.beside else None,
+            beside=look(load_scores(asked.beside, scored, asked.cache)) if asked.beside else None,
             names=asked.names,
-            has_texts=judged.has_texts,
+            has_texts=scored.has_texts,
         )
         with replacing(asked.report) as draft:
             draft.write_text(page, encoding="utf-8")

@@ -1,9 +1,9 @@
 """Evaluation: named protocols, results that say what they are, tables, reports, published rows."""
 
 from rungwise.evaluation.compare import Comparison, Difference, compare
+from rungwise.evaluation.diagnostics import Diagnostics, diagnose, false_negatives_of_all
 from rungwise.evaluation.evaluate import DEFAULT_MEASURES, evaluate
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives, write_false_negatives
-from rungwise.evaluation.findings import Findings, examine, false_negatives_of_all
 from rungwise.evaluation.intervals import Interval
 from rungwise.evaluation.positives import positives_from_json, positives_from_labels
 from rungwise.evaluation.protocols import PROTOCOLS, Fold, Protocol, protocol_named
@@ -18,9 +18,9 @@ __all__ = [
     "PAPERS",
     "PROTOCOLS",
     "Comparison",
+    "Diagnostics",
     "Difference",
     "FalseNegative",
-    "Findings",
     "Fold",
     "Interval",
     "Protocol",
@@ -28,8 +28,8 @@ __all__ = [
     "RankedLists",
     "Result",
     "compare",
+    "diagnose",
     "evaluate",
-    "examine",
     "false_negatives_of_all",
     "find_false_negatives",
     "format_result",

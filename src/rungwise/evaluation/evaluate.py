@@ -19,14 +19,14 @@ from rungwise.evaluation.result import Result
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse_all
 from rungwise.metrics.rankings import positives_of
 from rungwise.metrics.sources import (
-    Degrees,
+    CheckedDegrees,
     MatrixSource,
     ProductSource,
-    Source,
+    SimilaritySource,
     TiledSource,
     as_slice,
 )
-from rungwise.metrics.streaming import Judgement, judge
+from rungwise.metrics.streaming import QueryValues, measure_all
 from rungwise.relevance.base import Degrees as RelevanceSource
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
@@ -54,7 +54,7 @@ def evaluate(
     image_ids: Sequence[str] | None = None,
     caption_ids: Sequence[str] | None = None,
 ) -> Result:
-    """Judge the rankings of a model, in both directions.
+    """Measure the rankings of a model, in both directions.
 
     Give either ``similarity`` or both kinds of embeddings; numpy arrays, torch tensors and memory-maps are read as they
     are, a block at a time.
@@ -77,7 +77,7 @@ def evaluate(
             (a, b). Default: the inner product in float32 of the embeddings as they come: the cosine if they are
             normalised.
         images: The number of images, where a scorer does not tell and the last ones may have no caption.
-        chunk: Queries that are judged at a time; no number depends on it.
+        chunk: Queries that are measured at a time; no number depends on it.
         data_name: What the data are called, for the result.
         data_hash: Hash of the data, for the result.
         model_hash: Hash of the model, for the result.
@@ -121,7 +121,7 @@ def evaluate(
         check_positives(positives, *source.shape)
     directions = source.directions if isinstance(source, RankedLists) else DIRECTIONS
     folds = rule.folds(owners, count)
-    judgements = []
+    passes = []
     for fold in folds:
         whole = len(folds) == 1 and _is_everything(fold, source.shape)
         part = source if whole else source.select(fold.images, fold.captions)
@@ -133,8 +133,8 @@ def evaluate(
                 if why := part.reads(measure, right):
                     raise UserError(why)
         graded = degrees.select(fold.images, fold.captions) if degrees else None
-        judgements.append(judge(part, of_caption, single, graded, chunk, right))
-    numbers, units = _numbers(asked, judgements, directions)
+        passes.append(measure_all(part, of_caption, single, graded, chunk, right))
+    numbers, units = _numbers(asked, passes, directions)
     per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
     reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
     return Result(
@@ -154,7 +154,7 @@ def evaluate(
             "mean": float(per_image.mean()),
             "max": float(per_image.max()),
         },
-        remarks=_remarks(judgements, reported),
+        remarks=_remarks(passes, reported),
         right=rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}",
         relevance=(relevance_name or _title(relevance)) if any(measure.graded for measure in single) else "",
         data_name=data_name,
@@ -173,7 +173,7 @@ def evaluate(
             if ids[way]
         },
         _per_query={
-            f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in judgements])
+            f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in passes])
             for way in DIRECTIONS
             for measure in single
             if f"{way}/{measure}" in reported
@@ -182,12 +182,12 @@ def evaluate(
 
 
 def _numbers(
-    asked: Iterable[Measure | Total], judgements: list[Judgement], directions: Sequence[Direction]
+    asked: Iterable[Measure | Total], passes: list[QueryValues], directions: Sequence[Direction]
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Numbers and units by name: aggregated within a fold, averaged over folds; sums only over both directions."""
 
     def number(way: Any, measure: Measure) -> float:
-        return float(np.mean([measure.aggregate(one.values[way, measure]) for one in judgements]))
+        return float(np.mean([measure.aggregate(one.values[way, measure]) for one in passes]))
 
     numbers: dict[str, float] = {}
     units: dict[str, str] = {}
@@ -203,9 +203,9 @@ def _numbers(
     return numbers, units
 
 
-def _remarks(judgements: list[Judgement], reported: set[str]) -> Mapping[str, Mapping[str, int]]:
+def _remarks(passes: list[QueryValues], reported: set[str]) -> Mapping[str, Mapping[str, int]]:
     total: dict[str, Counter[str]] = {}
-    for one in judgements:
+    for one in passes:
         for (way, measure), counts in one.remarks.items():
             if f"{way}/{measure}" in reported:
                 total.setdefault(f"{way}/{measure}", Counter()).update(counts)
@@ -247,7 +247,7 @@ def source_of(
     image_of_caption: ArrayLike,
     similarity_function: Callable[[Any, Any], Any] | None = None,
     images: int | None = None,
-) -> Source:
+) -> SimilaritySource:
     """What :func:`evaluate` reads similarities from; all arguments are its own.
 
     Raises:
@@ -263,7 +263,7 @@ def source_of(
         raise UserError("give either similarity, or image_embeddings and text_embeddings together")
     order = np.argsort(owners, kind="stable")
     if hasattr(similarity, "rows") and hasattr(similarity, "columns"):
-        given: Source = similarity
+        given: SimilaritySource = similarity
         _agree(given.shape, owners, images, "similarity")
         return given
     if similarity is None:
@@ -339,7 +339,7 @@ def _agree(shape: tuple[int, int], owners: NDArray[np.int64], images: int | None
         )
 
 
-def _degrees(relevance: Any, shape: tuple[int, int]) -> Degrees | None:
+def _degrees(relevance: Any, shape: tuple[int, int]) -> CheckedDegrees | None:
     if relevance is None:
         return None
     images, captions = np.arange(shape[0]), np.arange(shape[1])
@@ -349,13 +349,13 @@ def _degrees(relevance: Any, shape: tuple[int, int]) -> Degrees | None:
             raise UserError(
                 f"relevance has shape {tuple(own)} but the similarity {shape}; give the relevance of these data"
             )
-        return Degrees(relevance.block, images, captions)
+        return CheckedDegrees(relevance.block, images, captions)
     matrix = _sliceable(relevance, "relevance")
     if _matrix_shape(matrix, shape[1], None, "relevance") != shape:
         raise UserError(
             f"relevance has shape {tuple(matrix.shape)} but the similarity {shape}; give one degree per pair"
         )
-    return Degrees(lambda some, others: matrix[as_slice(some)][:, as_slice(others)], images, captions)
+    return CheckedDegrees(lambda some, others: matrix[as_slice(some)][:, as_slice(others)], images, captions)
 
 
 def _hash(positives: RightAnswers) -> str:

@@ -158,9 +158,9 @@ def read_relevance(
 
     Args:
         path: Folder or file.
-        shape: (images, captions) of what is judged.
+        shape: (images, captions) of what is evaluated.
         key: Which array, where there are several.
-        data: What is judged, where its captions are known: a folder that was made of others is refused.
+        data: What is evaluated, where its captions are known: a folder that was made of others is refused.
 
     Raises:
         UserError: If it cannot be read, is of another shape or was made of other captions.

@@ -79,10 +79,10 @@ def bootstrap(results: Sequence[Result], names: Sequence[str], draws: int = 1000
         chosen = generator.integers(0, images, (count, images)) + images * np.arange(count)[:, None]
         return np.bincount(chosen.ravel(), minlength=count * images).reshape(count, images).astype(np.float64)
 
-    def judge(term: Term, queries: slice, weights: Numbers) -> Numbers:
+    def aggregated(term: Term, queries: slice, weights: Numbers) -> Numbers:
         return np.stack([term.measure.aggregate_draws(one.per_query(term.name)[queries], weights) for one in results])
 
-    return redrawn(results[0], names, draw, judge, draws, seed)
+    return redrawn(results[0], names, draw, aggregated, draws, seed)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def redrawn(
     result: Result,
     names: Sequence[str],
     draw: Callable[[np.random.Generator, int, int], Numbers],
-    judge: Callable[[Term, slice, Numbers], Numbers],
+    aggregated: Callable[[Term, slice, Numbers], Numbers],
     draws: int,
     seed: int,
 ) -> dict[str, Numbers]:
@@ -120,7 +120,7 @@ def redrawn(
         result: Whose queries these are.
         names: Numbers of that result.
         draw: Of a generator, how many draws, how many images: (draws, images) weights.
-        judge: Of a term, the queries of a fold, their (draws, queries) weights: (any, draws) numbers.
+        aggregated: Of a term, the queries of a fold, their (draws, queries) weights: (any, draws) numbers.
         draws: How many in all.
         seed: Of the draws.
 
@@ -145,7 +145,7 @@ def redrawn(
             weights = draw(generator, min(step, draws - start), fold.images)
             of_query = {way: weights[:, images] for way, images in fold.image.items()}
             for term, own in parts.items():
-                own[-1].append(judge(term, fold.queries[term.direction], of_query[term.direction]))
+                own[-1].append(aggregated(term, fold.queries[term.direction], of_query[term.direction]))
     numbers = {term: np.mean([np.concatenate(fold, axis=1) for fold in own], axis=0) for term, own in parts.items()}
     return {name: np.sum([numbers[term] for term in own], axis=0) for name, own in made_of.items()}
 

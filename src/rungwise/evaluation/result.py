@@ -37,11 +37,11 @@ class Result:
         captions_per_image: ``min``, ``mean`` and ``max`` over the images of the protocol.
         remarks: Per name, how many queries were left out or counted 0, by reason.
         data_name: What the data are called.
-        data_hash: Of the collection that was judged.
+        data_hash: Of the collection that was evaluated.
         model_hash: Of the model.
         seed: Of the training run, when the caller says it.
         version: Of rungwise.
-        warnings: What is odd about what was judged, one line each.
+        warnings: What is odd about what was evaluated, one line each.
 
     >>> from rungwise.evaluation import evaluate
     >>> result = evaluate(similarity=np.array([[0.9, 0.1], [0.2, 0.3]]), image_of_caption=[0, 1])

@@ -35,7 +35,7 @@ _KEPT_TILES = 1 << 26
 """Products that are kept, at most, from looking up pairs until the pass comes by: 256 MB."""
 
 
-class Source(Protocol):
+class SimilaritySource(Protocol):
     """S of every image with every caption."""
 
     shape: tuple[int, int]
@@ -52,7 +52,7 @@ class Source(Protocol):
         """(pairs,) of single pairs, bit for bit as in the blocks."""
         ...
 
-    def select(self, images: Positions, captions: Positions) -> Source:
+    def select(self, images: Positions, captions: Positions) -> SimilaritySource:
         """The part with these images and captions, in this order."""
         ...
 
@@ -73,27 +73,27 @@ class MatrixSource:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Source`."""
+        """See :class:`SimilaritySource`."""
         for images in _runs(self.shape[0], chunk):
             block = as_floats(self._matrix[as_slice(images)])
             refuse_gaps(block, "similarity", images)
             yield images, block
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Source`."""
+        """See :class:`SimilaritySource`."""
         for captions in _runs(self.shape[1], chunk):
             block = as_floats(self._matrix[:, as_slice(captions)])
             refuse_gaps(block, "similarity", np.arange(self.shape[0]))
             yield captions, np.ascontiguousarray(block.T)
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """See :class:`Source`."""
+        """See :class:`SimilaritySource`."""
         scores = as_floats(self._matrix[images, captions])
         refuse_gaps(scores[:, None], "similarity", images)
         return scores
 
-    def select(self, images: Positions, captions: Positions) -> Source:
-        """See :class:`Source`; neighbours are a view, others a copy."""
+    def select(self, images: Positions, captions: Positions) -> SimilaritySource:
+        """See :class:`SimilaritySource`; neighbours are a view, others a copy."""
         return MatrixSource(self._matrix[as_slice(images)][:, as_slice(captions)])
 
 
@@ -122,12 +122,12 @@ class TiledSource:
         )
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Source`."""
+        """See :class:`SimilaritySource`."""
         for images in _runs(self.shape[0], self._tile_size[0]):
             yield from _cut(images, self._stripe(images), chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Source`; captions come in tile order."""
+        """See :class:`SimilaritySource`; captions come in tile order."""
         for at in _runs(self.shape[1], self._tile_size[1]):
             stripe: Scores = np.empty((len(at), 0))
             for images in _runs(self.shape[0], self._tile_size[0]):
@@ -137,7 +137,7 @@ class TiledSource:
             yield from _cut(self._order[at], stripe, chunk)
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """See :class:`Source`; computes every tile that holds a pair."""
+        """See :class:`SimilaritySource`; computes every tile that holds a pair."""
         place = np.argsort(self._order)[captions]
         across = -(-self.shape[1] // self._tile_size[1])
         tile_of_pair = images // self._tile_size[0] * across + place // self._tile_size[1]
@@ -154,8 +154,8 @@ class TiledSource:
         scores = np.concatenate(found) if found else np.empty(0, dtype=np.float32)
         return np.asarray(scores[np.argsort(by_tile)])
 
-    def select(self, images: Positions, captions: Positions) -> Source:
-        """See :class:`Source`."""
+    def select(self, images: Positions, captions: Positions) -> SimilaritySource:
+        """See :class:`SimilaritySource`."""
         rank = np.argsort(self._order)[captions]
         return TiledSource(
             lambda some_images, some_captions: self._block(images[some_images], captions[some_captions]),
@@ -253,7 +253,7 @@ class ProductSource(TiledSource):
             self._kept[int(images[0]), int(at[0])] = tile
 
 
-class Degrees:
+class CheckedDegrees:
     """R, asked for exactly the blocks that a pass reads.
 
     Args:
@@ -261,7 +261,7 @@ class Degrees:
         images: Positions of the images.
         captions: Positions of the captions.
 
-    >>> degrees = Degrees(lambda images, captions: np.add.outer(images, captions), np.arange(2), np.arange(3))
+    >>> degrees = CheckedDegrees(lambda images, captions: np.add.outer(images, captions), np.arange(2), np.arange(3))
     >>> degrees.block(np.array([1]), np.array([0, 2]))
     array([[1., 3.]])
     """
@@ -275,9 +275,9 @@ class Degrees:
         """(len(images), len(captions)) degrees."""
         return checked_block(self._block, self._images[images], self._captions[captions], "relevance")
 
-    def select(self, images: Positions, captions: Positions) -> Degrees:
+    def select(self, images: Positions, captions: Positions) -> CheckedDegrees:
         """The part with these images and captions, in this order."""
-        return Degrees(self._block, self._images[images], self._captions[captions])
+        return CheckedDegrees(self._block, self._images[images], self._captions[captions])
 
 
 def checked_block(block: Block, images: Positions, captions: Positions, what: str) -> Scores:

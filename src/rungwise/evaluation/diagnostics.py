@@ -17,9 +17,9 @@ from rungwise.evaluation.false_negatives import FalseNegative, find_false_negati
 from rungwise.evaluation.positives import RightAnswers
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.ranked_lists import RankedLists
-from rungwise.evaluation.top_lists import TopLists, look
+from rungwise.evaluation.top_candidates import TopCandidates, top_candidates_of
 from rungwise.metrics.rankings import Direction
-from rungwise.metrics.sources import Source, as_slice
+from rungwise.metrics.sources import SimilaritySource, as_slice
 
 LIST_LENGTH = 30
 """Of the lists that are kept: what the ladder paper's figure shows."""
@@ -66,7 +66,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Diagnostics:
     """All of a report but the numbers; of the protocol's first gallery where it has several.
 
     Attributes:
@@ -81,14 +81,14 @@ class Findings:
 
     data: ImageCaptions
     folds: Sequence[Fold]
-    lists: Mapping[Direction, TopLists]
+    lists: Mapping[Direction, TopCandidates]
     thresholds: tuple[float, ...] = ()
     rungs: tuple[RungSlice, ...] = ()
     coherence: Mapping[Direction, Sequence[tuple[int, float]]] | None = None
     gap: Gap | None = None
 
 
-def examine(
+def diagnose(
     scores: Mapping[str, Any],
     data: ImageCaptions,
     *,
@@ -96,7 +96,7 @@ def examine(
     positives: RightAnswers | None = None,
     protocol: str | Protocol = "full",
     thresholds: Sequence[float] = (),
-) -> Findings:
+) -> Diagnostics:
     """Look closer at what :func:`~rungwise.evaluation.evaluate` judges.
 
     Args:
@@ -111,15 +111,15 @@ def examine(
         UserError: As ``evaluate``, and if thresholds do not fall.
 
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]))
-    >>> found = examine({"similarity": np.eye(2)}, data, relevance=np.eye(2), thresholds=[0.5])
+    >>> found = diagnose({"similarity": np.eye(2)}, data, relevance=np.eye(2), thresholds=[0.5])
     >>> [(rung.pairs, rung.percentile) for rung in found.rungs], found.lists["t2i"].hubness
     ([(2, 0.0), (2, 100.0)], 0.0)
     """
     _refuse_unless_falling(thresholds)
     folds = protocol_named(protocol).folds(data.image_of_caption, len(data))
     part, gallery, degrees = _gallery(scores, data, relevance, folds[0])
-    lists = look(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
-    found = Findings(gallery, folds, lists, gap=_gap(scores))
+    lists = top_candidates_of(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
+    found = Diagnostics(gallery, folds, lists, gap=_gap(scores))
     if degrees is None:
         return found
     cuts, rungs = _rungs(part, degrees, thresholds)
@@ -132,7 +132,7 @@ def examine(
 
 
 def false_negatives_of_all(
-    found: Findings,
+    found: Diagnostics,
     scores: Mapping[str, Any],
     data: ImageCaptions,
     *,
@@ -143,11 +143,11 @@ def false_negatives_of_all(
     """False negatives of every gallery of the protocol, each candidate ranked in its own.
 
     Args:
-        found: What :func:`examine` made of the other arguments.
-        scores: As ``examine`` takes them.
-        data: As ``examine`` takes them.
-        relevance: As ``examine`` takes it.
-        positives: As ``examine`` takes them.
+        found: What :func:`diagnose` made of the other arguments.
+        scores: As ``diagnose`` takes them.
+        data: As ``diagnose`` takes them.
+        relevance: As ``diagnose`` takes it.
+        positives: As ``diagnose`` takes them.
         right_from: See :func:`~rungwise.evaluation.false_negatives.find_false_negatives`.
 
     Returns:
@@ -156,7 +156,7 @@ def false_negatives_of_all(
     >>> from rungwise.evaluation.protocols import ConsecutiveFolds
     >>> data = ImageCaptions(tuple("abcd"), ("pup", "dog", "cat", "kitten"), np.arange(4))
     >>> scores, relevance = {"similarity": np.eye(4)}, np.ones((4, 4))
-    >>> found = examine(scores, data, relevance=relevance, protocol=ConsecutiveFolds("halves", 2, 2))
+    >>> found = diagnose(scores, data, relevance=relevance, protocol=ConsecutiveFolds("halves", 2, 2))
     >>> wrong = false_negatives_of_all(found, scores, data, relevance=relevance)
     >>> [(one.query, one.candidate) for one in wrong if one.direction == "i2t"]
     [(0, 1), (1, 0), (2, 3), (3, 2)]
@@ -166,7 +166,7 @@ def false_negatives_of_all(
         lists = found.lists
         if fold is not found.folds[0]:
             part, gallery, degrees = _gallery(scores, data, relevance, fold)
-            lists = look(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
+            lists = top_candidates_of(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
         places = {"i2t": (fold.images, fold.captions), "t2i": (fold.captions, fold.images)}
         for way, own in lists.items():
             queries, candidates = places[way]
@@ -185,7 +185,7 @@ def _refuse_unless_falling(thresholds: Sequence[float]) -> None:
 
 def _gallery(
     scores: Mapping[str, Any], data: ImageCaptions, relevance: Any, fold: Fold
-) -> tuple[Source, ImageCaptions, _Part | None]:
+) -> tuple[SimilaritySource, ImageCaptions, _Part | None]:
     """Similarities, data and degrees of a fold."""
     source = source_of(**scores, image_of_caption=data.image_of_caption, images=len(data))
     degrees = None if relevance is None else _Part(relevance, fold)
@@ -224,7 +224,7 @@ def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
 
 
 def _rungs(
-    source: Source, relevance: _Part, thresholds: Sequence[float]
+    source: SimilaritySource, relevance: _Part, thresholds: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[RungSlice, ...]]:
     """Thresholds, and what a sample of image queries says of each rung; lists have no similarity to speak of."""
     images, captions = source.shape
@@ -267,7 +267,7 @@ def _cuts(degrees: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _coherence(
-    source: Source, data: ImageCaptions, relevance: _Part, positives: RightAnswers | None
+    source: SimilaritySource, data: ImageCaptions, relevance: _Part, positives: RightAnswers | None
 ) -> dict[Direction, list[tuple[int, float]]] | None:
     steps = [k for k in _CS_STEPS if k <= max(source.shape)]
     if not steps or _has_gaps(relevance, source.shape):

@@ -1,4 +1,4 @@
-"""What ``rungwise evaluate`` judges: a model's or anybody's scores, together with the data that they belong to."""
+"""What ``rungwise evaluate`` reads: a model's or anybody's scores, together with the data that they belong to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rungwise.evaluation.ranked_lists import read_ranked_lists
 
 
 class Asked(Protocol):
-    """The part of the command line that says what is judged; see :class:`rungwise.cli.evaluate.Evaluate`."""
+    """The part of the command line that says what is evaluated; see :class:`rungwise.cli.evaluate.Evaluate`."""
 
     model: str | None
     collection: Path | None
@@ -46,18 +46,18 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True)
-class Judged:
+class Scored:
     """Scores and data.
 
     Attributes:
-        scores: What ``evaluate`` and ``examine`` take: ``similarity``, or both kinds of embeddings.
+        scores: What ``evaluate`` and ``diagnose`` take: ``similarity``, or both kinds of embeddings.
         data: Ids, captions, ownership; made up of positions where no data were given.
         has_texts: Data were given.
         relevance: Degrees, or None.
         relevance_name: Of degrees that do not say themselves what they are.
         model_hash: Of a model of ours.
         seed: Of its training, where it is known.
-        split: That was judged; empty where there is none.
+        split: That was evaluated; empty where there is none.
     """
 
     scores: dict[str, Any]
@@ -70,11 +70,11 @@ class Judged:
     split: str = ""
 
 
-def judged_of(asked: Asked) -> Judged:
+def read_scored(asked: Asked) -> Scored:
     """Read everything.
 
     Raises:
-        UserError: If what is given does not say one thing to judge, or does not fit together.
+        UserError: If what is given does not say one thing to evaluate, or does not fit together.
     """
     embeddings = (asked.image_embeddings, asked.text_embeddings)
     given = {
@@ -84,7 +84,7 @@ def judged_of(asked: Asked) -> Judged:
         "--ranked-lists": bool(asked.ranked_lists),
     }
     if sum(given.values()) != 1:
-        raise UserError(f"give one thing to judge of {', '.join(given)}; got {sum(given.values())}")
+        raise UserError(f"give one thing to evaluate of {', '.join(given)}; got {sum(given.values())}")
     if any(embeddings) and not all(embeddings):
         raise UserError("--image-embeddings and --text-embeddings go together; give both")
     if asked.collection is not None and asked.data is not None:
@@ -93,27 +93,27 @@ def judged_of(asked: Asked) -> Judged:
     if place is None and (asked.model is not None or asked.ranked_lists):
         raise UserError("a model and ranked lists need data; give --data FOLDER")
     data = None if place is None else _chosen(asked, place)
-    judged = _scored(asked, data)
-    relevance = _relevance(asked, judged, place)
+    scored = _scored(asked, data)
+    relevance = _relevance(asked, scored, place)
     named = "" if asked.relevance is None else _name_of(asked.relevance)
-    return replace(judged, relevance=relevance, relevance_name=named, split=asked.split if data else "")
+    return replace(scored, relevance=relevance, relevance_name=named, split=asked.split if data else "")
 
 
-def load_scores(given: Sequence[str], judged: Judged, cache: Path | None) -> dict[str, Any]:
+def load_scores(given: Sequence[str], scored: Scored, cache: Path | None) -> dict[str, Any]:
     """Scores of another model for the same data: a model, a similarity file, or two files of embeddings.
 
     Raises:
         UserError: If they do not fit the data.
     """
     if len(given) == 2:
-        return _embeddings(given[0], given[1], judged.data, judged.split, by_id=judged.has_texts)
+        return _embeddings(given[0], given[1], scored.data, scored.split, by_id=scored.has_texts)
     if len(given) != 1:
         raise UserError("--beside takes a model, a similarity file, or image and text embeddings")
     path, key = split_key(given[0])
     if path.suffix.lower() in (".npy", ".npz", ".json", ".jsonl"):
-        return {"similarity": _fitting(read_similarity(path, key), judged.data, str(path), judged.split)}
-    other = _encoded(given[0], judged.data, cache)
-    if len(other.data) != len(judged.data):
+        return {"similarity": _fitting(read_similarity(path, key), scored.data, str(path), scored.split)}
+    other = _encoded(given[0], scored.data, cache)
+    if len(other.data) != len(scored.data):
         raise UserError(f"{given[0]}: could not read all pictures that the first model read; give the same data")
     return other.scores
 
@@ -126,26 +126,26 @@ def _chosen(asked: Asked, place: Path) -> ImageCaptions:
     return with_splits(data).split(asked.split)
 
 
-def _scored(asked: Asked, data: ImageCaptions | None) -> Judged:
+def _scored(asked: Asked, data: ImageCaptions | None) -> Scored:
     split = asked.split if data else ""
     if asked.model is not None and data is not None:
         return _encoded(asked.model, data, asked.cache)
     if asked.ranked_lists and data is not None:
-        return Judged(
+        return Scored(
             {"similarity": read_ranked_lists(asked.ranked_lists, data.image_ids, data.caption_ids)}, data, True
         )
     if asked.similarity is not None:
         path, key = split_key(asked.similarity)
         matrix = read_similarity(path, key)
         known = data or _unnamed(asked, (matrix.shape[0], matrix.shape[1]), path)
-        return Judged({"similarity": _fitting(matrix, known, str(path), split)}, known, data is not None)
+        return Scored({"similarity": _fitting(matrix, known, str(path), split)}, known, data is not None)
     image, text = asked.image_embeddings or "", asked.text_embeddings or ""
     if data is None:
         shape = (len(read_embeddings(*split_key(image)).vectors), len(read_embeddings(*split_key(text)).vectors))
         known = _unnamed(asked, shape, split_key(image)[0])
     else:
         known = data
-    return Judged(_embeddings(image, text, known, split, by_id=data is not None), known, data is not None)
+    return Scored(_embeddings(image, text, known, split, by_id=data is not None), known, data is not None)
 
 
 def _embeddings(image: str, text: str, data: ImageCaptions, split: str, by_id: bool) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _embeddings(image: str, text: str, data: ImageCaptions, split: str, by_id: b
     return sides
 
 
-def _encoded(name: str, data: ImageCaptions, cache: Path | None) -> Judged:
+def _encoded(name: str, data: ImageCaptions, cache: Path | None) -> Scored:
     from rungwise.models import load  # torch and timm, which files of numbers do not need
 
     model = load(name)
@@ -175,7 +175,7 @@ def _encoded(name: str, data: ImageCaptions, cache: Path | None) -> Judged:
         say_issues(encoded.issues)
         data = data.select(np.asarray(encoded.kept))
     scores = {"image_embeddings": encoded.vectors, "text_embeddings": model.encode_text(data.captions)}
-    return Judged(scores, data, True, model_hash=model.fingerprint, seed=model.provenance.get("seed"))
+    return Scored(scores, data, True, model_hash=model.fingerprint, seed=model.provenance.get("seed"))
 
 
 def _of_split(split: str) -> str:
@@ -231,13 +231,13 @@ def _name_of(relevance: str) -> str:
         return f"{Path(relevance).name}, hash {hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
 
 
-def _relevance(asked: Asked, judged: Judged, place: Path | None) -> Any:
+def _relevance(asked: Asked, scored: Scored, place: Path | None) -> Any:
     if asked.relevance is not None:
         path, key = split_key(asked.relevance)
-        data = judged.data if judged.has_texts else None
-        return read_relevance(path, (len(judged.data), len(judged.data.captions)), key, data=data)
-    if judged.has_texts and judged.data.layout == "scenes" and place is not None:
+        data = scored.data if scored.has_texts else None
+        return read_relevance(path, (len(scored.data), len(scored.data.captions)), key, data=data)
+    if scored.has_texts and scored.data.layout == "scenes" and place is not None:
         from rungwise.scenes.relevance import SceneRelevance
 
-        return SceneRelevance.load(place, judged.data)
+        return SceneRelevance.load(place, scored.data)
     return None
