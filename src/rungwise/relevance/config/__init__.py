@@ -23,7 +23,7 @@ from rungwise.relevance.config.composed import CascadeConfig, CombineConfig
 from rungwise.relevance.config.given import HumanConfig, LabelsConfig
 from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig
 from rungwise.relevance.config.words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
-from rungwise.relevance.storage import load
+from rungwise.relevance.stored import load
 
 __all__ = [
     "CONFIGS",
