@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise import __version__
 from rungwise.core.errors import UserError
+from rungwise.core.version import __version__
 from rungwise.evaluation.positives import RightAnswers, check_positives
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.ranked_lists import RankedLists

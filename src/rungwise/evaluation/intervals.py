@@ -7,21 +7,41 @@ every fold is drawn by itself. Galleries stay as they are: the interval says how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.evaluation.result import Result
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse
 
 _CELLS = 1 << 21
 """Weights that are held at a time: draws x queries."""
 
 Numbers = NDArray[np.float64]
+
+
+class PerQuery(Protocol):
+    """What is read of a result here: its numbers query by query, and whose the queries are."""
+
+    @property
+    def gallery(self) -> Mapping[str, tuple[int, ...]]:
+        """Candidates of each fold by direction."""
+        ...
+
+    def __getitem__(self, name: str) -> float:
+        """The number of this name; KeyError if it was not measured."""
+        ...
+
+    def per_query(self, name: str) -> NDArray[np.float64]:
+        """(queries,) one value per query, folds one after another; KeyError if there are none."""
+        ...
+
+    def image_of_query(self, direction: str) -> NDArray[np.int64]:
+        """(queries,) the image that a query is, or was written for."""
+        ...
 
 
 class Interval(NamedTuple):
@@ -53,7 +73,9 @@ def interval_of(draws: Numbers, level: float = 0.95) -> Interval:
     return Interval(float(low), float(high))
 
 
-def bootstrap(results: Sequence[Result], names: Sequence[str], draws: int = 1000, seed: int = 0) -> dict[str, Numbers]:
+def bootstrap(
+    results: Sequence[PerQuery], names: Sequence[str], draws: int = 1000, seed: int = 0
+) -> dict[str, Numbers]:
     """Numbers of results as they come out when images are drawn with replacement, the same ones for all results.
 
     Args:
@@ -107,7 +129,7 @@ class Term:
 
 
 def redrawn(
-    result: Result,
+    result: PerQuery,
     names: Sequence[str],
     draw: Callable[[np.random.Generator, int, int], Numbers],
     aggregated: Callable[[Term, slice, Numbers], Numbers],
@@ -159,7 +181,7 @@ class _Fold:
     image: dict[Direction, NDArray[np.int64]]
 
 
-def _folds(result: Result) -> list[_Fold]:
+def _folds(result: PerQuery) -> list[_Fold]:
     folds = []
     ends: dict[Direction, int] = {"i2t": 0, "t2i": 0}
     sizes = zip(result.gallery["t2i"], result.gallery["i2t"], strict=True)  # a fold's images, and its captions
@@ -174,7 +196,7 @@ def _folds(result: Result) -> list[_Fold]:
     return folds
 
 
-def _terms(result: Result, name: str) -> list[Term]:
+def _terms(result: PerQuery, name: str) -> list[Term]:
     result[name]  # an unknown name raises, saying what there is
     if "/" in name:
         return [Term.of(name)]

@@ -5,7 +5,6 @@ Nothing is asked of the network and there is no script; light or dark follows th
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from functools import cache
 from html import escape
@@ -15,12 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from rungwise.core.errors import UserError
+from rungwise.core.page import embedded_jpeg, page
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import plots
 from rungwise.evaluation.diagnostics import Diagnostics
 from rungwise.evaluation.false_negatives import FalseNegative
-from rungwise.evaluation.page import PAGE, RUNG_COLOURS
 from rungwise.evaluation.published import PublishedRow
+from rungwise.evaluation.report_style import RUNG_COLOURS, STYLE
 from rungwise.evaluation.result import Result
 from rungwise.evaluation.tables import WAYS, Intervals, cells_of, notes_of, published_cells, sources_of, title_of
 from rungwise.evaluation.top_candidates import TopCandidates
@@ -68,7 +68,7 @@ def report_page(
     >>> "a &lt;b&gt; dog" in page, "<script" in page, "http" in page
     (True, False, False)
     """
-    page = _Page(found, has_texts)
+    parts = _Page(found, has_texts)
     sections = [_numbers(result, intervals)]
     if published:
         sections.append(_published(result, published, names[0]))
@@ -76,15 +76,11 @@ def report_page(
     if found.rungs:
         sections.append(_rungs(found))
     if beside is not None:
-        sections.append(_two_models(page, beside, names))
-    sections += page.queries(false_negatives)
+        sections.append(_two_models(parts, beside, names))
+    sections += parts.queries(false_negatives)
     if found.thresholds:
-        sections.append(page.false_negatives(false_negatives))
-    return PAGE.format(
-        title=escape(title_of(result)),
-        rungs="".join(f".r{n} {{ --rung: {colour} }}" for n, colour in enumerate(RUNG_COLOURS)),
-        sections="\n".join(sections),
-    )
+        sections.append(parts.false_negatives(false_negatives))
+    return page(title_of(result), "\n".join(sections), STYLE)
 
 
 def _section(title: str, content: str, note: str = "") -> str:
@@ -410,7 +406,6 @@ def _thumbnail(path: Path, name: str) -> str:
     from rungwise.data.pictures import thumbnail  # brings torch along, which a page without pictures does not need
 
     try:
-        encoded = base64.b64encode(thumbnail(path, _SIDE)).decode()
+        return embedded_jpeg(thumbnail(path, _SIDE), name)
     except UserError as error:
         return f"<span class=missing>{escape(str(error))}</span>"
-    return f'<img alt="{escape(name)}" src="data:image/jpeg;base64,{encoded}">'

@@ -7,16 +7,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
-
-if TYPE_CHECKING:
-    from rungwise.evaluation.intervals import Interval
+from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
 
 FORMAT = "rungwise-result/1"
 """Written into every file, so that a later version can tell."""
@@ -127,8 +125,6 @@ class Result:
             KeyError: See :meth:`interval`.
             UserError: See :meth:`interval`.
         """
-        from rungwise.evaluation.intervals import bootstrap, interval_of  # it builds on this module
-
         found = bootstrap([self], list(self.numbers) if names is None else list(names), draws, seed)
         return {name: interval_of(values[0], level) for name, values in found.items()}
 
