@@ -89,7 +89,9 @@ class Embeddings:
                 " give embeddings of these data"
             )
         rows = np.array([place[one] for one in ids], dtype=np.int64)
-        return replace(self, vectors=self.vectors[as_slice(rows)], ids=tuple(ids))
+        vectors = self.vectors[as_slice(rows)]
+        norms = self.norms if len(rows) == len(self.vectors) else _norms(self.path, vectors)
+        return replace(self, vectors=vectors, ids=tuple(ids), norms=norms)
 
 
 def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
@@ -257,7 +259,7 @@ def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]
         )
     raise UserError(
         f"{images} images with {per_image} captions each make {images * per_image}, but {captions} were given; correct"
-        " --captions-per-image or give --image-of-caption FILE"
+        " the number, or say of every caption which image it belongs to"
     )
 
 
