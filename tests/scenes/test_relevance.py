@@ -7,7 +7,7 @@ from rungwise.core.errors import UserError
 from rungwise.data.readers import read
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.describe import describe
-from rungwise.relevance.storage import load
+from rungwise.relevance.stored import load
 from rungwise.scenes.collection import SceneConfig, generate, held_out_combinations, sample_picture
 from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
 from rungwise.scenes.relevance import SceneRelevance, own_degrees

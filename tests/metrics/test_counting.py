@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
 from rungwise.core import threads
-from rungwise.metrics.ranking import (
+from rungwise.metrics.counting import (
     RunningLists,
     RunningRanks,
     count_ranks,
