@@ -4,7 +4,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import RankedLists, diagnose, diagnostics, evaluate
-from rungwise.evaluation.diagnostics import false_negatives_of_all
+from rungwise.evaluation.diagnostics import false_negatives_by_gallery, in_positions_of_data
 from rungwise.evaluation.protocols import ConsecutiveFolds
 
 
@@ -110,7 +110,7 @@ def test_lists_of_one_direction_are_looked_at_alone():
 def test_false_negatives_come_from_every_gallery_by_their_positions_in_the_data():
     data, scores, relevance = world(per_image=3, images=40)
     found = diagnose(scores, data, relevance=relevance, protocol=ConsecutiveFolds("quarters", 4, 10))
-    wrong = false_negatives_of_all(found, scores, data, relevance=relevance, right_from=0.7)
+    wrong = in_positions_of_data(found, false_negatives_by_gallery(found, right_from=0.7))
     similarity = (scores["image_embeddings"] @ scores["text_embeddings"].T).astype(np.float32)
     wanted = set()
     for first in range(0, 40, 10):

@@ -53,11 +53,13 @@ class Protocol(ABC):
         name: As it stands in results.
         right: What counts as right, as it stands in results.
         measures: What results are usually measured with.
+        takes_positives: Right candidates must be given, and otherwise must not be.
     """
 
     name: str
     right: ClassVar[str] = WRITTEN_FOR
     measures: ClassVar[tuple[str, ...]] = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
+    takes_positives: ClassVar[bool] = False
 
     @abstractmethod
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
@@ -167,6 +169,8 @@ class GivenPositives(Full):
     ('MAP@R', 'RPrecision', 'R@1')
     """
 
+    takes_positives: ClassVar[bool] = True
+
     def check_positives(self, given: bool) -> None:
         """They must be given."""
         if not given:
@@ -174,7 +178,7 @@ class GivenPositives(Full):
 
     @property
     def _remedy(self) -> str:
-        return "give positives= (--positives IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json)"
+        return "give positives= (positives_from_json)"
 
 
 class CrissCrossed(GivenPositives):
@@ -199,7 +203,7 @@ class SharedLabels(GivenPositives):
 
     @property
     def _remedy(self) -> str:
-        return "give positives= (positives_from_labels), or data with a column 'label' or 'labels'"
+        return "give positives= (positives_from_labels)"
 
 
 PROTOCOLS: tuple[Protocol, ...] = (

@@ -19,6 +19,9 @@ from rungwise.metrics.rankings import Scores
 
 Positions = NDArray[np.int64]
 
+Norms = tuple[float, float]
+"""Least and greatest norm of some vectors."""
+
 Block = Callable[[Positions, Positions], Any]
 """Answers (images, captions) positions with a (len(images), len(captions)) block."""
 
@@ -179,13 +182,43 @@ class TiledSource:
         """Nothing: a scorer is asked again, which finds out whether it answers the same."""
 
 
-class ProductSource(TiledSource):
+class EmbeddingSource(TiledSource):
+    """A similarity of embeddings, computed tile by tile.
+
+    Args:
+        image: (images, D), sliceable.
+        text: (captions, D), sliceable.
+        order: See :class:`TiledSource`.
+        function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering (a, b).
+
+    Attributes:
+        image: (images, D).
+        text: (captions, D).
+
+    >>> source = EmbeddingSource(np.eye(2), np.ones((1, 2)), np.arange(1), lambda a, b: -(a @ b.T))
+    >>> [block.tolist() for _, block in source.rows(2)]
+    [[[-1.0], [-1.0]]]
+    """
+
+    def __init__(self, image: Any, text: Any, order: Positions, function: Callable[[Any, Any], Any]) -> None:
+        self.image = image
+        self.text = text
+        super().__init__(
+            lambda images, captions: function(image[as_slice(images)], text[as_slice(captions)]),
+            (len(image), len(text)),
+            order,
+        )
+
+
+class ProductSource(EmbeddingSource):
     """Inner products of embeddings in float32; a tile is written where it belongs and needs no look for gaps.
 
     Args:
         image: (images, D), sliceable.
         text: (captions, D), sliceable.
         order: See :class:`TiledSource`.
+        image_norms: Least and greatest norm of ``image``, where whoever read it has looked at every value already.
+        text_norms: The same of ``text``.
 
     Raises:
         UserError: If an embedding has a value that is not finite, or products may overflow.
@@ -195,15 +228,15 @@ class ProductSource(TiledSource):
     [[[3.0], [4.0]]]
     """
 
-    def __init__(self, image: Any, text: Any, order: Positions) -> None:
-        self._image = image
-        self._text = text
+    def __init__(
+        self, image: Any, text: Any, order: Positions, image_norms: Norms | None = None, text_norms: Norms | None = None
+    ) -> None:
         self._kept: dict[tuple[int, int], Scores] = {}
         self._buffer: Scores = np.empty((0, 0))
-        super().__init__(self._product, (len(image), len(text)), order)
+        super().__init__(image, text, order, lambda a, b: np.matmul(_single(a), _single(b).T))
         self._norms = {
-            "image_embeddings": _norms(image, "image_embeddings"),
-            "text_embeddings": _norms(text, "text_embeddings"),
+            "image_embeddings": image_norms or _norms(image, "image_embeddings"),
+            "text_embeddings": text_norms or _norms(text, "text_embeddings"),
         }
         longest = math.prod(norms[1] for norms in self._norms.values())
         if longest > float(np.finfo(np.float32).max):
@@ -224,7 +257,7 @@ class ProductSource(TiledSource):
         )
 
     def _product(self, images: Positions, captions: Positions, out: Scores | None = None) -> Scores:
-        a, b = (_single(x[as_slice(at)]) for x, at in ((self._image, images), (self._text, captions)))
+        a, b = (_single(x[as_slice(at)]) for x, at in ((self.image, images), (self.text, captions)))
         return np.matmul(a, b.T, out=out)
 
     def _stripe(self, images: Positions) -> Scores:
@@ -357,7 +390,7 @@ def _single(block: Any) -> NDArray[np.float32]:
     return as_floats(block).astype(np.float32, copy=False)
 
 
-def _norms(embeddings: Any, what: str) -> tuple[float, float]:
+def _norms(embeddings: Any, what: str) -> Norms:
     """Least and greatest norm; every value is looked at on the way."""
     squares = []
     for rows in _runs(len(embeddings), 4096):
