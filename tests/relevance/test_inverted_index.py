@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from rungwise.core import threads
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
 
 CAPTIONS, DOCUMENTS, WIDTH = 40, 13, 9
@@ -21,6 +22,11 @@ def sparse():
     return rows, draw.integers(0, CAPTIONS, counts.sum()), counts
 
 
+def on_threads(monkeypatch, available):
+    monkeypatch.setattr(threads, "cores", lambda: available)
+    monkeypatch.setattr(threads, "_SMALL", 1)
+
+
 def slow_scores(rows, references, counts):
     """The formula of the module, entry by entry."""
     scores = np.zeros((CAPTIONS, len(counts)), np.float32)
@@ -36,17 +42,19 @@ def slow_scores(rows, references, counts):
     return scores
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_scores_equal_nested_loops(sparse, threads):
+@pytest.mark.parametrize("available", [1, 3])
+def test_scores_equal_nested_loops(sparse, available, monkeypatch):
+    on_threads(monkeypatch, available)
     asked = np.random.default_rng(1).permutation(CAPTIONS)[:25]
-    np.testing.assert_array_equal(InvertedIndex(*sparse, threads).scores(asked), slow_scores(*sparse)[asked])
+    np.testing.assert_array_equal(InvertedIndex(*sparse).scores(asked), slow_scores(*sparse)[asked])
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("available", [1, 3])
 @pytest.mark.parametrize("k", [1, 3, DOCUMENTS])
-def test_the_best_are_the_head_of_a_stable_sort(sparse, threads, k, monkeypatch):
+def test_the_best_are_the_head_of_a_stable_sort(sparse, available, k, monkeypatch):
+    on_threads(monkeypatch, available)
     monkeypatch.setattr("rungwise.relevance.inverted_index._BUFFER", 3 * DOCUMENTS)  # several parts
-    index, scores = InvertedIndex(*sparse, threads), slow_scores(*sparse)
+    index, scores = InvertedIndex(*sparse), slow_scores(*sparse)
 
     def patch(captions, block):
         block[captions == 7] = 100 - np.arange(DOCUMENTS)  # as a source corrects what its rows do not say
