@@ -21,10 +21,10 @@ from rungwise.evaluation.false_negatives import FalseNegative, find_false_negati
 from rungwise.evaluation.positives import RightAnswers
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.ranked_lists import RankedLists
-from rungwise.evaluation.scores import similarity_source
+from rungwise.evaluation.scores import checked_degrees, similarity_source
 from rungwise.evaluation.top_candidates import TopCandidates, top_candidates_of
 from rungwise.metrics.rankings import Direction
-from rungwise.metrics.sources import EmbeddingSource, SimilaritySource, as_slice
+from rungwise.metrics.sources import CheckedDegrees, EmbeddingSource, SimilaritySource
 
 LIST_LENGTH = 30
 """Of the lists that are kept: what the ladder paper's figure shows."""
@@ -211,26 +211,13 @@ def _refuse_unless_falling(thresholds: Sequence[float]) -> None:
 
 def _gallery(
     source: SimilaritySource, data: ImageCaptions, relevance: Any, fold: Fold
-) -> tuple[SimilaritySource, ImageCaptions, _Part | None]:
+) -> tuple[SimilaritySource, ImageCaptions, CheckedDegrees | None]:
     """Similarities, data and degrees of a fold."""
-    degrees = None if relevance is None else _Part(relevance, fold)
+    degrees = checked_degrees(relevance, source.shape, gaps=True)
     if (len(fold.images), len(fold.captions)) == source.shape:
         return source, data, degrees
+    degrees = degrees.select(fold.images, fold.captions) if degrees else None
     return source.select(fold.images, fold.captions), _part_of(data, fold), degrees
-
-
-class _Part:
-    """Degrees of a gallery, gaps included."""
-
-    def __init__(self, relevance: Any, fold: Fold) -> None:
-        self._relevance = relevance
-        self._fold = fold
-
-    def block(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[np.float64]:
-        rows, columns = self._fold.images[images], self._fold.captions[captions]
-        if hasattr(self._relevance, "block"):
-            return np.asarray(self._relevance.block(rows, columns), dtype=np.float64)
-        return np.asarray(self._relevance[as_slice(rows)][:, as_slice(columns)], dtype=np.float64)
 
 
 def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
@@ -249,13 +236,13 @@ def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
 
 
 def _rungs(
-    source: SimilaritySource, relevance: _Part, thresholds: Sequence[float]
+    source: SimilaritySource, relevance: CheckedDegrees, thresholds: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[RungSlice, ...]]:
     """Thresholds, and what a sample of image queries says of each rung; lists have no similarity to speak of."""
     images, captions = source.shape
     asked = np.unique(np.linspace(0, images - 1, min(images, _SAMPLE)).round().astype(np.int64))
     everything = np.arange(captions)
-    degrees = relevance.block(asked, everything)
+    degrees = np.asarray(relevance.block(asked, everything), dtype=np.float64)
     known = ~np.isnan(degrees)
     if not known.any():
         return (), ()
@@ -292,7 +279,7 @@ def _cuts(degrees: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _coherence(
-    source: SimilaritySource, data: ImageCaptions, relevance: _Part, positives: RightAnswers | None
+    source: SimilaritySource, data: ImageCaptions, relevance: CheckedDegrees, positives: RightAnswers | None
 ) -> dict[Direction, list[tuple[int, float]]] | None:
     steps = [k for k in _CS_STEPS if k <= max(source.shape)]
     if not steps or _has_gaps(relevance, source.shape):
@@ -310,7 +297,7 @@ def _coherence(
     return {way: [(k, result[f"{way}/CS@{k}"]) for k in steps if k <= size] for way, size in galleries.items()}
 
 
-def _has_gaps(relevance: _Part, shape: tuple[int, int]) -> bool:
+def _has_gaps(relevance: CheckedDegrees, shape: tuple[int, int]) -> bool:
     images, captions = shape
     blocks = np.array_split(np.arange(images), -(-images * captions // _BLOCK_VALUES))
     return any(np.isnan(relevance.block(some, np.arange(captions))).any() for some in blocks)

@@ -91,11 +91,16 @@ def checked_owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:
     return owners.astype(np.int64)
 
 
-def checked_degrees(relevance: Any, shape: tuple[int, int]) -> CheckedDegrees | None:
+def checked_degrees(relevance: Any, shape: tuple[int, int], gaps: bool = False) -> CheckedDegrees | None:
     """Degrees of all pairs, from a matrix or from anything with a ``block``; None stays None.
 
+    Args:
+        relevance: As :func:`~rungwise.evaluation.evaluate` takes it.
+        shape: (images, captions).
+        gaps: Whether degrees may be NaN, where nobody was asked.
+
     Raises:
-        UserError: If they are of another shape; a pass refuses values that are not finite as it reads them.
+        UserError: If they are of another shape. Values that are not finite are refused when they are read.
 
     >>> checked_degrees(np.eye(2), (2, 2)).block(np.arange(1), np.arange(2))
     array([[1., 0.]])
@@ -109,13 +114,13 @@ def checked_degrees(relevance: Any, shape: tuple[int, int]) -> CheckedDegrees | 
             raise UserError(
                 f"relevance has shape {tuple(own)} but the similarity {shape}; give the relevance of these data"
             )
-        return CheckedDegrees(relevance.block, images, captions)
+        return CheckedDegrees(relevance.block, images, captions, gaps)
     matrix = _sliceable(relevance, "relevance")
     if _matrix_shape(matrix, shape[1], None, "relevance") != shape:
         raise UserError(
             f"relevance has shape {tuple(matrix.shape)} but the similarity {shape}; give one degree per pair"
         )
-    return CheckedDegrees(lambda some, others: matrix[as_slice(some)][:, as_slice(others)], images, captions)
+    return CheckedDegrees(lambda some, others: matrix[as_slice(some)][:, as_slice(others)], images, captions, gaps)
 
 
 def _vectors(embeddings: Any) -> tuple[Any, Norms | None]:

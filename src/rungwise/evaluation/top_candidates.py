@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.topk import top_columns
 from rungwise.evaluation.positives import RightAnswers
 from rungwise.evaluation.ranked_lists import RankedLists
+from rungwise.evaluation.scores import checked_degrees
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Rankings, positives_of
-from rungwise.metrics.sources import MatrixSource, SimilaritySource, as_floats
+from rungwise.metrics.sources import MatrixSource, SimilaritySource
 
 _BLOCK_VALUES = 1 << 22
 
@@ -86,9 +87,7 @@ def top_candidates_of(
     owners = np.asarray(image_of_caption, dtype=np.int64)
     images, captions = source.shape
     right: Mapping[Direction, Positives] = positives or positives_of(owners, images)
-    degrees: Any = relevance
-    if relevance is not None and not hasattr(relevance, "block"):
-        degrees = _Matrix(as_floats(relevance))
+    degrees = checked_degrees(relevance, source.shape, gaps=True)
     found: dict[Direction, TopCandidates] = {}
     for way in source.directions if isinstance(source, RankedLists) else DIRECTIONS:
         blocks = source.rows if way == "i2t" else source.columns
@@ -117,16 +116,6 @@ def top_candidates_of(
             **joined,
         )
     return found
-
-
-class _Matrix:
-    """Degrees in memory, gaps included, which the sources of a pass refuse."""
-
-    def __init__(self, matrix: NDArray[Any]) -> None:
-        self._matrix = matrix
-
-    def block(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[Any]:
-        return self._matrix[np.ix_(images, captions)]
 
 
 def _in_block(

@@ -287,37 +287,48 @@ class ProductSource(EmbeddingSource):
 
 
 class CheckedDegrees:
-    """R, asked for exactly the blocks that a pass reads.
+    """R of a collection or of a part of it, asked for exactly the blocks that a pass reads, which are checked.
 
     Args:
         block: Such as ``Relevance.block``.
         images: Positions of the images.
         captions: Positions of the captions.
+        gaps: Whether degrees may be NaN, where nobody was asked.
 
     >>> degrees = CheckedDegrees(lambda images, captions: np.add.outer(images, captions), np.arange(2), np.arange(3))
     >>> degrees.block(np.array([1]), np.array([0, 2]))
     array([[1., 3.]])
+    >>> degrees.select(np.array([1]), np.array([2, 0])).block(np.array([0]), np.array([0, 1]))
+    array([[3., 1.]])
     """
 
-    def __init__(self, block: Block, images: Positions, captions: Positions) -> None:
+    def __init__(self, block: Block, images: Positions, captions: Positions, gaps: bool = False) -> None:
         self._block = block
         self._images = images
         self._captions = captions
+        self._gaps = gaps
 
     def block(self, images: Positions, captions: Positions) -> Scores:
         """(len(images), len(captions)) degrees."""
-        return checked_block(self._block, self._images[images], self._captions[captions], "relevance")
+        return checked_block(self._block, self._images[images], self._captions[captions], "relevance", self._gaps)
 
     def select(self, images: Positions, captions: Positions) -> CheckedDegrees:
         """The part with these images and captions, in this order."""
-        return CheckedDegrees(self._block, self._images[images], self._captions[captions])
+        return CheckedDegrees(self._block, self._images[images], self._captions[captions], self._gaps)
 
 
-def checked_block(block: Block, images: Positions, captions: Positions, what: str) -> Scores:
+def checked_block(block: Block, images: Positions, captions: Positions, what: str, gaps: bool = False) -> Scores:
     """The answer of somebody's block function as floats of the right shape.
 
+    Args:
+        block: The function.
+        images: Positions of the images.
+        captions: Positions of the captions.
+        what: ``"similarity"`` or ``"relevance"``, for messages.
+        gaps: Whether values may be NaN.
+
     Raises:
-        UserError: If the shape is another one or a value is not finite.
+        UserError: If the shape is another one, or a value is not finite and must be.
 
     >>> checked_block(lambda i, c: np.zeros((len(c), len(i))), np.arange(2), np.arange(3), "similarity")
     Traceback (most recent call last):
@@ -329,7 +340,8 @@ def checked_block(block: Block, images: Positions, captions: Positions, what: st
             f"{what}: asked for {len(images)} images x {len(captions)} captions, got shape {scores.shape};"
             " answer (images, captions)"
         )
-    refuse_gaps(scores, what, images)
+    if not gaps:
+        refuse_gaps(scores, what, images)
     return scores
 
 
