@@ -43,7 +43,13 @@ _MODULES = {"vse": "rungwise.models.vse"}
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Base of the families' configurations; each adds a field ``kind`` with its name as the default."""
+    """Base of the families' configurations.
+
+    Attributes:
+        kind: The family's name; each family gives it as the default.
+    """
+
+    kind: str = ""
 
 
 @dataclass(frozen=True)
