@@ -16,7 +16,7 @@ from rungwise.relevance import describe
 from rungwise.relevance.base import Degrees, Relevance, hash_of_captions
 from rungwise.relevance.caption_pairs import answers_caption_pairs, caption_pairs
 from rungwise.relevance.config import Building, degrees_of, names_source
-from rungwise.relevance.storage import load
+from rungwise.relevance.stored import load
 from rungwise.scenes.relevance import own_degrees
 from rungwise.training.config import DataConfig, TrainConfig
 from rungwise.training.loss_config import with_thresholds
