@@ -166,6 +166,14 @@ class Degrees(ABC):
         """
         return None
 
+    def known_pairs(self) -> Positions | None:
+        """The pairs that have a degree, where these are few enough to be listed, as those that people judged.
+
+        Returns:
+            (n, 2) positions (image, caption), ascending; None where all pairs have a degree, or very many.
+        """
+        return None
+
     def title(self) -> str:
         """The source's name and the start of its hash, for what is graded by it."""
         return f"{type(self).__name__}, hash {self.content_hash()[:16]}"

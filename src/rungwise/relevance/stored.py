@@ -14,6 +14,9 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.relevance import storage
 from rungwise.relevance.base import Block, Degrees, Direction, Frequencies, Positions, hash_of_captions
 
+MOST_PAIRS = 10_000_000
+"""Pairs with a degree that are listed, of a source that has not all: what people judged, and not half a matrix."""
+
 
 def load(path: Path | str, expected: str | Degrees | None = None, *, data: ImageCaptions | None = None) -> Stored:
     """Map degrees that were saved into memory.
@@ -105,6 +108,23 @@ class Stored(Degrees):
         if self.header["source"] in ("CIDEr", "CIDErD", "TfIdf"):
             return "unknown" if "document_frequencies" in self.options() else "collection"
         return "unknown" if self.header["source"] in ("Weighted", "Maximum", "Calibrated", "Cascade") else None
+
+    def known_pairs(self) -> Positions | None:
+        """See :meth:`Degrees.known_pairs`; a folder with gaps is read through for it."""
+        if self.complete:
+            return None
+        if self._indices is None:
+            found, count = [], 0
+            for rows, part in self.chunks():
+                at, captions = np.nonzero(~np.isnan(part))
+                found.append(np.stack([rows[at], captions], axis=1))
+                if (count := count + len(at)) > MOST_PAIRS:
+                    return None
+            return np.concatenate(found) if found else np.empty((0, 2), np.int64)
+        queries, places = np.nonzero(~np.isnan(self._values))
+        candidates = np.asarray(self._indices, np.int64)[queries, places]
+        pairs = (queries, candidates) if self.direction == "i2t" else (candidates, queries)
+        return np.unique(np.stack(pairs, axis=1), axis=0)
 
     def title(self) -> str:
         """That of the source that was saved, and how much of it was kept."""

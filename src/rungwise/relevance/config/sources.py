@@ -60,7 +60,7 @@ class CascadeConfig(PairModelConfig):
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.cascade import Cascade
 
-        coarse = source_config(self.coarse, "cascade: coarse")
+        coarse = source_config(self.coarse, f"cascade: {building.option('coarse')}")
         if not isinstance(coarse, CaptionPairsConfig):
             raise UserError(f"cascade: {coarse.kind} cannot choose pairs of captions; take bi-encoder, tfidf or cbow")
         if isinstance(coarse, ModelConfig) and coarse.device is None:
@@ -77,7 +77,7 @@ class CascadeConfig(PairModelConfig):
         assert isinstance(built, CaptionPairSource)
         return Cascade(
             built,
-            self.cross_encoder(data, building, None),
+            self.cross_encoder(data, building),
             threshold=self.threshold,
             below=self.below,
             cache=cache,
@@ -115,7 +115,8 @@ class CombineConfig(SourceConfig):
         from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
 
         if self.weights and self.how != "sum":
-            raise UserError(f"combine: weights do nothing with how={self.how}; leave them out, or take sum")
+            weights, how = building.option("weights"), building.option("how")
+            raise UserError(f"combine: {weights} does nothing with {how} {self.how}; leave it out, or take sum")
         if self.weights and len(self.weights) != len(self.of):
             raise UserError(f"combine: {len(self.weights)} weights for {len(self.of)} sources; give one each")
         sources = [degrees_of(part, data, building=building) for part in self.of]
