@@ -55,15 +55,20 @@ def room_of(module: str) -> str:
 
 
 @cache
-def definitions() -> frozenset[str]:
-    """Names of all classes, functions, methods, and of what is assigned at the top of a module or class."""
+def definitions_in(module: str) -> frozenset[str]:
+    """Names of a module's classes, functions and methods, and of what is assigned at the top of it or of a class."""
     found = set()
-    for module in modules():
-        for node in ast.walk(tree_of(module)):
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-                found.add(node.name)
-            elif isinstance(node, ast.Assign):
-                found.update(target.id for target in node.targets if isinstance(target, ast.Name))
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                found.add(node.target.id)
-    return frozenset(found)
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.add(node.name)
+        if isinstance(node, (ast.Module, ast.ClassDef)):
+            for inner in node.body:
+                targets = inner.targets if isinstance(inner, ast.Assign) else [getattr(inner, "target", None)]
+                found.update(target.id for target in targets if isinstance(target, ast.Name))
+    return frozenset(found - {"__all__"})
+
+
+@cache
+def definitions() -> frozenset[str]:
+    """Those of all modules."""
+    return frozenset().union(*(definitions_in(module) for module in modules()))

@@ -1,3 +1,5 @@
+"""Also tests rungwise.evaluation.report_style."""
+
 import re
 from html.parser import HTMLParser
 from pathlib import Path

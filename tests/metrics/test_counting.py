@@ -1,3 +1,5 @@
+"""Also tests rungwise.metrics.kernels, in which the counting is done."""
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""Also tests rungwise.metrics, rungwise.metrics.classic and rungwise.metrics.graded."""
+
 import math
 from dataclasses import dataclass
 from typing import ClassVar

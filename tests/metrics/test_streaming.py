@@ -1,4 +1,7 @@
-"""Every measure against slow obvious references, over every way of cutting the matrix."""
+"""Every measure against slow obvious references, over every way of cutting the matrix.
+
+Also tests rungwise.metrics.rankings and rungwise.metrics.relevant_sets.
+"""
 
 import math
 
