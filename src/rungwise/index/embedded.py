@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.topk import rank
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.index import storage
 from rungwise.index.hits import CaptionHit, Hit, Hits
 from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
 from rungwise.index.model import EmbeddingModel
-from rungwise.index.ranking import rank
 
 _PICTURES_AT_ONCE = 4096
 _TEXTS_AT_ONCE = 4096

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.topk import taken, top_columns
 
 Direction = Literal["i2t", "t2i"]
 """Which side asks: images for captions, or captions for images."""
@@ -124,7 +125,7 @@ class Degrees(ABC):
         values = np.empty((queries, k), np.float32)
         for rows, part in self.chunks(direction):
             indices[rows] = top_columns(np.where(np.isnan(part), -np.inf, part), k)
-            values[rows] = np.take_along_axis(part, indices[rows], axis=1)
+            values[rows] = taken(part, indices[rows])
         return indices, values
 
     def asked(self, k: int, direction: Direction) -> tuple[int, int]:
@@ -367,23 +368,3 @@ def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> st
     digest = hashlib.sha256(json.dumps(list(captions)).encode())
     digest.update(np.ascontiguousarray(image_of_caption, dtype="<i8").tobytes())
     return digest.hexdigest()
-
-
-def top_columns(scores: NDArray[Any], k: int) -> Positions:
-    """(rows, k) columns of the k highest scores of each row, best first, ties by the lower column.
-
-    >>> top_columns(np.array([[1.0, 3.0, 2.0, 3.0]]), 3)
-    array([[1, 3, 2]])
-    """
-    rows, columns = scores.shape
-    if k < columns:
-        kth = np.partition(scores, columns - k, axis=1)[:, columns - k, None]
-        above = scores > kth
-        ties = scores == kth
-        room = k - above.sum(axis=1, keepdims=True)
-        kept = above | (ties & (np.cumsum(ties, axis=1) <= room))
-        chosen = np.nonzero(kept)[1].reshape(rows, k)
-    else:
-        chosen = np.broadcast_to(np.arange(columns), (rows, columns))
-    order = np.argsort(-np.take_along_axis(scores, chosen, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(chosen, order, axis=1).astype(np.int64)
