@@ -1,7 +1,7 @@
 """What a model is to everything that uses one: a pair scorer, and a dual encoder, which is a pair scorer.
 
-Evaluation asks for scores of a collection, an index for vectors, training for what :mod:`rungwise.models.training` adds.
-None of them knows what a model is made of.
+Evaluation asks for scores of a collection, an index for vectors, and training for what :mod:`rungwise.models.pairs`
+adds. None of them knows what a model is made of.
 """
 
 from __future__ import annotations

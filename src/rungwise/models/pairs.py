@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.models.contracts import DualEncoder, PairScorer, PairScores, Progress
+from rungwise.data.features import FeatureRows
+from rungwise.models.contracts import DualEncoder, PairScores, Progress
+from rungwise.models.saving import SavedModel
 
 Positions = NDArray[np.int64]
 Autocast = Callable[[], AbstractContextManager[Any]]
@@ -22,19 +24,27 @@ Autocast = Callable[[], AbstractContextManager[Any]]
 
 
 class Rows(Protocol):
-    """What a model reads of some images: features, pixels or regions.
+    """What a model reads of some images: features, pixels or regions."""
 
-    Attributes:
-        kept: (rows,) position of each among the images that were asked for, ascending.
-        issues: One for each of the others.
-        computed: How many were made now; the others were at hand.
-        seconds: What making them took.
-    """
+    @property
+    def kept(self) -> Positions:
+        """(rows,) position of each among the images that were asked for, ascending."""
+        ...
 
-    kept: Positions
-    issues: tuple[Issue, ...]
-    computed: int
-    seconds: float
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """One for each of the others."""
+        ...
+
+    @property
+    def computed(self) -> int:
+        """How many were made now; the others were at hand."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """What making them took."""
+        ...
 
     def __len__(self) -> int:
         """Number of images."""
@@ -111,11 +121,25 @@ def pair_up(
     return Pairs(rows, images[rows.kept], readable, place[data.image_of_caption[readable]], texts, data)
 
 
-class TrainableScorer(nn.Module, PairScorer):
+class TrainableScorer(SavedModel):
     """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
 
     The loop knows batches only as what a model gave and takes back.
     """
+
+    @classmethod
+    @abstractmethod
+    def create(cls, config: Any, captions: Sequence[str], features: FeatureRows | None = None) -> Self:
+        """A new model.
+
+        Args:
+            config: Of the family's ``config_type``.
+            captions: Of the training split, such as a vocabulary is learned from.
+            features: The rows that stand for pictures, where the collection has such.
+
+        Raises:
+            UserError: If something that the configuration names cannot be had.
+        """
 
     @abstractmethod
     def read(

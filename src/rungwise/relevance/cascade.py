@@ -31,7 +31,7 @@ _FEWEST, _MOST = 64, 16384
 """Pairs of a run: a batch of a slow source; as many as a fast one should hold in memory at once."""
 
 
-class PairScorer(Protocol):
+class CaptionPairScorer(Protocol):
     """What the fine source of a cascade must be able to do, as cross-encoders, bi-encoders and word vectors can.
 
     Attributes:
@@ -134,7 +134,7 @@ class Cascade(CaptionPairSource):
     def __init__(
         self,
         coarse: CaptionPairSource,
-        fine: PairScorer,
+        fine: CaptionPairScorer,
         *,
         threshold: float = 0.8,
         below: Below = "zero",

@@ -30,7 +30,7 @@ class _Combined(Degrees):
         self.complete = all(source.complete for source in sources)
 
 
-class Weighted(_Combined):
+class WeightedSum(_Combined):
     """Sum of weight * degree over sources.
 
     Args:
@@ -42,7 +42,7 @@ class Weighted(_Combined):
 
     >>> from rungwise.relevance import CIDErD, TfIdf
     >>> captions, of = ["a dog", "a cat", "the dog"], [0, 1, 2]
-    >>> both = Weighted([CIDErD(captions, of), TfIdf(captions, of)], [0.1, 0.5])
+    >>> both = WeightedSum([CIDErD(captions, of), TfIdf(captions, of)], [0.1, 0.5])
     >>> both.dense().round(2)[0]
     array([1.  , 0.18, 0.18], dtype=float32)
     """
@@ -92,7 +92,7 @@ class Maximum(_Combined):
         return {"sources": [source.content_hash() for source in self.sources]}
 
 
-def mean(sources: Sequence[Degrees]) -> Weighted:
+def mean(sources: Sequence[Degrees]) -> WeightedSum:
     """The average of sources.
 
     Raises:
@@ -102,7 +102,7 @@ def mean(sources: Sequence[Degrees]) -> Weighted:
     >>> mean([CIDErD(["a dog", "a cat"], [0, 1]), TfIdf(["a dog", "a cat"], [0, 1])]).weights
     (0.5, 0.5)
     """
-    return Weighted(sources, [1 / max(1, len(sources))] * len(sources))
+    return WeightedSum(sources, [1 / max(1, len(sources))] * len(sources))
 
 
 class Calibrated(Degrees):
@@ -154,7 +154,9 @@ class Calibrated(Degrees):
         }
 
 
-def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) -> Calibrated:
+def to_unit_interval(
+    source: Degrees, *, pairs: int = 1_000_000, seed: int = 0, images: ArrayLike | None = None
+) -> Calibrated:
     """A source brought to 0..1 by a straight line: its lowest degree of a sample to 0, its highest to 1.
 
     Captions of the sampled images are in the sample, so that the high end is that of well described images. What lies
@@ -164,6 +166,7 @@ def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) 
         source: What to calibrate.
         pairs: About how many pairs to sample.
         seed: Of the sample.
+        images: Positions of the images to sample from, such as those of the training split; None takes all.
 
     Raises:
         UserError: If all known degrees of the sample are equal, or none is known.
@@ -173,7 +176,7 @@ def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) 
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    degrees = sample(source, pairs=pairs, seed=seed).degrees
+    degrees = sample(source, pairs=pairs, seed=seed, images=images).degrees
     degrees = degrees[~np.isnan(degrees)]
     if not degrees.size:
         raise UserError("calibration: no degree of the sampled pairs is known; sample more pairs")

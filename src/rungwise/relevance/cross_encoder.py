@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import CHUNK_BYTES, CaptionPairSource, Positions, Reference
-from rungwise.relevance.sentences import Precision, cannot_load, model_place, weights_hash, wiring, without_bars
+from rungwise.relevance.bi_encoder import Precision, cannot_load, model_place, weights_hash, wiring, without_bars
 
 _PAIR_BYTES = 64
 """What a pair takes while it waits for its score: positions, texts' numbers, order."""

@@ -44,8 +44,11 @@ class Counted:
         self.idf = [np.log(images) - np.log(np.maximum(1, df)) for df in self.frequencies.look_up(self.counts)]
 
     def options(self) -> Mapping[str, Any]:
-        """The document frequencies, where they do not follow from the captions."""
-        return {"document_frequencies": self.frequencies.content_hash()} if self.given else {}
+        """The document frequencies, where they do not follow from the captions, and of which split they are."""
+        if not self.given:
+            return {}
+        origin = {"frequencies_from": self.frequencies.origin} if self.frequencies.origin else {}
+        return {"document_frequencies": self.frequencies.content_hash(), **origin}
 
 
 class ConsensusSource(CaptionSource):

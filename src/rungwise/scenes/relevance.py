@@ -119,6 +119,24 @@ class SceneRelevance(Degrees):
         yield from (self._shown.tobytes(), self._stated.tobytes())
 
 
+def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
+    """The degrees that a collection brings along: generated scenes have theirs, other collections have none.
+
+    Args:
+        path: Where the collection was read from; None where it came from no place.
+        data: The collection, or a part of it.
+
+    Raises:
+        UserError: If the folder's scenes are unfinished, or an id is not among them.
+
+    >>> own_degrees(None, ImageCaptions(("a",), ("a dog",), np.array([0]))) is None
+    True
+    """
+    if path is None or data.layout != "scenes":
+        return None
+    return SceneRelevance.load(Path(path).expanduser(), data)
+
+
 def _columns_shown(scene: Scene, seats: Sequence[int]) -> list[int]:
     """Facts of a picture whose object ``seats[slot]`` sits in each slot; a slot beyond its objects stays empty."""
     taken = {slot: thing for slot, thing in enumerate(seats) if thing < len(scene.objects)}

@@ -21,7 +21,6 @@ from torch import Tensor
 from rungwise.core.configuration import dump_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
-from rungwise.data.batches import epoch_batches
 from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.cache import ImageRows, feature_rows, pixel_rows
 from rungwise.encoders.text import pad, tokenise
@@ -30,6 +29,7 @@ from rungwise.losses import MultiModalNCE, SumOfHinges
 from rungwise.losses.base import BlockLoss
 from rungwise.models.joint import JointEmbedding
 from rungwise.relevance.base import Relevance
+from rungwise.training.batches import epoch_batches
 from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig
