@@ -190,8 +190,10 @@ class ExactStore(SnapshotStore):
             try:
                 yield
             finally:
-                # What cannot be cleared now is cleared by the next who writes.
-                with suppress(OSError):
+                # The disk alone knows whether a change that failed has happened. What cannot be cleared away now is
+                # cleared by the next who writes.
+                with suppress(OSError, UserError):
+                    self.refresh()
                     self._clear()
 
     def _commit(self, parts: Sequence[Part], following: int, merge_from: int | None = None) -> None:
