@@ -120,7 +120,7 @@ def test_frequencies_are_those_of_the_training_split_where_there_are_others(kind
     np.testing.assert_array_equal(built.dense(), wanted.dense())
     assert not np.array_equal(built.dense(), whole.dense()), "the two differ on these data"
     assert said == [f"{kind}: document frequencies of the 2 training pictures alone, of 4"]
-    assert built.options()["frequencies_from"] == "train"
+    assert built.frequencies_from == "train"
     counted = source_config({"kind": kind, "frequencies": "collection"}).build(SPLIT)
     assert counted.content_hash() == whole.content_hash() != built.content_hash()
 
@@ -145,7 +145,7 @@ def test_frequencies_of_training_splits_of_other_names():
 def test_frequencies_of_the_split_that_training_would_draw():
     ids = tuple(f"{n}.jpg" for n in range(30))
     data = ImageCaptions(ids, tuple(f"number {n}" for n in range(30)), np.arange(30))
-    assert "frequencies_from" not in source_config("tfidf").build(data).options()
+    assert source_config("tfidf").build(data).frequencies_from == "collection"
     said = []
     source_config({"kind": "tfidf", "frequencies": "train"}).build(data, building=Building(say=said.append))
     (line,) = said

@@ -10,9 +10,10 @@ from PIL import Image
 from rungwise.data import ImageCaptions
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
+from rungwise.losses import MaxOfHinges
 from rungwise.models import ModelConfig
 from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import MaxOfHingesConfig
+from rungwise.training.loss_config import config_of
 
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
 
@@ -45,7 +46,7 @@ def config() -> TrainConfig:
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
     return TrainConfig(
         model=ModelConfig(image, TextConfig(word_dimension=8, min_count=1), dimension=16),
-        loss=MaxOfHingesConfig(),
+        loss=config_of(MaxOfHinges)(),
         epochs=(2, 1),
         learning_rates=(1e-2, 1e-3),
         batch_size=8,

@@ -7,9 +7,18 @@ import torch
 from torch import nn
 
 from rungwise import losses
-from rungwise.losses import BlockLoss, Weighted
+from rungwise.losses import Loss, Weighted
+from rungwise.training.loss_config import config_of
 
 PICTURES = 12
+
+PLAIN = [name for name in losses.__all__ if name not in ("BlockLoss", "Loss", "Weighted", "warm_up")]
+MEMBERS = (config_of(losses.MaxOfHinges)(), config_of(losses.MultiModalNCE)(learnable=True))
+NAMED = [
+    *(config_of(getattr(losses, name))() for name in PLAIN),
+    config_of(Weighted)(losses=MEMBERS, weights=(1.0, 0.5)),
+]
+"""A configuration of every loss of the package."""
 
 
 def _weighted(**options):
@@ -50,7 +59,7 @@ def cases():
         for extra in ("mask", "keep", "pair") if batch == "square, pictures twice" else ("mask",):
             for reduction in ("sum", "mean"):
                 torch.manual_seed(0)
-                loss: BlockLoss | Weighted = make(extra_positives=extra, reduction=reduction).double()
+                loss: Loss = make(extra_positives=extra, reduction=reduction).double()
                 yield f"{family}; {batch}; {extra}; {reduction}", shares, loss
 
 

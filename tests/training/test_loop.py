@@ -3,7 +3,6 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,19 +13,15 @@ from safetensors.torch import load_file
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
+from rungwise.losses import ContrastiveSum, Ladder, SumOfHinges
 from rungwise.models import load
 from rungwise.training import loop
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
-from rungwise.training.loss_config import (
-    BlockLossConfig,
-    ContrastiveSumConfig,
-    LadderConfig,
-    LossConfig,
-    SumOfHingesConfig,
-)
+from rungwise.training.loss_config import LossConfig, config_of
 from rungwise.training.reports import EpochReport, StepReport, Watcher
 from tests.training.conftest import files, trainable
+from tests.training.every_loss import NAMED
 
 
 class Diary(Watcher):
@@ -64,7 +59,7 @@ class Colours:
 
 def test_a_run_learns_and_leaves_what_it_says(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
     diary = Diary()
-    config = replace(config, loss=SumOfHingesConfig(), epochs=(6, 2), learning_rates=(1e-2, 1e-3))
+    config = replace(config, loss=config_of(SumOfHinges)(), epochs=(6, 2), learning_rates=(1e-2, 1e-3))
     result = train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=diary)
     assert result.finished
     assert result.best_rsum == max(one["rsum"] for one in result.history)
@@ -153,7 +148,7 @@ def test_the_frozen_backbone_is_not_in_the_checkpoint(
 
 
 def test_the_ladder_asks_its_source(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
-    config = replace(config, loss=LadderConfig(thresholds=(0.5,)))
+    config = replace(config, loss=config_of(Ladder)(thresholds=(0.5,)))
     with pytest.raises(UserError, match="the loss ladder needs relevance degrees"):
         train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
     source = Colours(coloured)
@@ -162,11 +157,8 @@ def test_the_ladder_asks_its_source(config: TrainConfig, coloured: ImageCaptions
     assert result.finished
 
 
-@pytest.mark.parametrize("kind", get_args(get_args(LossConfig)[0]))
-def test_every_loss_trains(
-    kind: type[BlockLossConfig], config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
-) -> None:
-    loss = kind(thresholds=(0.5,)) if kind is LadderConfig else kind()
+@pytest.mark.parametrize("loss", NAMED, ids=lambda loss: loss.kind)
+def test_every_loss_trains(loss: LossConfig, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
     config = replace(config, loss=loss, epochs=(6,), learning_rates=(3e-3,))
     if loss.needs_relevance:
         with pytest.raises(UserError, match=f"the loss {loss.kind} needs relevance degrees"):
@@ -180,9 +172,9 @@ def test_every_loss_trains(
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        (ContrastiveSumConfig(temperature=0), r"loss.contrastive_sum: temperature must be above 0, got 0$"),
-        (LadderConfig(thresholds=(0.8, 0.6)), r"loss.ladder: 2 thresholds make 3 rungs, .* got 2 margins and 2 w"),
-        (LadderConfig(shares=(0.01,)), "loss.shares must be turned into thresholds"),
+        (config_of(ContrastiveSum)(temperature=0), r"loss.contrastive_sum: temperature must be above 0, got 0$"),
+        (config_of(Ladder)(thresholds=(0.8, 0.6)), r"loss.ladder: 2 thresholds make 3 rungs, .* got 2 margins and 2 w"),
+        (config_of(Ladder)(shares=(0.01,)), "loss.shares must be turned into thresholds"),
     ],
 )
 def test_a_loss_that_cannot_be_built_is_one_line(
@@ -194,7 +186,7 @@ def test_a_loss_that_cannot_be_built_is_one_line(
 
 
 def test_warm_up_epochs_use_the_sum_of_hinges(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
-    plain = replace(config, loss=SumOfHingesConfig(), epochs=(1,), learning_rates=(1e-3,))
+    plain = replace(config, loss=config_of(SumOfHinges)(), epochs=(1,), learning_rates=(1e-3,))
     warmed = replace(config, warm_up_epochs=1, epochs=(1,), learning_rates=(1e-3,))
     cold = replace(warmed, warm_up_epochs=0)
     losses = [

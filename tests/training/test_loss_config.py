@@ -1,74 +1,103 @@
-from typing import get_args
+import inspect
+from dataclasses import fields
 
 import pytest
+import torch
 
+from rungwise import losses
 from rungwise.core.configuration import from_plain, to_plain
 from rungwise.core.errors import UserError
-from rungwise.losses import MaxOfHinges
-from rungwise.losses.base import BlockLoss
-from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import (
-    AdaptiveListwiseConfig,
-    BlockLossConfig,
-    ContrastiveSumConfig,
-    LadderConfig,
-    LossConfig,
-    MaxOfHingesConfig,
-    SemanticAdaptiveMarginConfig,
-    SumOfHingesConfig,
+from rungwise.losses import (
+    AdaptiveListwise,
+    BlockLoss,
+    ContrastiveMax,
+    ContrastiveSum,
+    Ladder,
+    Loss,
+    MaxOfHinges,
+    SemanticAdaptiveMargin,
+    SumOfHinges,
+    Weighted,
+    warm_up,
 )
-
-KINDS = get_args(get_args(LossConfig)[0])
+from rungwise.losses.batch import Reads
+from rungwise.losses.pairs import Side
+from rungwise.training.config import TrainConfig
+from rungwise.training.loss_config import LossConfig, config_of, kinds, with_thresholds
+from tests.training.every_loss import NAMED, PLAIN
 
 
 def test_losses_are_built_as_they_say() -> None:
-    config = LadderConfig(thresholds=(0.5, 0.2), margins=(0.3, 0.02, 0.01), weights=(1, 0.5, 0.1), mask_above=0.9)
-    ladder = config.build()
+    ladder = config_of(Ladder)(
+        thresholds=(0.5, 0.2), margins=(0.3, 0.02, 0.01), weights=(1, 0.5, 0.1), mask_above=0.9
+    ).build()
     assert (tuple(ladder.thresholds), tuple(ladder.margins)) == ((0.5, 0.2), (0.3, 0.02, 0.01))
     assert (ladder.sampling, ladder.mask_above) == ("hard_contrastive", 0.9)
-    assert LadderConfig(sampling="sum").build().sampling == "sum"
-    authors = LadderConfig(levels="cumulative", pair_in_top_level=True).build()
+    assert config_of(Ladder)(sampling="sum").build().sampling == "sum"
+    authors = config_of(Ladder)(levels="cumulative", pair_in_top_level=True).build()
     assert (authors.levels, authors.pair_in_top_level) == ("cumulative", True)
-    hinge = MaxOfHingesConfig(margin=0.3, negative_set=5, reduction="mean", extra_positives="keep").build()
+    hinge = config_of(MaxOfHinges)(margin=0.3, negative_set=5, reduction="mean", extra_positives="keep").build()
     assert (hinge.margin, hinge.negative_set, hinge.reduction, hinge.extra_positives) == (0.3, 5, "mean", "keep")
-    assert SumOfHingesConfig(margin=0.1).build().margin == 0.1
-    listwise = AdaptiveListwiseConfig(sharpness=0.2, i2t_weight=1.0, sampled=7, margins=(0.5, 0.1)).build()
+    assert config_of(SumOfHinges)(margin=0.1).build().margin == 0.1
+    listwise = config_of(AdaptiveListwise)(sharpness=0.2, i2t_weight=1.0, sampled=7, margins=(0.5, 0.1)).build()
     assert (listwise.sharpness, listwise.i2t_weight, listwise.sampled, listwise.margins) == (0.2, 1.0, 7, (0.5, 0.1))
-    adaptive = SemanticAdaptiveMarginConfig(temperature=3, negatives="random", with_triplet=True, margin=0.1).build()
+    adaptive = config_of(SemanticAdaptiveMargin)(
+        temperature=3, negatives="random", with_triplet=True, margin=0.1
+    ).build()
     assert (adaptive.temperature, adaptive.negatives) == (3, "random")
     assert (adaptive.with_triplet, adaptive.margin) == (True, 0.1)
+    learned = config_of(ContrastiveSum)(temperature=0.2, learnable=True).build()
+    assert len(list(learned.parameters())) == 1
+    torch.testing.assert_close(learned.temperature().detach(), torch.tensor(0.2))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_yaml_and_back_with_the_defaults_of_the_loss_itself(kind: type[BlockLossConfig]) -> None:
-    config = TrainConfig(loss=kind(reduction="mean"))
+@pytest.mark.parametrize("name", PLAIN)
+def test_yaml_and_back_with_the_defaults_of_the_loss_itself(name: str) -> None:
+    loss = getattr(losses, name)
+    config = TrainConfig(loss=config_of(loss)(reduction="mean"))
     assert from_plain(TrainConfig, to_plain(config), "config.yaml") == config
-    built = config.loss.build()
-    assert isinstance(built, BlockLoss)
-    assert type(config.loss).__name__ == type(built).__name__ + "Config"
-    assert built.reduction == "mean"
-    # A ladder has no thresholds of its own.
-    named = ("thresholds", "margins") if kind is LadderConfig else ()
-    bare = type(built)(reduction="mean", **{name: getattr(config.loss, name) for name in named})
-    for name, value in vars(bare).items():
-        if isinstance(value, int | float | str | tuple) and name != "training":
-            assert getattr(built, name) == value
+    built, bare = config.loss.build(), loss(reduction="mean")
+    assert type(built) is loss
+    for option, value in vars(bare).items():
+        if isinstance(value, int | float | str | tuple) and option != "training":
+            assert getattr(built, option) == value
+    kind = loss if name not in ("MultiModalNCE", "SmoothNDCG") else None
+    assert kind is None or config.loss.kind.replace("_", "") == name.lower()
 
 
-def test_every_loss_of_a_block_can_be_named() -> None:
-    assert {kind.__name__ for kind in KINDS} == {
-        f"{name}Config"
-        for name in (
-            *("SumOfHinges", "MaxOfHinges", "Ladder", "SemanticAdaptiveMargin", "AdaptiveListwise", "ContrastiveSum"),
-            *("ContrastiveMax", "MultiModalNCE", "Sigmoid", "SoftContrastive", "SmoothNDCG"),
-        )
+def test_kinds_are_the_names_that_configurations_have_always_used() -> None:
+    named = {config.kind for config in NAMED}
+    assert named == {
+        *("sum_of_hinges", "max_of_hinges", "ladder", "semantic_adaptive_margin", "adaptive_listwise"),
+        *("contrastive_sum", "contrastive_max", "multi_modal_nce", "sigmoid", "soft_contrastive", "smooth_ndcg"),
+        "weighted",
     }
+    assert named <= set(kinds())
+
+
+@pytest.mark.parametrize("config", NAMED, ids=lambda config: config.kind)
+def test_every_option_is_explained_once_and_read_from_the_constructor(config: LossConfig) -> None:
+    of_constructor = set(inspect.signature(config.loss_class).parameters) - {"generator"}
+    shares = {"shares"} if config.kind == "ladder" else set()
+    names = {one.name for one in fields(config)}
+    assert names == of_constructor | shares | {"kind"}
+    lines = (type(config).__doc__ or "").split("Attributes:\n")[1].splitlines()
+    assert [line.split(":")[0].strip() for line in lines] == [one.name for one in fields(config)]
+    assert not [line for line in lines if "see there" in line or "`" in line or len(line.split(": ", 1)[1]) < 4]
 
 
 def test_unknown_loss_and_misspelt_option_are_one_line() -> None:
     for loss, message in (
-        ({"kind": "hinge"}, "config.yaml: loss: .*'hinge'"),
+        ({"kind": "hinge"}, "config.yaml: loss: .*'hinge'.* ladder, .* weighted"),
+        ({"margin": 0.2}, "config.yaml: loss: name the loss by its kind: .*ladder"),
+        ("ladder", "config.yaml: loss: name the loss by its kind: .*ladder"),
         ({"kind": "ladder", "treshold": 1}, "config.yaml: loss.ladder.treshold: "),
+        ({"kind": "ladder", "reduction": "none"}, "config.yaml: loss.ladder.reduction: "),
+        (
+            {"kind": "weighted", "losses": [{"kind": "sigmoid", "bias": "b"}], "weights": [1]},
+            "loss.weighted.losses.0.sigmoid.bias: ",
+        ),
+        ({"kind": "weighted"}, "loss.weighted.losses: "),
     ):
         with pytest.raises(UserError, match=message) as caught:
             from_plain(TrainConfig, {"loss": loss}, "config.yaml")
@@ -76,27 +105,100 @@ def test_unknown_loss_and_misspelt_option_are_one_line() -> None:
 
 
 def test_a_negative_set_must_fit_the_batch() -> None:
-    TrainConfig(loss=MaxOfHingesConfig(negative_set=15), batch_size=16)
-    with pytest.raises(UserError, match="negative_set is 16, but in a batch of 16 a query has 15 negatives") as caught:
-        TrainConfig(loss=MaxOfHingesConfig(negative_set=16), batch_size=16)
-    assert "\n" not in str(caught.value)
+    TrainConfig(loss=config_of(MaxOfHinges)(negative_set=15), batch_size=16)
+    drawn = config_of(MaxOfHinges)(negative_set=16)
+    for loss in (drawn, config_of(Weighted)(losses=(config_of(Ladder)(), drawn), weights=(1.0, 1.0))):
+        with pytest.raises(UserError, match="negative_set is 16, but in a batch of 16 a query has 15 neg") as caught:
+            TrainConfig(loss=loss, batch_size=16)
+        assert "\n" not in str(caught.value)
 
 
 def test_shares_are_no_thresholds() -> None:
-    with pytest.raises(UserError, match="must be turned into thresholds"):
-        LadderConfig(shares=(0.01,)).build()
+    shared = config_of(Ladder)(shares=(0.01,))
+    both = config_of(Weighted)(losses=(shared, config_of(MaxOfHinges)()), weights=(1.0, 0.5))
+    for config in (shared, both):
+        assert config.needs_relevance
+        with pytest.raises(UserError, match="loss.shares must be turned into thresholds"):
+            config.build()
+        turned = with_thresholds(config, lambda shares: tuple(50 * share for share in shares))
+        assert turned.needs_relevance
+        ladder = turned.build() if config is shared else turned.build().members[0]
+        assert ladder.thresholds == (0.5,)
+        assert with_thresholds(turned, lambda shares: ()) is turned
 
 
 def test_what_needs_relevance() -> None:
     assert not TrainConfig().needs_relevance
-    assert TrainConfig(loss=LadderConfig()).needs_relevance
-    assert TrainConfig(loss=MaxOfHingesConfig(mask_above=1.0)).needs_relevance
-    assert AdaptiveListwiseConfig().needs_relevance
-    assert not AdaptiveListwiseConfig(irrelevant="other_item").needs_relevance
+    assert TrainConfig(loss=config_of(Ladder)()).needs_relevance
+    assert TrainConfig(loss=config_of(MaxOfHinges)(mask_above=1.0)).needs_relevance
+    assert config_of(AdaptiveListwise)().needs_relevance
+    assert not config_of(AdaptiveListwise)(irrelevant="other_item").needs_relevance
+    members = (config_of(MaxOfHinges)(), config_of(Ladder)())
+    assert config_of(Weighted)(losses=members, weights=(1.0, 1.0)).needs_relevance
 
 
 def test_a_warm_up_shares_the_margin_where_there_is_one() -> None:
-    assert LadderConfig(margins=(0.3, 0.01)).warm_up_margin == 0.3
-    assert MaxOfHingesConfig(margin=0.1).warm_up_margin == 0.1
-    assert ContrastiveSumConfig().warm_up_margin == 0.2
-    assert isinstance(MaxOfHingesConfig().build(), MaxOfHinges)
+    def margin(loss: type[Loss], **options: object) -> float:
+        return warm_up(config_of(loss)(**options).build()).margin
+
+    assert margin(Ladder, margins=(0.3, 0.01)) == 0.3
+    assert margin(MaxOfHinges, margin=0.1) == 0.1
+    assert margin(ContrastiveMax, margin=0.1) == 0.1
+    assert margin(ContrastiveSum) == 0.2
+
+
+class Cubed(BlockLoss):
+    """Hinges to the third power.
+
+    Args:
+        reach: margin, in units
+            of similarity.
+        generator: nothing that YAML can say.
+    """
+
+    def __init__(self, reach: float = 0.5, generator: torch.Generator | None = None, **shared: str) -> None:
+        super().__init__(**shared)
+        self.reach = reach
+
+    @property
+    def reads(self) -> Reads:
+        return super().reads | Reads(relevance=True)
+
+    def per_query(self, side: Side) -> torch.Tensor:
+        gap = (self.reach * (1 - side.graded()) + side.similarity).relu() ** 3
+        return side.sum_per_query(side.rows(gap).sum(dim=1) - side.of_pairs(side.similarity))
+
+
+class Softened(Loss):
+    """A loss around a loss.
+
+    Args:
+        inner: The one inside.
+    """
+
+    def __init__(self, inner: Loss) -> None:
+        super().__init__()
+        self.inner, self.reduction = inner, inner.reduction
+
+    @property
+    def reads(self) -> Reads:
+        return self.inner.reads
+
+    @property
+    def shared(self):
+        return self.inner.shared
+
+    def value(self, batch):
+        return self.inner.value(batch).sqrt()
+
+
+def test_a_loss_of_ones_own_is_named_without_telling_anybody() -> None:
+    config = from_plain(TrainConfig, {"loss": {"kind": "cubed", "reach": 0.25}}, "config.yaml")
+    assert config.needs_relevance
+    assert "reach: margin, in units of similarity.\n" in (type(config.loss).__doc__ or "")
+    assert [one.name for one in fields(config.loss)] == ["kind", "reach"]
+    built = config.loss.build()
+    assert (type(built), built.reach) == (Cubed, 0.25)
+    plain = to_plain(TrainConfig(loss=config_of(Softened)(inner=config.loss)))
+    assert plain["loss"] == {"kind": "softened", "inner": {"kind": "cubed", "reach": 0.25}}
+    assert type(from_plain(TrainConfig, plain, "config.yaml").loss.build().inner) is Cubed

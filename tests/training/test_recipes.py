@@ -4,7 +4,8 @@ import pytest
 
 from rungwise.core.configuration import dump_yaml
 from rungwise.core.errors import UserError
-from rungwise.training.loss_config import LadderConfig, MaxOfHingesConfig, SumOfHingesConfig
+from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
+from rungwise.training.loss_config import config_of
 from rungwise.training.recipes import load_config, preset_names
 
 
@@ -17,11 +18,11 @@ def test_presets_read_and_survive_yaml(name: str, tmp_path: Path) -> None:
 
 def test_presets_are_the_papers() -> None:
     vsepp, vse0, ladder = (load_config(name) for name in ("vsepp", "vse0", "cvsepp"))
-    assert vsepp.loss == MaxOfHingesConfig(margin=0.2, reduction="sum")
+    assert vsepp.loss == config_of(MaxOfHinges)(margin=0.2, reduction="sum")
     assert (vsepp.epochs, vsepp.learning_rates, vsepp.batch_size, vsepp.clip_norm) == ((15, 15), (2e-4, 2e-5), 128, 2.0)
     assert (vsepp.model.dimension, vsepp.model.text.word_dimension, vsepp.model.text.min_count) == (1024, 300, 4)
-    assert (vse0.model.similarity, vse0.loss) == ("inner", SumOfHingesConfig(margin=0.2))
-    assert ladder.loss == LadderConfig(thresholds=(0.63,), margins=(0.2, 0.01), weights=(1.0, 0.25))
+    assert (vse0.model.similarity, vse0.loss) == ("inner", config_of(SumOfHinges)(margin=0.2))
+    assert ladder.loss == config_of(Ladder)(thresholds=(0.63,), margins=(0.2, 0.01), weights=(1.0, 0.25))
 
 
 def test_every_config_in_the_repository_reads() -> None:

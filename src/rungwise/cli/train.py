@@ -20,7 +20,7 @@ from rungwise.relevance.describe import thresholds
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
-from rungwise.training.loss_config import LadderConfig
+from rungwise.training.loss_config import with_thresholds
 from rungwise.training.recipes import load_config, preset_names
 from rungwise.training.reports import TerminalWatcher
 
@@ -118,8 +118,12 @@ def _relevance(config: TrainConfig, data: ImageCaptions) -> Degrees | None:
 
 def _with_thresholds(config: TrainConfig, relevance: Degrees | None) -> TrainConfig:
     """Shares of candidates per rung turned into degrees of this source, and printed."""
-    if relevance is None or not isinstance(config.loss, LadderConfig) or not config.loss.shares:
+    if relevance is None:
         return config
-    cuts = thresholds(relevance, config.loss.shares)
-    say(f"thresholds for shares {config.loss.shares}: {', '.join(f'{cut:.4g}' for cut in cuts)}")
-    return replace(config, loss=replace(config.loss, thresholds=cuts, shares=()))
+
+    def turn(shares: tuple[float, ...]) -> tuple[float, ...]:
+        cuts = thresholds(relevance, shares)
+        say(f"thresholds for shares {shares}: {', '.join(f'{cut:.4g}' for cut in cuts)}")
+        return cuts
+
+    return replace(config, loss=with_thresholds(config.loss, turn))

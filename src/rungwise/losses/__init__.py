@@ -3,9 +3,9 @@
 Every loss is called ``loss(similarity, relevance=None, positives=None)``; see :class:`BlockLoss` for what they share.
 """
 
-from rungwise.losses.base import BlockLoss
+from rungwise.losses.base import BlockLoss, Loss
 from rungwise.losses.contrastive import ContrastiveMax, ContrastiveSum
-from rungwise.losses.hinge import MaxOfHinges, SumOfHinges
+from rungwise.losses.hinge import MaxOfHinges, SumOfHinges, warm_up
 from rungwise.losses.ladder import Ladder
 from rungwise.losses.listwise import AdaptiveListwise
 from rungwise.losses.multimodal_nce import MultiModalNCE
@@ -21,6 +21,7 @@ __all__ = [
     "ContrastiveMax",
     "ContrastiveSum",
     "Ladder",
+    "Loss",
     "MaxOfHinges",
     "MultiModalNCE",
     "SemanticAdaptiveMargin",
@@ -29,4 +30,5 @@ __all__ = [
     "SoftContrastive",
     "SumOfHinges",
     "Weighted",
+    "warm_up",
 ]

@@ -1,12 +1,14 @@
-"""What all losses of a block share: two sides, added, and a reduction."""
+"""What every loss has, and what the losses of a block share: two sides, added, and a reduction."""
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from abc import ABC, abstractmethod
+from typing import Literal, TypedDict, get_args
 
 from torch import Tensor, nn
 
-from rungwise.losses.pairs import ExtraPositives, Side, two_sides
+from rungwise.losses.batch import Batch, Reads, WholeBatch
+from rungwise.losses.pairs import ExtraPositives, Side
 
 Reduction = Literal["sum", "mean", "none"]
 LossValue = Tensor | tuple[Tensor, Tensor]
@@ -23,13 +25,95 @@ def require(name: str, value: str, allowed: object) -> None:
         raise ValueError(f"{name} must be one of {', '.join(get_args(allowed))}; got {value!r}")
 
 
-class BlockLoss(nn.Module):
+class SharedOptions(TypedDict):
+    """Keyword arguments that every :class:`BlockLoss` takes."""
+
+    reduction: Reduction
+    extra_positives: ExtraPositives
+    mask_above: float | None
+
+
+class Loss(nn.Module, ABC):
+    """A loss of image-text pairs: what it reads of a batch, and its value.
+
+    Attributes:
+        reduction: how the values of the queries become one.
+        paper_similarity: the similarity that its paper computes it with, as models name it.
+    """
+
+    reduction: Reduction
+    paper_similarity: str = "cosine"
+
+    @property
+    @abstractmethod
+    def reads(self) -> Reads:
+        """What it reads beyond the similarities and the positives, as its options are set."""
+
+    @abstractmethod
+    def value(self, batch: Batch) -> LossValue:
+        """The loss of a batch: a scalar, or ``(i2t, t2i)`` with ``reduction="none"``.
+
+        Raises:
+            ValueError: the batch lacks something that the loss reads.
+        """
+
+    @property
+    @abstractmethod
+    def shared(self) -> SharedOptions:
+        """The options of a :class:`BlockLoss` that stands in for it, such as the one that warms it up."""
+
+    @property
+    def first_margin(self) -> float:
+        """Margin of the sum of hinges that may warm it up, see :func:`rungwise.losses.warm_up`."""
+        return 0.2
+
+    @property
+    def rests_at(self) -> float | None:
+        """What a pair loses while all vectors are alike, where training is known to rest there; else None."""
+        return None
+
+    def check_batch(self, pairs: int) -> None:
+        """Refuse options that batches of so many pairs cannot meet.
+
+        Raises:
+            ValueError: naming the option.
+        """
+
+    def forward(
+        self,
+        similarity: Tensor,
+        relevance: Tensor | None = None,
+        positives: Tensor | None = None,
+        *,
+        image_similarity: Tensor | None = None,
+        text_similarity: Tensor | None = None,
+    ) -> LossValue:
+        """The loss of a block.
+
+        Args:
+            similarity: (images, captions), any float type.
+            relevance: (images, captions) degrees, where the loss reads them.
+            positives: (images, captions) bool; needed where the block is not square.
+            image_similarity: (images, images), where the loss reads similarities within a modality.
+            text_similarity: (captions, captions), likewise.
+
+        Returns:
+            A scalar, or ``(i2t, t2i)`` of (images,) and (captions,) with ``reduction="none"``.
+
+        Raises:
+            ValueError: shapes differ or something that is needed was not passed.
+        """
+        return self.value(WholeBatch(similarity, relevance, positives, image_similarity, text_similarity))
+
+
+class BlockLoss(Loss):
     """A loss of a block of similarities: what one side's queries lose, both sides added.
 
-    A family overrides :meth:`per_query`. Blocks in half precision are computed in float32; hinges have gradient 0
-    at their kink; among tied candidates the first takes the gradient. Relevance should be finite: a degree that is nan
-    counts as irrelevant where degrees are compared with a bound (``mask_above``, :class:`~rungwise.losses.Ladder`,
-    :class:`~rungwise.losses.AdaptiveListwise`) and makes the loss nan where they are computed with.
+    A family gives :meth:`per_query`; one that reads more than similarities adds to :attr:`reads`. Blocks in half
+    precision are computed in float32; hinges have gradient 0 at their kink; among tied candidates the first takes the
+    gradient. Relevance should be finite: a degree that is nan counts as irrelevant where degrees are compared with a
+    bound (``mask_above``, :class:`~rungwise.losses.Ladder`, :class:`~rungwise.losses.AdaptiveListwise`) and makes the
+    loss nan where they are computed with.
 
     Args:
         reduction: ``"sum"`` over the queries of both sides; ``"mean"``, the same sum divided by the number of pairs;
@@ -60,28 +144,28 @@ class BlockLoss(nn.Module):
         self.extra_positives: ExtraPositives = extra_positives
         self.mask_above = mask_above
 
+    @property
+    def reads(self) -> Reads:
+        """Relevance where ``mask_above`` is set; a family adds its own."""
+        return Reads(relevance=self.mask_above is not None)
+
+    @property
+    def shared(self) -> SharedOptions:
+        """Its own options."""
+        return {
+            "reduction": self.reduction,
+            "extra_positives": self.extra_positives,
+            "mask_above": self.mask_above,
+        }
+
+    @abstractmethod
     def per_query(self, side: Side) -> Tensor:
         """(Q,): what each query of one side loses."""
-        raise NotImplementedError
 
-    def forward(
-        self, similarity: Tensor, relevance: Tensor | None = None, positives: Tensor | None = None
-    ) -> LossValue:
-        """The loss of a block.
-
-        Args:
-            similarity: (images, captions), any float type.
-            relevance: (images, captions) degrees, for graded losses and ``mask_above``.
-            positives: (images, captions) bool; needed where the block is not square.
-
-        Returns:
-            A scalar, or ``(i2t, t2i)`` of (images,) and (captions,) with ``reduction="none"``.
-
-        Raises:
-            ValueError: shapes differ or something that is needed was not passed.
-        """
-        i2t, t2i = two_sides(similarity, relevance, positives, self.extra_positives, self.mask_above)
-        return self.reduce(self.per_query(i2t), self.per_query(t2i), len(i2t.query))
+    def value(self, batch: Batch) -> LossValue:
+        """Both sides of the batch, added and reduced."""
+        i2t, t2i = batch.sides(self.reads, self.extra_positives, self.mask_above)
+        return self.reduce(self.per_query(i2t), self.per_query(t2i), batch.pairs(i2t))
 
     def reduce(self, i2t: Tensor, t2i: Tensor, pairs: int) -> LossValue:
         """Per-query values of both sides to what ``reduction`` asks for; ``pairs`` is the number of pairs."""

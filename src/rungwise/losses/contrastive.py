@@ -41,7 +41,7 @@ class ContrastiveSum(BlockLoss):
     """Both sides of CSN, *added*: twice CLIP's mean of the two.
 
     Args:
-        temperature: T.
+        temperature: T, of the softmax.
         learnable: learn the temperature.
         reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
         extra_positives: see there.
@@ -76,7 +76,7 @@ class ContrastiveMax(BlockLoss):
     epsilon apart, the two train alike. The temperature is not learnable: only its growth would lower the loss.
 
     Args:
-        temperature: T.
+        temperature: T, which the hinge is divided by.
         margin: a, in units of similarity.
         reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
         extra_positives: see there.
@@ -98,6 +98,11 @@ class ContrastiveMax(BlockLoss):
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         self.temperature = Temperature(temperature)
         self.margin = margin
+
+    @property
+    def first_margin(self) -> float:
+        """Its own margin."""
+        return self.margin
 
     def per_query(self, side: Side) -> Tensor:
         """(Q,): CMN over each query's pairs."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rungwise.losses.base import BlockLoss, Reduction
+from rungwise.losses.base import BlockLoss, Loss, Reduction
+from rungwise.losses.batch import Reads
 from rungwise.losses.draws import draw, pair_keys
 from rungwise.losses.pairs import ExtraPositives, Side
 
@@ -90,6 +91,11 @@ class SumOfHinges(BlockLoss):
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         self.margin = margin
 
+    @property
+    def first_margin(self) -> float:
+        """Its own margin."""
+        return self.margin
+
     def per_query(self, side: Side) -> Tensor:
         """(Q,): SH over each query's pairs."""
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
@@ -135,9 +141,47 @@ class MaxOfHinges(BlockLoss):
         self.negative_set = negative_set
         self.generator = generator
 
+    @property
+    def first_margin(self) -> float:
+        """Its own margin."""
+        return self.margin
+
+    @property
+    def rests_at(self) -> float:
+        """2 x margin, while every negative is as similar as the pair."""
+        return 2 * self.margin
+
+    @property
+    def reads(self) -> Reads:
+        """Places where negatives are drawn."""
+        return super().reads | Reads(draws=self.negative_set is not None)
+
+    def check_batch(self, pairs: int) -> None:
+        """A negative set must be smaller than the batch."""
+        if self.negative_set is not None and self.negative_set >= pairs:
+            raise ValueError(
+                f"negative_set is {self.negative_set}, but in a batch of {pairs} a query has {pairs - 1} negatives;"
+                " lower it or take larger batches"
+            )
+
     def per_query(self, side: Side) -> Tensor:
         """(Q,): MH over each query's pairs."""
         rows, pair, excluded = side.rows(side.similarity), side.of_pairs(side.similarity), side.rows(side.excluded)
         if self.negative_set is not None:
             excluded = ~draw(~excluded, pair_keys(side, self.generator), self.negative_set)
         return side.sum_per_query(max_of_hinges(rows, pair, excluded, self.margin))
+
+
+def warm_up(loss: Loss) -> SumOfHinges:
+    """The sum of hinges that may come first where a loss starts slowly.
+
+    Args:
+        loss: what training goes on with.
+
+    Returns:
+        With the loss's :attr:`~rungwise.losses.base.Loss.first_margin` and its options.
+
+    >>> warm_up(MaxOfHinges(margin=0.1, reduction="mean")).margin
+    0.1
+    """
+    return SumOfHinges(loss.first_margin, **loss.shared)

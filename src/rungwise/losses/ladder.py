@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from rungwise.losses.base import BlockLoss, Reduction, require
+from rungwise.losses.batch import Reads
 from rungwise.losses.hinge import hardest, max_of_hinges, sum_of_hinges
 from rungwise.losses.pairs import ExtraPositives, Side
 
@@ -131,8 +132,8 @@ class Ladder(BlockLoss):
 
     Args:
         thresholds: t_1 > ... > t_{L-1} on the scale of the relevance source.
-        margins: a_1..a_L, in units of similarity.
-        weights: b_1..b_L.
+        margins: a_1..a_L, of each rung, in units of similarity.
+        weights: b_1..b_L, of each rung.
         sampling: ``"hard_contrastive"``, one pair a rung, or ``"sum"`` in O(L B^2 log B).
         levels: the upper set of rung l: ``"single"``, N_{l-1} alone (the paper), or ``"cumulative"``, all levels
             above the threshold (the authors' program).
@@ -179,6 +180,16 @@ class Ladder(BlockLoss):
         self.sampling: Sampling = sampling
         self.levels: Levels = levels
         self.pair_in_top_level = pair_in_top_level
+
+    @property
+    def reads(self) -> Reads:
+        """Relevance."""
+        return super().reads | Reads(relevance=True)
+
+    @property
+    def first_margin(self) -> float:
+        """That of the first rung."""
+        return self.margins[0]
 
     def per_query(self, side: Side) -> Tensor:
         """(Q,): the ladder over each query's pairs."""

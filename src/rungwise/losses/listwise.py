@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from rungwise.losses.base import BlockLoss, LossValue, Reduction, require
+from rungwise.losses.batch import Reads
 from rungwise.losses.draws import draw, pair_keys
 from rungwise.losses.pairs import HALF, ExtraPositives, Side
 
@@ -78,8 +79,8 @@ class AdaptiveListwise(BlockLoss):
     uni-directional variant.
 
     Args:
-        sharpness: beta.
-        i2t_weight: alpha, 0..1.
+        sharpness: beta, which similarities are divided by.
+        i2t_weight: alpha, the share of the images' side, 0..1.
         sampled: K, irrelevant items drawn for each query; None takes all of the block.
         irrelevant: ``"no_shared_label"``, candidates of relevance 0 or less (no class label shared with the query);
             or ``"other_item"``, all candidates that are no positives (Eq. 3), for which no relevance is needed.
@@ -93,6 +94,8 @@ class AdaptiveListwise(BlockLoss):
     >>> AdaptiveListwise()(s, shared_label)
     tensor(2.7736)
     """
+
+    paper_similarity = "shifted_cosine"
 
     def __init__(
         self,
@@ -123,6 +126,12 @@ class AdaptiveListwise(BlockLoss):
         self.irrelevant: Irrelevant = irrelevant
         self.margins = margins
         self.generator = generator
+
+    @property
+    def reads(self) -> Reads:
+        """Relevance where it says what is irrelevant; places where lists are drawn."""
+        labelled = self.irrelevant == "no_shared_label"
+        return super().reads | Reads(relevance=labelled, draws=self.sampled is not None)
 
     def per_query(self, side: Side) -> Tensor:
         """(Q,): l over each query's pairs, before alpha."""

@@ -84,10 +84,12 @@ class Side:
         """The relevance block of a loss that cannot do without it.
 
         Raises:
-            ValueError: the loss was called without ``relevance``.
+            ValueError: the loss was called without ``relevance``, or does not declare that it reads it.
         """
         if self.relevance is None:
-            raise ValueError("this loss is graded: pass relevance, a tensor of the shape of similarity")
+            raise ValueError(
+                "this loss is graded: pass relevance, a tensor of the shape of similarity (and declare it in `reads`)"
+            )
         return self.relevance
 
     def turned(self) -> Side:

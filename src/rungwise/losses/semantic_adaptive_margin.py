@@ -12,39 +12,18 @@ wrong way round: the margin of a direction is about that direction's own negativ
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from rungwise.losses.base import BlockLoss, LossValue, Reduction, require
+from rungwise.losses.base import BlockLoss, Reduction, require
+from rungwise.losses.batch import Reads
 from rungwise.losses.draws import pair_keys
 from rungwise.losses.hinge import max_of_hinges
-from rungwise.losses.pairs import ExtraPositives, Side, two_sides
+from rungwise.losses.pairs import ExtraPositives, Side
 
 Negatives = Literal["random", "hardest", "softest"]
-
-
-def degrees_of_images(degrees: Tensor, paired: Tensor) -> Tensor:
-    """M[i, c_l]: how well the captions of one image describe another, on average.
-
-    Args:
-        degrees: (Q, captions) relevance of some images.
-        paired: (images, captions) bool.
-
-    Returns:
-        (Q, images), in float32 at least; -inf in the column of an image without captions.
-
-    >>> degrees_of_images(torch.tensor([[9.0, 7.0, 1.0]]), torch.tensor([[True, True, False], [False, False, True]]))
-    tensor([[8., 1.]])
-    """
-    exact = degrees.to(torch.promote_types(degrees.dtype, torch.float32))
-    share = paired.to(exact.dtype)
-    count = share.sum(dim=1)
-    with torch.autocast(exact.device.type, enabled=False):
-        total = exact @ share.T
-    return (total / count).masked_fill(count == 0, -torch.inf)
 
 
 class SemanticAdaptiveMargin(BlockLoss):
@@ -91,17 +70,11 @@ class SemanticAdaptiveMargin(BlockLoss):
         self.margin = margin
         self.generator = generator
 
-    def forward(
-        self, similarity: Tensor, relevance: Tensor | None = None, positives: Tensor | None = None
-    ) -> LossValue:
-        """The loss of a block; ``relevance`` is M and is needed, the rest as in the base class."""
-        i2t, t2i = two_sides(similarity, relevance, positives, self.extra_positives, self.mask_above)
-        degrees = i2t.graded()
-        if i2t.aligned:
-            t2i = replace(t2i, image_degrees=degrees)
-        else:
-            t2i = replace(t2i, image_degrees=degrees_of_images(degrees, i2t.paired)[i2t.query])
-        return self.reduce(self.per_query(i2t), self.per_query(t2i), len(i2t.query))
+    @property
+    def reads(self) -> Reads:
+        """M, also of the captions of candidate images; places where negatives are drawn."""
+        drawn = self.negatives == "random"
+        return super().reads | Reads(relevance=True, candidate_captions=True, draws=drawn)
 
     def per_query(self, side: Side) -> Tensor:
         """(Q,): SAM over each query's pairs; the captions' side needs its ``image_degrees``."""

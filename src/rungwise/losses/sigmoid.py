@@ -22,8 +22,8 @@ class Sigmoid(BlockLoss):
     An entry counts once a side however many pairs its query has.
 
     Args:
-        temperature: T.
-        bias: b; negative, since most entries are negatives.
+        temperature: T, which similarities are divided by.
+        bias: b, which is added; negative, since most entries are negatives.
         learnable: learn the temperature and the bias.
         reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
         extra_positives: see there.

@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from rungwise.losses.base import BlockLoss, Reduction
+from rungwise.losses.batch import Reads
 from rungwise.losses.pairs import ExtraPositives, Side
 
 CHUNK = 1 << 20  # entries ranked at a time: bounds the float64 copies, and fits the cache
@@ -114,6 +115,11 @@ class SmoothNDCG(BlockLoss):
         if not temperature > 0:
             raise ValueError(f"temperature must be positive, got {temperature:g}")
         self.temperature = temperature
+
+    @property
+    def reads(self) -> Reads:
+        """Relevance."""
+        return super().reads | Reads(relevance=True)
 
     def per_query(self, side: Side) -> Tensor:
         """(Q,): 1 - smooth NDCG of each query."""

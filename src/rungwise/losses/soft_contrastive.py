@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rungwise.losses.base import BlockLoss, Reduction
+from rungwise.losses.batch import Reads
 from rungwise.losses.pairs import ExtraPositives, Side
 from rungwise.losses.temperature import Temperature
 
@@ -72,6 +73,11 @@ class SoftContrastive(BlockLoss):
             raise ValueError(f"target_temperature must be positive, got {target_temperature:g}")
         self.temperature = Temperature(temperature, learnable)
         self.target_temperature = target_temperature
+
+    @property
+    def reads(self) -> Reads:
+        """Relevance."""
+        return super().reads | Reads(relevance=True)
 
     def per_query(self, side: Side) -> Tensor:
         """(Q,): the cross-entropy over each query's pairs."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from rungwise.losses.base import BlockLoss, LossValue, Reduction
-from rungwise.losses.multimodal_nce import MultiModalNCE
+from rungwise.losses.base import Loss, LossValue, SharedOptions
+from rungwise.losses.batch import Batch, Reads
 
 
-class Weighted(nn.Module):
+class Weighted(Loss):
     """Several losses of the same block, each times its weight, added.
 
     It has no options of its own: reduction, ``extra_positives`` and ``mask_above`` are set on the losses, which must
@@ -30,7 +33,7 @@ class Weighted(nn.Module):
     tensor(0.9000)
     """
 
-    def __init__(self, losses: Sequence[BlockLoss | Weighted], weights: Sequence[float]) -> None:
+    def __init__(self, losses: Sequence[Loss], weights: Sequence[float]) -> None:
         super().__init__()
         if not losses or len(losses) != len(weights):
             raise ValueError(f"one weight for each loss: got {len(losses)} losses and {len(weights)} weights")
@@ -39,47 +42,37 @@ class Weighted(nn.Module):
             raise ValueError(f"losses of different reductions cannot be added: {', '.join(reductions)}")
         self.losses = nn.ModuleList(losses)
         self.weights = tuple(weights)
-        self.reduction: Reduction = losses[0].reduction
-
-    def forward(
-        self,
-        similarity: Tensor,
-        relevance: Tensor | None = None,
-        positives: Tensor | None = None,
-        *,
-        image_similarity: Tensor | None = None,
-        text_similarity: Tensor | None = None,
-    ) -> LossValue:
-        """The weighted sum.
-
-        Args:
-            similarity: (images, captions).
-            relevance: (images, captions), where a loss is graded.
-            positives: (images, captions) bool.
-            image_similarity: (images, images), where one of the losses is :class:`~rungwise.losses.MultiModalNCE`.
-            text_similarity: (captions, captions), likewise.
-
-        Returns:
-            A scalar, or ``(i2t, t2i)`` with ``reduction="none"``.
-        """
-        within = {"image_similarity": image_similarity, "text_similarity": text_similarity}
-        values = [
-            loss(similarity, relevance, positives, **(within if isinstance(loss, MultiModalNCE | Weighted) else {}))
-            for loss in self.losses
-        ]
-        return self.combine(values)
+        self.reduction = losses[0].reduction
+        self.paper_similarity = losses[0].paper_similarity
 
     @property
-    def members(self) -> list[BlockLoss | Weighted]:
+    def members(self) -> tuple[Loss, ...]:
         """The losses, in the order of their weights."""
-        return [loss for loss in self.losses if isinstance(loss, BlockLoss | Weighted)]
+        return tuple(cast(Loss, loss) for loss in self.losses)
 
-    def combine(self, values: Sequence[LossValue]) -> LossValue:
-        """The weighted sum of what the losses returned.
+    @property
+    def reads(self) -> Reads:
+        """What any of its losses reads."""
+        return reduce(or_, (loss.reads for loss in self.members))
 
-        Args:
-            values: scalars, or with ``reduction="none"`` pairs of vectors, in the order of :attr:`members`.
-        """
+    @property
+    def shared(self) -> SharedOptions:
+        """Those of its first loss."""
+        return self.members[0].shared
+
+    @property
+    def first_margin(self) -> float:
+        """That of its first loss."""
+        return self.members[0].first_margin
+
+    def check_batch(self, pairs: int) -> None:
+        """Every loss checks."""
+        for loss in self.members:
+            loss.check_batch(pairs)
+
+    def value(self, batch: Batch) -> LossValue:
+        """The weighted sum of the losses' values."""
+        values = [loss.value(batch) for loss in self.members]
         if self.reduction == "none":
             return self._sum([i2t for i2t, _ in values]), self._sum([t2i for _, t2i in values])
         return self._sum([value for value in values if isinstance(value, Tensor)])

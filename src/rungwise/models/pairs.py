@@ -121,6 +121,23 @@ def pair_up(
     return Pairs(rows, images[rows.kept], readable, place[data.image_of_caption[readable]], texts, data)
 
 
+@dataclass(frozen=True)
+class Scored:
+    """A batch as a model scores it, with gradients.
+
+    Attributes:
+        similarity: (n, n) of its images with its captions; pairs are on the diagonal.
+        image_similarity: (n, n) of its images with each other, where that was asked for.
+        text_similarity: (n, n) of its captions with each other, likewise.
+        vectors: (n, D) image vectors and (n, D) caption vectors; None for models without.
+    """
+
+    similarity: Tensor
+    image_similarity: Tensor | None = None
+    text_similarity: Tensor | None = None
+    vectors: tuple[Tensor, Tensor] | None = None
+
+
 class TrainableScorer(SavedModel):
     """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
 
@@ -157,8 +174,14 @@ class TrainableScorer(SavedModel):
         """
 
     @abstractmethod
-    def score(self, batch: Any, autocast: Autocast) -> Tensor:
-        """(n, n) scores of a batch's images with its captions, with a gradient; pairs are on the diagonal."""
+    def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> Scored:
+        """Scores of a batch's images with its captions.
+
+        Args:
+            batch: What :meth:`batch` gave.
+            autocast: Opens the context in which encoders compute.
+            within: Scores within each modality are wanted too; asked of models with vectors alone.
+        """
 
     @abstractmethod
     def scores_of(self, pairs: Pairs, autocast: Autocast) -> PairScores:
@@ -172,8 +195,14 @@ class TrainableEncoder(TrainableScorer, DualEncoder):
     def embed(self, batch: Any) -> tuple[Tensor, Tensor]:
         """(n, D) image vectors and (n, D) caption vectors of a batch, prepared for the similarity, with a gradient."""
 
-    def score(self, batch: Any, autocast: Autocast) -> Tensor:
-        """(n, n) similarities of a batch."""
+    def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> Scored:
+        """See :meth:`TrainableScorer.score`."""
         with autocast():
             images, captions = self.embed(batch)
-        return self.similarity.block(images, captions)
+        block = self.similarity.block
+        return Scored(
+            block(images, captions),
+            block(images, images) if within else None,
+            block(captions, captions) if within else None,
+            (images, captions),
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -25,6 +25,9 @@ Direction = Literal["i2t", "t2i"]
 
 Reference = Literal["paired", "max", "mean"]
 """Which of an image's captions stand for it when captions are scored against captions."""
+
+Frequencies = Literal["train", "collection", "unknown"]
+"""Whose captions document frequencies count: the training split's, all the source has degrees of, or nobody knows."""
 
 Positions = NDArray[np.int64]
 Block = NDArray[np.float32]
@@ -154,6 +157,14 @@ class Degrees(ABC):
                 )
         return rows, columns
 
+    @property
+    def frequencies_from(self) -> Frequencies | None:
+        """Among which captions it was counted how rare words are; None where a source does not count them.
+
+        A source that counted all captions has seen those of the test split.
+        """
+        return None
+
     def title(self) -> str:
         """The source's name and the start of its hash, for what is graded by it."""
         return f"{type(self).__name__}, hash {self.content_hash()[:16]}"
@@ -253,8 +264,8 @@ class CaptionPairSource(CaptionSource):
     * ``"max"``: the caption of G_i that t is most like;
     * ``"mean"``: the average over G_i.
 
-    In a training batch every image comes with a caption of its own; there :meth:`pair_block` of the batch's captions
-    with themselves is R by the paired caption.
+    In a training batch every image comes with one caption of its own, and that one stands for it:
+    :meth:`pair_block` of the batch's captions with themselves are the degrees of the batch.
 
     Args:
         captions: (captions,) texts.
@@ -300,8 +311,16 @@ class CaptionPairSource(CaptionSource):
             raise UserError(f"paired= goes with reference='paired', not with {reference!r}")
 
     @abstractmethod
-    def pair_block(self, first: Positions, second: Positions) -> Block:
-        """(len(first), len(second)) float32 score of caption ``first[a]``, as reference, with caption ``second[b]``."""
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
+        """(len(first), len(second)) float32 score of caption ``first[a]``, as reference, with caption ``second[b]``.
+
+        With the captions of a training batch on both sides these are the degrees of the batch, R(t_q, t_p): whatever
+        ``reference`` and ``leave_one_out`` are, caption ``first[a]`` alone stands for its image. See
+        :class:`rungwise.relevance.caption_pairs.CaptionPairs`.
+
+        Raises:
+            UserError: If a position is negative or beyond the last caption.
+        """
 
     def options(self) -> Mapping[str, Any]:
         """The reference choice; a source with more options adds them to these."""
@@ -357,6 +376,17 @@ class CaptionPairSource(CaptionSource):
         if given.max(initial=-1) >= self.shape[1]:
             raise UserError(f"paired names caption {given.max()} but there are {self.shape[1]} captions")
         return given[given >= 0], np.concatenate(([0], np.cumsum(given >= 0))).astype(np.int64)
+
+
+def joint_frequencies(parts: Iterable[Frequencies | None]) -> Frequencies | None:
+    """What :attr:`Degrees.frequencies_from` is for a source made of others: the least that is known of one of them.
+
+    >>> joint_frequencies(["train", None]), joint_frequencies(["train", "collection"]), joint_frequencies([None])
+    ('train', 'collection', None)
+    """
+    known = set(parts)
+    order: tuple[Frequencies, ...] = ("unknown", "collection", "train")
+    return next((one for one in order if one in known), None)
 
 
 def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> str:

@@ -7,8 +7,9 @@ from typing import Literal
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
+from rungwise.losses import MaxOfHinges
 from rungwise.models.config import ModelConfig
-from rungwise.training.loss_config import LossConfig, MaxOfHingesConfig
+from rungwise.training.loss_config import AnyLoss, config_of
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class TrainConfig:
 
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
-    loss: LossConfig = field(default_factory=MaxOfHingesConfig)
+    loss: AnyLoss = field(default_factory=config_of(MaxOfHinges))
     warm_up_epochs: int = 0
     epochs: tuple[int, ...] = (15, 15)
     learning_rates: tuple[float, ...] = (2e-4, 2e-5)
@@ -75,12 +76,7 @@ class TrainConfig:
             )
         if min(self.batch_size, self.bucket_pool, self.checkpoint_steps, *self.epochs) < 1 or self.clip_norm <= 0:
             raise UserError("epochs, batch_size, bucket_pool, checkpoint_steps and clip_norm must be positive")
-        drawn = self.loss.negative_set if isinstance(self.loss, MaxOfHingesConfig) else None
-        if drawn is not None and drawn >= self.batch_size:
-            raise UserError(
-                f"loss.max_of_hinges.negative_set is {drawn}, but in a batch of {self.batch_size} a query has"
-                f" {self.batch_size - 1} negatives; lower it or raise batch_size"
-            )
+        self.loss.check_batch(self.batch_size)
 
     @property
     def needs_relevance(self) -> bool:

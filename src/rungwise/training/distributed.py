@@ -16,7 +16,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,11 +26,10 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rungwise.losses import BlockLoss, MultiModalNCE, SemanticAdaptiveMargin, Weighted
+from rungwise.losses import Loss
 from rungwise.losses.base import LossValue
-from rungwise.losses.multimodal_nce import itself, sharing
-from rungwise.losses.pairs import Side, one_side
-from rungwise.losses.semantic_adaptive_margin import degrees_of_images
+from rungwise.losses.batch import Batch, Reads, WholeBatch, Within, degrees_of_images, itself, sharing
+from rungwise.losses.pairs import ExtraPositives, Side, one_side
 from rungwise.relevance.base import Relevance
 from rungwise.similarity import cosine
 
@@ -144,7 +143,7 @@ def average_gradients(parameters: Iterable[nn.Parameter], group: dist.ProcessGro
         gradient /= dist.get_world_size(group)
 
 
-class _Gathered:
+class _Gathered(Batch):
     """The whole batch as one process knows it: all vectors, and its own rows of the block on either side.
 
     Items are named by their places in the whole batch. Square: every process has as many images as captions, pair by
@@ -152,12 +151,7 @@ class _Gathered:
     """
 
     def __init__(
-        self,
-        context: GlobalNegatives,
-        image_vectors: Tensor,
-        text_vectors: Tensor,
-        images: Tensor | None,
-        captions: Tensor | None,
+        self, context: GlobalNegatives, image_vectors: Tensor, text_vectors: Tensor, positions: _Positions
     ) -> None:
         self.context, self.home, group = context, image_vectors.device, context.group
         rank, world = dist.get_rank(group), dist.get_world_size(group)
@@ -178,8 +172,12 @@ class _Gathered:
         parts = torch.split(both, sizes.flatten().tolist())
         self.image_vectors, self.text_vectors = image_vectors, text_vectors
         self.all_image_vectors, self.all_text_vectors = torch.cat(parts[::2]), torch.cat(parts[1::2])
-        self.images = None if images is None else gather_rows(images.to(self.home), self.image_sizes, group)
-        self.captions = None if captions is None else gather_rows(captions.to(self.home), text_sizes, group)
+        images, captions, reference = positions.images, positions.captions, positions.reference
+        self.positions = _Positions(
+            None if images is None else gather_rows(images.to(self.home), self.image_sizes, group),
+            None if captions is None else gather_rows(captions.to(self.home), text_sizes, group),
+            None if reference is None else gather_rows(reference.to(self.home), self.image_sizes, group),
+        )
         self.i2t_positives = self._described(self.own_images, self.every_caption)
         self.t2i_positives = _transposed(self._described(self.every_image, self.own_captions))
 
@@ -191,55 +189,58 @@ class _Gathered:
         return i2t, similarity(self.all_image_vectors, self.text_vectors).T
 
     @cached_property
+    def similarities_within(self) -> tuple[Tensor, Tensor]:
+        """(own images, images) and (own captions, captions)."""
+        within = self.context.within
+        return within(self.image_vectors, self.all_image_vectors), within(self.text_vectors, self.all_text_vectors)
+
+    @cached_property
     def degrees(self) -> tuple[Tensor | None, Tensor | None]:
         """Relevance, in the shapes of :attr:`similarities`."""
         i2t = self._degrees(self.own_images, self.every_caption)
         return i2t, _transposed(self._degrees(self.every_image, self.own_captions))
 
-    def sides(self, loss: BlockLoss) -> tuple[Side, Side]:
+    def across(self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None) -> tuple[Side, Side]:
         """The block as the process's own images and its own captions see it."""
         blocks = zip(
             self.similarities,
-            self.degrees,
+            self.degrees if reads.relevance else (None, None),
             (self.i2t_positives, self.t2i_positives),
             (self.own_images, self.own_captions),
             strict=True,
         )
-        extra, above = loss.extra_positives, loss.mask_above
         i2t, t2i = (
-            replace(one_side(s, r, p, own if self.square else None, extra, above), query_ids=own)
+            replace(
+                one_side(s, r, p, own if self.square else None, extra_positives, mask_above),
+                query_ids=own if reads.draws else None,
+            )
             for s, r, p, own in blocks
         )
-        if isinstance(loss, SemanticAdaptiveMargin):
-            return i2t, replace(t2i, image_degrees=self._image_degrees(i2t, t2i))
-        return self._within(i2t, t2i, loss) if isinstance(loss, MultiModalNCE) else (i2t, t2i)
+        return i2t, t2i
 
-    def pairs(self, side: Side) -> int:
-        """How many pairs the whole batch has."""
-        count = torch.tensor(len(side.query), device=self.home)
-        dist.all_reduce(count, group=self.context.group)
-        return int(count)
+    def within(self, extra_positives: ExtraPositives) -> tuple[Within, Within]:
+        """The process's own images, and its own captions, against all of their modality."""
+        same_images = itself(self.own_images, len(self.every_image))
+        same_captions = itself(self.own_captions, len(self.every_caption))
+        if self.context.positives is not None and not (self.square and extra_positives == "keep"):
+            described = self._all_positives()
+            same_images = same_images | sharing(described[self.own_images], described)
+            same_captions = same_captions | sharing(described.T[self.own_captions], described.T)
+        images, captions = self.similarities_within
+        return Within(images, same_images), Within(captions, same_captions)
 
-    def _image_degrees(self, i2t: Side, t2i: Side) -> Tensor:
-        """For SAM: what its ``forward`` puts there, where a caption's image may be another process's."""
+    def image_degrees(self, i2t: Side, t2i: Side) -> Tensor:
+        """As the base class says; the image of one of the process's captions may be another process's."""
         if i2t.aligned:
             return i2t.graded()
         own = degrees_of_images(i2t.graded(), self._all_positives())
         return gather_rows(own, self.image_sizes, self.context.group)[t2i.column]
 
-    def _within(self, i2t: Side, t2i: Side, loss: MultiModalNCE) -> tuple[Side, Side]:
-        """For MVN: what its ``forward`` puts there."""
-        same_images = itself(self.own_images, len(self.every_image))
-        same_captions = itself(self.own_captions, len(self.every_caption))
-        if self.context.positives is not None and not (self.square and loss.extra_positives == "keep"):
-            described = self._all_positives()
-            same_images = same_images | sharing(described[self.own_images], described)
-            same_captions = same_captions | sharing(described.T[self.own_captions], described.T)
-        similarity = self.context.similarity
-        return (
-            replace(i2t, within=similarity(self.image_vectors, self.all_image_vectors), same=same_images),
-            replace(t2i, within=similarity(self.text_vectors, self.all_text_vectors), same=same_captions),
-        )
+    def pairs(self, i2t: Side) -> int:
+        """Those of all processes."""
+        count = torch.tensor(len(i2t.query), device=self.home)
+        dist.all_reduce(count, group=self.context.group)
+        return int(count)
 
     def _all_positives(self) -> Tensor:
         """(images, captions) of the whole batch, pairs among them; asked where there are positives only."""
@@ -248,10 +249,29 @@ class _Gathered:
         return described | itself(self.every_image, len(self.every_image)) if self.square else described
 
     def _degrees(self, images: Tensor, captions: Tensor) -> Tensor | None:
-        return self.context.degrees(_at(self.images, images), _at(self.captions, captions), self.home)
+        return self.context.degrees(self.positions.at(images, captions), self.home)
 
     def _described(self, images: Tensor, captions: Tensor) -> Tensor | None:
-        return self.context.described(_at(self.images, images), _at(self.captions, captions), self.home)
+        return self.context.described(self.positions.at(images, captions), self.home)
+
+
+@dataclass(frozen=True)
+class _Positions:
+    """Where a batch's items stand in the collection, as far as the caller said.
+
+    Attributes:
+        images: (n,) int64.
+        captions: (m,) int64.
+        reference: (n,) int64, what relevance is asked by instead of ``images``.
+    """
+
+    images: Tensor | None
+    captions: Tensor | None
+    reference: Tensor | None
+
+    def at(self, images: Tensor, captions: Tensor) -> _Positions:
+        """Of the items at these places of the batch."""
+        return _Positions(_at(self.images, images), _at(self.captions, captions), _at(self.reference, images))
 
 
 def _at(positions: Tensor | None, places: Tensor) -> Tensor | None:
@@ -265,16 +285,17 @@ def _transposed(block: Tensor | None) -> Tensor | None:
 class GlobalNegatives(nn.Module):
     """A loss over the batch of all processes, called with each process's own vectors.
 
-    A process asks the relevance source for two blocks: its own images with all captions, and all images with its own
-    captions. Random draws are keyed by place in the whole batch; for one process and many to draw the same, generators
-    (or the default generator) must be seeded alike on all. Where a batch is not square, a pair's two items may belong
-    to different processes.
+    Where the loss reads relevance, a process asks the source for two blocks: its own images with all captions, and all
+    images with its own captions. Random draws are keyed by place in the whole batch; for one process and many to draw
+    the same, generators (or the default generator) must be seeded alike on all. Where a batch is not square, a pair's
+    two items may belong to different processes.
 
     On one process it is the loss itself.
 
     Args:
         loss: any loss of :mod:`rungwise.losses`.
-        similarity: (n, D) and (m, D) vectors to (n, m).
+        similarity: (n, D) image vectors and (m, D) text vectors to (n, m).
+        within: the same for vectors of one modality, which some losses read; None takes ``similarity``.
         relevance: where graded losses get their degrees.
         positives: which captions describe which images, by positions in the collection, such as
             ``ImageCaptions.positives``; needed where images and captions are not paired one to one.
@@ -288,9 +309,10 @@ class GlobalNegatives(nn.Module):
 
     def __init__(
         self,
-        loss: BlockLoss | Weighted,
+        loss: Loss,
         *,
         similarity: Callable[[Tensor, Tensor], Tensor] = cosine,
+        within: Callable[[Tensor, Tensor], Tensor] | None = None,
         relevance: Relevance | None = None,
         positives: Positives | None = None,
         group: dist.ProcessGroup | None = None,
@@ -298,6 +320,7 @@ class GlobalNegatives(nn.Module):
         super().__init__()
         self.loss = loss
         self.similarity = similarity
+        self.within = similarity if within is None else within
         self.relevance = relevance
         self.positives = positives
         self.group = group
@@ -308,6 +331,7 @@ class GlobalNegatives(nn.Module):
         text_vectors: Tensor,
         images: Tensor | None = None,
         captions: Tensor | None = None,
+        reference: Tensor | None = None,
     ) -> LossValue:
         """The loss of the whole batch.
 
@@ -316,6 +340,8 @@ class GlobalNegatives(nn.Module):
             text_vectors: (m, D), of the same type; n = m on every process makes a square block.
             images: (n,) int64 positions in the collection, for relevance and positives.
             captions: (m,) int64 positions in the collection.
+            reference: (n,) int64, what the relevance source is asked by instead of ``images``: the caption paired with
+                each image, say, where the source's ``block`` compares captions with captions.
 
         Returns:
             A scalar, the same on every process; with ``reduction="none"`` the per-query values of this process's own
@@ -324,44 +350,38 @@ class GlobalNegatives(nn.Module):
         Raises:
             ValueError: as the loss does, or positions are missing.
         """
+        positions = _Positions(images, captions, reference)
         if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(self.group) == 1:
-            return self._alone(image_vectors, text_vectors, images, captions)
-        gathered = _Gathered(self, image_vectors, text_vectors, images, captions)
-        value = self._own_share(self.loss, gathered)
+            return self._alone(image_vectors, text_vectors, positions)
+        value = self.loss.value(_Gathered(self, image_vectors, text_vectors, positions))
         if isinstance(value, tuple):
             return value
         total: Tensor = _Total.apply(value, self.group)  # type: ignore[no-untyped-call]
         return total
 
-    def _own_share(self, loss: BlockLoss | Weighted, gathered: _Gathered) -> LossValue:
-        if isinstance(loss, Weighted):
-            return loss.combine([self._own_share(one, gathered) for one in loss.members])
-        i2t, t2i = gathered.sides(loss)
-        return loss.reduce(loss.per_query(i2t), loss.per_query(t2i), gathered.pairs(i2t))
-
-    def degrees(self, images: Tensor | None, captions: Tensor | None, home: torch.device) -> Tensor | None:
+    def degrees(self, positions: _Positions, home: torch.device) -> Tensor | None:
         """(images, captions) relevance of these positions; None without a source."""
         if self.relevance is None:
             return None
-        return torch.from_numpy(self.relevance.block(*_asked(images, captions))).to(home)
+        rows = positions.images if positions.reference is None else positions.reference
+        return torch.from_numpy(self.relevance.block(*_asked(rows, positions.captions))).to(home)
 
-    def described(self, images: Tensor | None, captions: Tensor | None, home: torch.device) -> Tensor | None:
+    def described(self, positions: _Positions, home: torch.device) -> Tensor | None:
         """(images, captions) positives of these positions; None where images and captions are paired one to one."""
         if self.positives is None:
             return None
-        return torch.from_numpy(self.positives(*_asked(images, captions))).to(home)
+        return torch.from_numpy(self.positives(*_asked(positions.images, positions.captions))).to(home)
 
-    def _alone(
-        self, image_vectors: Tensor, text_vectors: Tensor, images: Tensor | None, captions: Tensor | None
-    ) -> LossValue:
-        within = {}
-        if any(isinstance(one, MultiModalNCE) for one in self.loss.modules()):
-            within["image_similarity"] = self.similarity(image_vectors, image_vectors)
-            within["text_similarity"] = self.similarity(text_vectors, text_vectors)
-        home = image_vectors.device
-        degrees, described = self.degrees(images, captions, home), self.described(images, captions, home)
-        value: LossValue = self.loss(self.similarity(image_vectors, text_vectors), degrees, described, **within)
-        return value
+    def _alone(self, image_vectors: Tensor, text_vectors: Tensor, positions: _Positions) -> LossValue:
+        reads, home = self.loss.reads, image_vectors.device
+        batch = WholeBatch(
+            self.similarity(image_vectors, text_vectors),
+            self.degrees(positions, home) if reads.relevance else None,
+            self.described(positions, home),
+            self.within(image_vectors, image_vectors) if reads.within else None,
+            self.within(text_vectors, text_vectors) if reads.within else None,
+        )
+        return self.loss.value(batch)
 
 
 def _asked(images: Tensor | None, captions: Tensor | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -25,15 +25,13 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.cache import ImageRows, feature_rows, pixel_rows
 from rungwise.encoders.text import pad, tokenise
 from rungwise.evaluation import evaluate
-from rungwise.losses import MultiModalNCE, SumOfHinges
-from rungwise.losses.base import BlockLoss
+from rungwise.losses import Loss, warm_up
 from rungwise.models.joint import JointEmbedding
 from rungwise.relevance.base import Relevance
 from rungwise.training.batches import epoch_batches
 from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import MaxOfHingesConfig
 from rungwise.training.reports import EpochReport, StepReport, TensorBoardWatcher, Watcher
 
 REPORT_STEPS = 10
@@ -146,11 +144,8 @@ class _Run:
         self.watchers = [watcher] if watcher else []
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
-        try:
-            self.loss: BlockLoss = config.loss.build()
-        except ValueError as error:
-            raise UserError(f"loss.{config.loss.kind}: {error}") from None
-        self.warm_up: BlockLoss = SumOfHinges(config.loss.warm_up_margin, **config.loss.shared())
+        self.loss = config.loss.build()
+        self.warm_up = warm_up(self.loss)
         identity = hashlib.sha256(json.dumps(to_plain(config), sort_keys=True).encode()).hexdigest()
         self.identity = {"configuration": identity, "data": data.content_hash()}
 
@@ -187,8 +182,8 @@ class _Run:
             self._say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.identity = self.identity
         self._open_tensorboard()
-        if isinstance(self.config.loss, MaxOfHingesConfig):
-            self.watchers.append(CollapseWatch(self.config.loss.margin, self._say, memory=self.state.collapse))
+        if self.loss.rests_at is not None:
+            self.watchers.append(CollapseWatch(self.loss.rests_at / 2, self._say, memory=self.state.collapse))
         lengths = [len(tokens) for tokens in self.pairs["train"].tokens]
         finished = False
         try:
@@ -242,7 +237,7 @@ class _Run:
                 begun, seen = time.perf_counter(), 0
         return True
 
-    def _step(self, batch: NDArray[np.int64], loss_function: BlockLoss) -> Tensor:
+    def _step(self, batch: NDArray[np.int64], loss_function: Loss) -> Tensor:
         """One step of Adam; returns the batch's loss, summed over its pairs."""
         pairs, config = self.pairs["train"], self.config
         # Draws depend on the step alone, so that a resumed run repeats them without any state to save.
@@ -259,16 +254,11 @@ class _Run:
             block = self.relevance.block(pairs.images[pictures], pairs.captions[batch])
             relevance = torch.from_numpy(block).to(self.device)
         positives = torch.from_numpy(pictures[:, None] == pictures[None, :]).to(self.device)
-        if isinstance(loss_function, MultiModalNCE):
-            loss = loss_function(
-                similarity,
-                relevance,
-                positives,
-                image_similarity=image_vectors @ image_vectors.T,
-                text_similarity=text_vectors @ text_vectors.T,
-            )
-        else:
-            loss = loss_function(similarity, relevance, positives)
+        within = {}
+        if loss_function.reads.within:
+            within["image_similarity"] = image_vectors @ image_vectors.T
+            within["text_similarity"] = text_vectors @ text_vectors.T
+        loss = loss_function(similarity, relevance, positives, **within)
         assert isinstance(loss, Tensor)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]

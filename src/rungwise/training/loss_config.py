@@ -1,368 +1,254 @@
-"""Every loss that a training run can name, as typed data."""
+"""Losses named in a training configuration: typed data, derived from the constructors of the losses.
+
+The configuration of a loss has the parameters of its constructor as fields, with their types, defaults and docstrings,
+and a ``kind``: the name of its class in snake case. A loss of your own, derived from :class:`rungwise.losses.Loss`, can
+be named as soon as its module is imported.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, TypedDict
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import Field
+import torch
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
-from rungwise.losses import (
-    AdaptiveListwise,
-    ContrastiveMax,
-    ContrastiveSum,
-    Ladder,
-    MaxOfHinges,
-    MultiModalNCE,
-    SemanticAdaptiveMargin,
-    Sigmoid,
-    SmoothNDCG,
-    SoftContrastive,
-    SumOfHinges,
-)
-
-ExtraPositives = Literal["mask", "keep", "pair"]
-Reduction = Literal["sum", "mean"]
-
-
-WARM_UP_MARGIN = 0.2
-"""Where the loss itself has none."""
-
-
-class SharedOptions(TypedDict):
-    """Keyword arguments that every loss of a block takes."""
-
-    reduction: Reduction
-    extra_positives: ExtraPositives
-    mask_above: float | None
+from rungwise.losses import Loss
+from rungwise.losses.base import Reduction
 
 
 @dataclass(frozen=True)
-class BlockLossConfig:
-    """What every loss of a block can be told.
+class LossConfig:
+    """A loss as a configuration names it; :func:`config_of` derives one from each loss.
 
     Attributes:
-        reduction: Sum over a batch, or the sum divided by its pairs.
-        extra_positives: What other captions of the same picture are.
-        mask_above: Neither pull nor push what has this relevance degree or more; needs a relevance source.
-        graded: The loss itself needs a relevance source.
+        kind: Names the loss.
     """
 
     __pydantic_config__ = STRICT
-    graded: ClassVar[bool] = False
+    loss_class: ClassVar[type[Loss]]
 
-    reduction: Reduction = "sum"
-    extra_positives: ExtraPositives = "mask"
-    mask_above: float | None = None
+    kind: str
 
     @property
     def needs_relevance(self) -> bool:
-        """Whether the loss asks for relevance degrees as it is set."""
-        return self.graded or self.mask_above is not None
+        """Whether the loss reads relevance degrees as it is set; shares need some to become thresholds."""
+        return self.needs_thresholds or self.build().reads.relevance
 
     @property
-    def warm_up_margin(self) -> float:
-        """Of the sum of hinges that may come first."""
-        return WARM_UP_MARGIN
+    def needs_thresholds(self) -> bool:
+        """Whether shares have yet to be turned into thresholds, see :func:`with_thresholds`."""
+        return bool(self._options().get("shares")) or any(member.needs_thresholds for member in self._members())
 
-    def shared(self) -> SharedOptions:
-        """As keyword arguments of a :class:`rungwise.losses.base.BlockLoss`."""
-        return {
-            "reduction": self.reduction,
-            "extra_positives": self.extra_positives,
-            "mask_above": self.mask_above,
-        }
-
-
-@dataclass(frozen=True)
-class HingeConfig(BlockLossConfig):
-    """What a loss with one hinge can be told besides.
-
-    Attributes:
-        margin: Of the hinge.
-    """
-
-    margin: float = 0.2
-
-    @property
-    def warm_up_margin(self) -> float:
-        """The loss's own."""
-        return self.margin
-
-
-@dataclass(frozen=True)
-class SumOfHingesConfig(HingeConfig):
-    """Every negative counts (VSE0, UVS).
-
-    Attributes:
-        kind: Names the loss in YAML.
-    """
-
-    kind: Literal["sum_of_hinges"] = "sum_of_hinges"
-
-    def build(self) -> SumOfHinges:
-        """The loss itself."""
-        return SumOfHinges(self.margin, **self.shared())
-
-
-@dataclass(frozen=True)
-class MaxOfHingesConfig(HingeConfig):
-    """Only the hardest negative counts (VSE++).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        negative_set: The hardest of so many drawn negatives; None takes the whole batch.
-    """
-
-    kind: Literal["max_of_hinges"] = "max_of_hinges"
-    negative_set: int | None = None
-
-    def build(self) -> MaxOfHinges:
-        """The loss itself."""
-        return MaxOfHinges(self.margin, negative_set=self.negative_set, **self.shared())
-
-
-@dataclass(frozen=True)
-class LadderConfig(BlockLossConfig):
-    """Rungs of relevance (CVSE++, Zhou et al. 2020).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        thresholds: Falling relevance values that separate the rungs, one fewer than margins. They belong to a
-            relevance source.
-        shares: Instead of thresholds, the share of candidates on each rung but the last; the source turns them into
-            values (see :func:`rungwise.relevance.describe.thresholds`).
-        margins: Of each rung.
-        weights: Of each rung.
-        sampling: ``"hard_contrastive"``, or ``"sum"`` over all pairs of candidates.
-        levels: What a rung compares with those below: the ``"single"`` level above it (the paper), or the
-            ``"cumulative"`` set of all above (the authors' program).
-        pair_in_top_level: Count the paired item into the top level (the authors' program).
-    """
-
-    graded = True
-    kind: Literal["ladder"] = "ladder"
-    thresholds: tuple[float, ...] = (0.63,)
-    shares: tuple[float, ...] = ()
-    margins: tuple[float, ...] = (0.2, 0.01)
-    weights: tuple[float, ...] = (1.0, 0.25)
-    sampling: Literal["hard_contrastive", "sum"] = "hard_contrastive"
-    levels: Literal["single", "cumulative"] = "single"
-    pair_in_top_level: bool = False
-
-    @property
-    def warm_up_margin(self) -> float:
-        """Of the first rung."""
-        return self.margins[0]
-
-    def build(self) -> Ladder:
+    def build(self) -> Loss:
         """The loss itself.
 
         Raises:
-            UserError: If shares are set: a relevance source must turn them into thresholds first.
+            UserError: The options do not fit, or shares have not been turned into thresholds.
         """
-        if self.shares:
+        if self.needs_thresholds:
             raise UserError("loss.shares must be turned into thresholds by a relevance source before training")
-        return Ladder(
-            thresholds=self.thresholds,
-            margins=self.margins,
-            weights=self.weights,
-            sampling=self.sampling,
-            levels=self.levels,
-            pair_in_top_level=self.pair_in_top_level,
-            **self.shared(),
+        options = {name: _built(value) for name, value in self._options().items() if name != "shares"}
+        try:
+            return self.loss_class(**options)
+        except ValueError as error:
+            raise UserError(f"loss.{self.kind}: {error}") from None
+
+    def check_batch(self, pairs: int) -> None:
+        """Refuse options that batches of so many pairs cannot meet.
+
+        Raises:
+            UserError: Naming the option. One whose shares are no thresholds yet is not looked at.
+        """
+        if self.needs_thresholds:
+            return
+        try:
+            self.build().check_batch(pairs)
+        except ValueError as error:
+            raise UserError(f"loss.{self.kind}: {error}") from None
+
+    def _options(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "kind"}
+
+    def _members(self) -> Iterator[LossConfig]:
+        """The losses that it is made of."""
+        for value in self._options().values():
+            yield from (one for one in _listed(value) if isinstance(one, LossConfig))
+
+
+def with_thresholds(config: LossConfig, turn: Callable[[tuple[float, ...]], tuple[float, ...]]) -> LossConfig:
+    """A configuration whose shares have become thresholds, its members' too; the same one where it has none.
+
+    Args:
+        config: Of any loss.
+        turn: Shares of candidates on each rung but the last to falling thresholds, as
+            :func:`rungwise.relevance.describe.thresholds` does for a source.
+
+    >>> from rungwise.losses import Ladder
+    >>> with_thresholds(config_of(Ladder)(shares=(0.01,)), lambda shares: (0.8,)).build().thresholds
+    (0.8,)
+    """
+    if not config.needs_thresholds:
+        return config
+    changed: dict[str, Any] = {}
+    for name, value in config._options().items():
+        if name == "shares" and value:
+            changed |= {"thresholds": turn(value), "shares": ()}
+        elif isinstance(value, LossConfig):
+            changed[name] = with_thresholds(value, turn)
+        elif any(isinstance(one, LossConfig) for one in _listed(value)):
+            changed[name] = tuple(with_thresholds(one, turn) for one in value)
+    return replace(config, **changed)
+
+
+def kind_of(loss: type[Loss]) -> str:
+    """The name of a loss in a configuration: its class in snake case.
+
+    >>> from rungwise.losses import MultiModalNCE
+    >>> kind_of(MultiModalNCE)
+    'multi_modal_nce'
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", loss.__name__).lower()
+
+
+def kinds() -> dict[str, type[Loss]]:
+    """Every loss that can be named: those of the package and all others that have been imported.
+
+    Of two classes of one name, the one that was defined last.
+
+    >>> kinds()["ladder"].__name__
+    'Ladder'
+    """
+    return {kind_of(loss): loss for loss in _concrete(Loss)}  # type: ignore[type-abstract]
+
+
+def _concrete(base: type[Loss]) -> Iterator[type[Loss]]:
+    for derived in base.__subclasses__():
+        if not inspect.isabstract(derived):
+            yield derived
+        yield from _concrete(derived)
+
+
+def _parsed(value: Any) -> Any:
+    """Plain values to the configuration of the loss that their ``kind`` names."""
+    if isinstance(value, LossConfig):
+        return value
+    known = kinds()
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if kind is None:
+        raise PydanticCustomError(
+            "loss_kind", "name the loss by its kind: {known}", {"known": ", ".join(sorted(known))}
         )
-
-
-@dataclass(frozen=True)
-class SemanticAdaptiveMarginConfig(BlockLossConfig):
-    """Margins from relevance (SAM, Biten et al. 2022).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        temperature: On the scale of the relevance source.
-        negatives: Which one is taken.
-        with_triplet: Add the max of hinges.
-        margin: Of that max of hinges.
-    """
-
-    graded = True
-    kind: Literal["semantic_adaptive_margin"] = "semantic_adaptive_margin"
-    temperature: float = 10.0
-    negatives: Literal["random", "hardest", "softest"] = "softest"
-    with_triplet: bool = False
-    margin: float = 0.2
-
-    def build(self) -> SemanticAdaptiveMargin:
-        """The loss itself."""
-        return SemanticAdaptiveMargin(
-            self.temperature,
-            negatives=self.negatives,
-            with_triplet=self.with_triplet,
-            margin=self.margin,
-            **self.shared(),
+    if kind not in known:
+        raise PydanticCustomError(
+            "loss_kind",
+            "there is no loss '{kind}'; there are {known}",
+            {"kind": str(kind), "known": ", ".join(sorted(known))},
         )
+    try:
+        return TypeAdapter(config_of(known[kind])).validate_python(value)
+    except ValidationError as error:
+        raise ValidationError.from_exception_data(error.title, [_placed(one, kind) for one in error.errors()]) from None
 
 
-@dataclass(frozen=True)
-class AdaptiveListwiseConfig(BlockLossConfig):
-    """Listwise with margins that adapt to the ranking (CMAL2R), over the whole batch or drawn lists.
+def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
+    """An error in the options of a loss, with the loss's name in its place."""
+    what = PydanticCustomError("loss_option", "{message}", {"message": error["msg"]})
+    return InitErrorDetails(type=what, loc=(kind, *error["loc"]), input=error["input"])
 
-    Attributes:
-        kind: Names the loss in YAML.
-        sharpness: beta.
-        i2t_weight: alpha.
-        sampled: Irrelevant items drawn for each query; None takes all.
-        irrelevant: ``"no_shared_label"`` by relevance degrees of 0, or every ``"other_item"``, which needs none.
-        margins: Of the most and of the least similar irrelevant item.
+
+AnyLoss = Annotated[LossConfig, BeforeValidator(_parsed)]
+"""The type of a configuration's field that holds a loss, whichever."""
+
+
+@cache
+def config_of(loss: type[Loss]) -> type[LossConfig]:
+    """The configuration of a loss: a frozen dataclass of the options that plain data can say.
+
+    Random generators are left out. Sequences become tuples, losses their configurations, and a loss with ``thresholds``
+    can be given ``shares`` instead.
+
+    >>> from rungwise.losses import MaxOfHinges
+    >>> config_of(MaxOfHinges)(margin=0.3, reduction="mean").build()
+    MaxOfHinges(reduction='mean', extra_positives='mask')
     """
-
-    kind: Literal["adaptive_listwise"] = "adaptive_listwise"
-    sharpness: float = 0.5
-    i2t_weight: float = 0.4
-    sampled: int | None = None
-    irrelevant: Literal["no_shared_label", "other_item"] = "no_shared_label"
-    margins: tuple[float, float] = (0.75, 0.25)
-
-    @property
-    def needs_relevance(self) -> bool:
-        """Where degrees say what is irrelevant."""
-        return super().needs_relevance or self.irrelevant == "no_shared_label"
-
-    def build(self) -> AdaptiveListwise:
-        """The loss itself."""
-        return AdaptiveListwise(
-            self.sharpness,
-            self.i2t_weight,
-            sampled=self.sampled,
-            irrelevant=self.irrelevant,
-            margins=self.margins,
-            **self.shared(),
-        )
-
-
-@dataclass(frozen=True)
-class ContrastiveSumConfig(BlockLossConfig):
-    """Softmax cross-entropy in both directions (CSN of ConVSE, CLIP).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        temperature: Of the softmax.
-    """
-
-    kind: Literal["contrastive_sum"] = "contrastive_sum"
-    temperature: float = 0.1
-
-    def build(self) -> ContrastiveSum:
-        """The loss itself."""
-        return ContrastiveSum(self.temperature, **self.shared())
+    hints, described = get_type_hints(loss.__init__), _descriptions(loss)
+    options: list[tuple[str, Any, Any]] = [("kind", Literal[kind_of(loss)], field(default=kind_of(loss)))]
+    for name, parameter in list(inspect.signature(loss).parameters.items()):
+        hint = hints.get(name, Any)
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or torch.Generator in _parts(hint):
+            continue
+        required = parameter.default is parameter.empty
+        options.append((name, _plain_type(hint), field() if required else field(default=parameter.default)))
+        if name == "thresholds":
+            options.append(("shares", tuple[float, ...], field(default=())))
+    described |= {"kind": "Names the loss.", "reduction": "Sum over a batch, or that sum divided by its pairs."}
+    described["shares"] = (
+        "Instead of thresholds: the share of candidates on each rung but the last; the relevance source turns them"
+        " into thresholds."
+    )
+    summary = _plain_text((inspect.getdoc(loss) or kind_of(loss)).split("\n\n")[0])
+    attributes = "".join(f"    {name}: {described[name]}\n" for name, _, _ in options if name in described)
+    return make_dataclass(
+        f"{loss.__name__}Config",
+        options,
+        bases=(LossConfig,),
+        namespace={
+            "__doc__": f"{summary}\n\nAttributes:\n{attributes}",
+            "__module__": loss.__module__,
+            "__pydantic_config__": STRICT,
+            "loss_class": loss,
+        },
+        frozen=True,
+        kw_only=True,
+    )
 
 
-@dataclass(frozen=True)
-class ContrastiveMaxConfig(HingeConfig):
-    """Only the hardest negative of the softmax counts (CMN of ConVSE++).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        temperature: That the hinge is divided by.
-    """
-
-    kind: Literal["contrastive_max"] = "contrastive_max"
-    temperature: float = 0.1
-
-    def build(self) -> ContrastiveMax:
-        """The loss itself."""
-        return ContrastiveMax(self.temperature, self.margin, **self.shared())
+def _plain_type(hint: Any) -> Any:
+    """The type of a field for a parameter of this type."""
+    if hint == Reduction:
+        return Literal["sum", "mean"]  # training goes backward from one number
+    if get_origin(hint) is Sequence:
+        return tuple[_plain_type(get_args(hint)[0]), ...]  # type: ignore[misc]
+    if get_origin(hint) in (Union, types.UnionType):
+        return Union[tuple(_plain_type(one) for one in get_args(hint))]  # noqa: UP007
+    return AnyLoss if inspect.isclass(hint) and issubclass(hint, Loss) else hint
 
 
-@dataclass(frozen=True)
-class MultiModalNCEConfig(BlockLossConfig):
-    """Softmax with negatives of both modalities (MVN of ConVSE).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        temperature: Of the softmax.
-    """
-
-    kind: Literal["multi_modal_nce"] = "multi_modal_nce"
-    temperature: float = 0.1
-
-    def build(self) -> MultiModalNCE:
-        """The loss itself."""
-        return MultiModalNCE(self.temperature, **self.shared())
+def _parts(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-@dataclass(frozen=True)
-class SigmoidConfig(BlockLossConfig):
-    """Every pair is a question of its own (SigLIP).
-
-    Attributes:
-        kind: Names the loss in YAML.
-        temperature: That similarities are divided by.
-        bias: That is added.
-    """
-
-    kind: Literal["sigmoid"] = "sigmoid"
-    temperature: float = 0.1
-    bias: float = -10.0
-
-    def build(self) -> Sigmoid:
-        """The loss itself."""
-        return Sigmoid(self.temperature, self.bias, **self.shared())
+def _built(value: Any) -> Any:
+    """Configurations of losses replaced by the losses."""
+    if isinstance(value, LossConfig):
+        return value.build()
+    return tuple(_built(one) for one in value) if isinstance(value, tuple) else value
 
 
-@dataclass(frozen=True)
-class SoftContrastiveConfig(BlockLossConfig):
-    """Softmax of similarities against softmax of relevance degrees.
-
-    Attributes:
-        kind: Names the loss in YAML.
-        temperature: Of the similarities.
-        target_temperature: Of the degrees, on their scale.
-    """
-
-    graded = True
-    kind: Literal["soft_contrastive"] = "soft_contrastive"
-    temperature: float = 0.1
-    target_temperature: float = 0.1
-
-    def build(self) -> SoftContrastive:
-        """The loss itself."""
-        return SoftContrastive(self.temperature, self.target_temperature, **self.shared())
+def _listed(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
-@dataclass(frozen=True)
-class SmoothNDCGConfig(BlockLossConfig):
-    """The graded order itself.
-
-    Attributes:
-        kind: Names the loss in YAML.
-        temperature: In units of similarity.
-    """
-
-    graded = True
-    kind: Literal["smooth_ndcg"] = "smooth_ndcg"
-    temperature: float = 0.1
-
-    def build(self) -> SmoothNDCG:
-        """The loss itself."""
-        return SmoothNDCG(self.temperature, **self.shared())
+def _descriptions(loss: type[Loss]) -> dict[str, str]:
+    """What the docstrings say of each parameter; the base class that introduces an option describes it."""
+    described: dict[str, str] = {}
+    for owner in reversed([one for one in loss.__mro__ if issubclass(one, Loss)]):
+        section = re.search(r"^Args:\n((?:    .*\n|\n)+)", inspect.cleandoc(owner.__doc__ or "") + "\n", re.MULTILINE)
+        entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section[1] if section else "", re.MULTILINE)
+        described = {name: _plain_text(text) for name, text in entries} | described
+    return described
 
 
-LossConfig = Annotated[
-    SumOfHingesConfig
-    | MaxOfHingesConfig
-    | LadderConfig
-    | SemanticAdaptiveMarginConfig
-    | AdaptiveListwiseConfig
-    | ContrastiveSumConfig
-    | ContrastiveMaxConfig
-    | MultiModalNCEConfig
-    | SigmoidConfig
-    | SoftContrastiveConfig
-    | SmoothNDCGConfig,
-    Field(discriminator="kind"),
-]
-"""Any of them; ``kind`` says which. Temperatures are fixed: a learned one needs a training loop of its own."""
+def _plain_text(text: str) -> str:
+    """Without line breaks and the markup of documentation pages."""
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", text)
+    return " ".join(text.replace("``", "").split())

@@ -71,6 +71,10 @@ class ListBatch:
     captions: Positions
     images_of_captions: Positions
 
+    def __len__(self) -> int:
+        """T."""
+        return len(self.images)
+
 
 def label_lists(
     labels: Sequence[Sequence[str]],

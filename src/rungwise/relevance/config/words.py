@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rungwise.relevance.ngrams import DocumentFrequencies
 
 Tokenizer = Literal["ptb", "unicode", "whitespace"]
-Frequencies = Literal["collection", "train"]
 
 TOKENISERS: dict[Tokenizer, tokenisers.Tokeniser] = {
     "ptb": tokenisers.ptb,
@@ -38,7 +37,7 @@ class WordsConfig(CaptionsConfig):
     """
 
     tokenizer: Tokenizer = "ptb"
-    frequencies: Frequencies | None = None
+    frequencies: Literal["collection", "train"] | None = None
 
     def _of_words(self, data: ImageCaptions, building: Building, orders: int) -> dict[str, Any]:
         return {

@@ -1,0 +1,205 @@
+"""What a loss reads of a batch, and who provides it.
+
+A loss declares what it reads (:class:`Reads`); a :class:`Batch` provides that and nothing more. :class:`WholeBatch`
+holds the blocks of one process; training on many processes has an implementation of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from rungwise.losses.pairs import ExtraPositives, Side, two_sides
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What a loss reads beyond the similarities and the positives.
+
+    Attributes:
+        relevance: relevance degrees of the block (:attr:`Side.relevance <rungwise.losses.pairs.Side.relevance>`).
+        within: similarities within each modality (``Side.within`` and ``Side.same``).
+        candidate_captions: how well each candidate's own captions describe the image of a pair
+            (``Side.image_degrees``); needs relevance.
+        draws: the places of the items in the whole batch, which key random draws (``Side.query_ids``).
+
+    >>> Reads(relevance=True) | Reads(draws=True)
+    Reads(relevance=True, within=False, candidate_captions=False, draws=True)
+    """
+
+    relevance: bool = False
+    within: bool = False
+    candidate_captions: bool = False
+    draws: bool = False
+
+    def __or__(self, other: Reads) -> Reads:
+        """What either reads."""
+        return Reads(
+            relevance=self.relevance or other.relevance,
+            within=self.within or other.within,
+            candidate_captions=self.candidate_captions or other.candidate_captions,
+            draws=self.draws or other.draws,
+        )
+
+
+@dataclass(frozen=True)
+class Within:
+    """One modality's items against each other, for the Q queries of a side.
+
+    Attributes:
+        similarity: (Q, K) similarities to all K items of their own modality.
+        same: (Q, K) bool, items that are no negatives of the query: itself, and those it shares a positive with.
+    """
+
+    similarity: Tensor
+    same: Tensor
+
+
+class Batch(ABC):
+    """A batch as a loss sees it."""
+
+    def sides(
+        self, reads: Reads, extra_positives: ExtraPositives = "mask", mask_above: float | None = None
+    ) -> tuple[Side, Side]:
+        """The block seen by the images and by the captions, with all that is read.
+
+        Args:
+            reads: what the loss declares.
+            extra_positives: as in :func:`rungwise.losses.pairs.two_sides`.
+            mask_above: as there.
+
+        Raises:
+            ValueError: the batch lacks something that is read.
+        """
+        i2t, t2i = self.across(reads, extra_positives, mask_above)
+        if reads.within:
+            images, captions = self.within(extra_positives)
+            i2t = replace(i2t, within=images.similarity, same=images.same)
+            t2i = replace(t2i, within=captions.similarity, same=captions.same)
+        if reads.candidate_captions:
+            t2i = replace(t2i, image_degrees=self.image_degrees(i2t, t2i))
+        return i2t, t2i
+
+    @abstractmethod
+    def across(self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None) -> tuple[Side, Side]:
+        """The two sides of the block of images and captions, with relevance and places as they are read."""
+
+    @abstractmethod
+    def within(self, extra_positives: ExtraPositives) -> tuple[Within, Within]:
+        """The images, and the captions, against their own modality."""
+
+    @abstractmethod
+    def image_degrees(self, i2t: Side, t2i: Side) -> Tensor:
+        """(P, images): how well the captions of each image describe the image of each pair of ``t2i``."""
+
+    @abstractmethod
+    def pairs(self, i2t: Side) -> int:
+        """How many pairs the whole batch has."""
+
+
+@dataclass(frozen=True)
+class WholeBatch(Batch):
+    """A batch that one process holds, as blocks.
+
+    Attributes:
+        similarity: (images, captions), any float type.
+        relevance: (images, captions) degrees, or None.
+        positives: (images, captions) bool, or None.
+        image_similarity: (images, images), or None.
+        text_similarity: (captions, captions), or None.
+
+    >>> i2t, t2i = WholeBatch(torch.zeros(3, 3)).sides(Reads())
+    >>> i2t.query
+    tensor([0, 1, 2])
+    """
+
+    similarity: Tensor
+    relevance: Tensor | None = None
+    positives: Tensor | None = None
+    image_similarity: Tensor | None = None
+    text_similarity: Tensor | None = None
+
+    def across(self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None) -> tuple[Side, Side]:
+        """As the base class says; relevance that was passed is there in any case, and places count from 0."""
+        return two_sides(self.similarity, self.relevance, self.positives, extra_positives, mask_above)
+
+    def within(self, extra_positives: ExtraPositives) -> tuple[Within, Within]:
+        """As the base class says.
+
+        Raises:
+            ValueError: similarities within a modality are missing or of another shape.
+        """
+        images, captions = (torch.arange(n, device=self.similarity.device) for n in self.similarity.shape)
+        same_images, same_captions = itself(images, len(images)), itself(captions, len(captions))
+        square = len(images) == len(captions)
+        if self.positives is not None and not (square and extra_positives == "keep"):
+            described = self.positives.bool() | same_images if square else self.positives.bool()
+            same_images = same_images | sharing(described, described)
+            same_captions = same_captions | sharing(described.T, described.T)
+        return (
+            Within(_square("image", self.image_similarity, same_images), same_images),
+            Within(_square("text", self.text_similarity, same_captions), same_captions),
+        )
+
+    def image_degrees(self, i2t: Side, t2i: Side) -> Tensor:
+        """As the base class says."""
+        degrees = i2t.graded()
+        return degrees if i2t.aligned else degrees_of_images(degrees, i2t.paired)[i2t.query]
+
+    def pairs(self, i2t: Side) -> int:
+        """As the base class says."""
+        return len(i2t.query)
+
+
+def itself(own: Tensor, items: int) -> Tensor:
+    """(Q, items) bool: True where an item is the query itself; ``own`` (Q,) are the queries' places among the items.
+
+    >>> itself(torch.tensor([1]), 3)
+    tensor([[False,  True, False]])
+    """
+    return own.unsqueeze(1) == torch.arange(items, device=own.device)
+
+
+def sharing(described: Tensor, every: Tensor) -> Tensor:
+    """(Q, K) bool: a query, by its row of (Q, C) positives, shares one with an item, by its row of (K, C) positives.
+
+    >>> sharing(torch.tensor([[True, False]]), torch.tensor([[True, True], [False, True]]))
+    tensor([[ True, False]])
+    """
+    rows = described.float()
+    if rows.is_cpu:
+        # Few entries a row are True. On a GPU the dense product is quick, and listing them would wait for the host.
+        rows = rows.to_sparse()
+    return rows @ every.float().T > 0
+
+
+def degrees_of_images(degrees: Tensor, paired: Tensor) -> Tensor:
+    """How well the captions of one image describe another, on average.
+
+    Args:
+        degrees: (Q, captions) relevance of some images.
+        paired: (images, captions) bool.
+
+    Returns:
+        (Q, images), in float32 at least; -inf in the column of an image without captions.
+
+    >>> degrees_of_images(torch.tensor([[9.0, 7.0, 1.0]]), torch.tensor([[True, True, False], [False, False, True]]))
+    tensor([[8., 1.]])
+    """
+    exact = degrees.to(torch.promote_types(degrees.dtype, torch.float32))
+    share = paired.to(exact.dtype)
+    count = share.sum(dim=1)
+    with torch.autocast(exact.device.type, enabled=False):
+        total = exact @ share.T
+    return (total / count).masked_fill(count == 0, -torch.inf)
+
+
+def _square(modality: str, within: Tensor | None, same: Tensor) -> Tensor:
+    """The similarities within a modality, refused where they are missing or of another shape than ``same``."""
+    if within is None or within.shape != same.shape:
+        got = "nothing" if within is None else tuple(within.shape)
+        raise ValueError(f"{modality}_similarity must be {tuple(same.shape)}, got {got}")
+    return within
