@@ -31,7 +31,7 @@ from scipy.stats import pearsonr
 from rungwise.relevance import BiEncoder, Cascade, CBoW, CrossEncoder
 from rungwise.relevance.base import CaptionPairSource
 from rungwise.relevance.cascade import CascadeReport, spoken
-from rungwise.relevance.sentences import PACKAGED_MODEL
+from rungwise.relevance.bi_encoder import PACKAGED_MODEL
 
 Captions = tuple[list[str], list[int]]
 
@@ -55,7 +55,7 @@ def stand_in(folder: Path) -> Path:
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    from rungwise.relevance.sentences import load_sentence_model
+    from rungwise.relevance.bi_encoder import load_sentence_model
 
     torch.manual_seed(0)
     tokenizer = load_sentence_model(PACKAGED_MODEL, "cpu").tokenizer

@@ -111,8 +111,8 @@ def coherent_row(size: int, k: int, aim: float, figure_ms: float | None, asked: 
     """CS@K of both directions from matrices, against the authors' loop: argsort, then kendalltau, query by query."""
     from scipy.stats import kendalltau
 
+    from rungwise.core.topk import top_columns
     from rungwise.evaluation import evaluate
-    from rungwise.metrics.ranking import top_columns
 
     generator = np.random.default_rng(0)
     similarity, relevance = (generator.standard_normal((size, size), dtype=np.float32) for _ in range(2))

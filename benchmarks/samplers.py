@@ -13,16 +13,16 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from rungwise.data.batches import epoch_batches
-from rungwise.data.samplers import (
+from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes.relevance import SceneRelevance
+from rungwise.training.batches import epoch_batches
+from rungwise.training.samplers import (
     Positions,
     one_caption_per_image,
     relevance_aware_batches,
     rung_counts,
     somewhat_relevant,
 )
-from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
-from rungwise.scenes.relevance import SceneRelevance
 
 
 def row(batches: list[Positions], owners: Positions, source: SceneRelevance, thresholds: list[float]) -> list[str]:

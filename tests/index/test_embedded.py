@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rungwise.core.errors import UserError
+from rungwise.core.npy import NpyWriter
 from rungwise.data.collection import ImageCaptions
 from rungwise.index import Index, storage
 from rungwise.index.items import Item
@@ -164,7 +165,7 @@ def test_full_disk_is_one_line_and_leaves_the_old_index(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(storage.VectorWriter, "append", full)
+    monkeypatch.setattr(NpyWriter, "append", full)
     with pytest.raises(UserError) as error:
         Index.build(colour_pictures(tmp_path / "others", ["green"]), ColourModel(), index.folder, overwrite=True)
     assert "disk is full" in one_line(error)

@@ -1,17 +1,14 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
-from rungwise.metrics import kernels
+from rungwise.core import threads
 from rungwise.metrics.ranking import (
     RunningLists,
     RunningRanks,
     count_ranks,
     row_sums,
-    taken,
-    top_columns,
 )
 
 MATRICES = some.arrays(
@@ -19,22 +16,6 @@ MATRICES = some.arrays(
     st.tuples(st.integers(1, 6), st.integers(1, 80)),
     elements=st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0]),
 )
-
-
-@settings(deadline=None)
-@given(MATRICES, st.integers(1, 90))
-def test_top_columns_are_the_head_of_a_stable_sort(scores, k):
-    np.testing.assert_array_equal(top_columns(scores, k), np.argsort(-scores, axis=1, kind="stable")[:, :k])
-
-
-@pytest.mark.parametrize("k", [1, 5, 40, 999, 1000, 2000])
-def test_top_columns_of_long_rows_with_and_without_ties(k):
-    generator = np.random.default_rng(k)
-    scores = generator.standard_normal((20, 1000), dtype=np.float32)
-    scores[5:10] = scores[5:10].round(1)
-    scores[10:15] = np.maximum(scores[10:15], 1.5)  # most are equal, and least
-    scores[15:] = 0
-    np.testing.assert_array_equal(top_columns(scores, k), np.argsort(-scores, axis=1, kind="stable")[:, :k])
 
 
 @settings(deadline=None)
@@ -82,24 +63,15 @@ def test_threads_give_what_one_gives(monkeypatch):
             count_ranks(scores, column),
             running.ranks,
             lists.rows,
-            *(top_columns(scores, k) for k in (5, 700, 2500)),
         ]
 
     found = []
     for cores in (1, 3):
-        monkeypatch.setattr(kernels, "cores", lambda cores=cores: cores)
-        monkeypatch.setattr(kernels, "_SMALL", 1)
+        monkeypatch.setattr(threads, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(threads, "_SMALL", 1)
         found.append(everything())
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(found[0][-1], np.argsort(-scores, axis=1, kind="stable"))
-
-
-def test_entries_are_taken_by_row():
-    values = np.random.default_rng(0).random((4, 9))
-    columns = np.random.default_rng(1).integers(0, 9, (4, 3))
-    for layout in (values, np.asfortranarray(values)):
-        np.testing.assert_array_equal(taken(layout, columns), np.take_along_axis(values, columns, axis=1))
 
 
 def test_row_sums_do_not_depend_on_the_neighbours():

@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.relevance import CaptionPairSource, Relevance
-from rungwise.relevance.base import top_columns
 
 
 class Table(CaptionPairSource):
@@ -62,16 +59,6 @@ def test_memory_is_bounded_by_the_chunk(monkeypatch):
     source = Table(np.ones((100, 100)), np.repeat(np.arange(20), 5))
     source.topk(3)
     assert source.largest <= 1000
-
-
-@given(
-    st.integers(1, 6),
-    st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=6),
-)
-@settings(deadline=None)
-def test_top_columns_equal_a_stable_sort(k, rows):
-    scores = np.array(rows, np.float32)
-    np.testing.assert_array_equal(top_columns(scores, k), np.argsort(-scores, axis=1, kind="stable")[:, :k])
 
 
 def test_content_hash_tells_data_and_options_apart():

@@ -4,7 +4,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.relevance import CIDErD, Human, TfIdf
 from rungwise.relevance.base import Degrees
-from rungwise.relevance.combine import Calibrated, Maximum, Weighted, mean, pair_degrees, to_grades, to_unit_interval
+from rungwise.relevance.combine import Calibrated, Maximum, WeightedSum, mean, pair_degrees, to_grades, to_unit_interval
 
 
 class Matrix(Degrees):
@@ -22,14 +22,14 @@ class Matrix(Degrees):
 def test_combinations_equal_the_arithmetic_on_matrices():
     draw = np.random.default_rng(0)
     a, b = draw.normal(size=(2, 4, 6)).astype(np.float32)
-    np.testing.assert_allclose(Weighted([Matrix(a), Matrix(b)], [0.3, 2]).dense(), 0.3 * a + 2 * b, rtol=1e-5)
+    np.testing.assert_allclose(WeightedSum([Matrix(a), Matrix(b)], [0.3, 2]).dense(), 0.3 * a + 2 * b, rtol=1e-5)
     np.testing.assert_allclose(mean([Matrix(a), Matrix(b)]).dense(), (a + b) / 2, rtol=1e-5)
     np.testing.assert_array_equal(Maximum([Matrix(a), Matrix(b)]).dense(), np.maximum(a, b))
 
 
 def test_combining_leaves_the_sources_as_they_were():
     a = np.ones((2, 2), np.float32)
-    for combination in (Weighted([Matrix(a), Matrix(2 * a)], [1, 1]), Maximum([Matrix(a), Matrix(2 * a)])):
+    for combination in (WeightedSum([Matrix(a), Matrix(2 * a)], [1, 1]), Maximum([Matrix(a), Matrix(2 * a)])):
         combination.dense()
     np.testing.assert_array_equal(a, np.ones((2, 2)))
 
@@ -42,7 +42,7 @@ def test_a_combination_is_stale_when_a_source_changes():
         mean([first, second]).content_hash(),
         mean([first, changed]).content_hash(),
         mean([second, first]).content_hash(),
-        Weighted([first, second], [1, 2]).content_hash(),
+        WeightedSum([first, second], [1, 2]).content_hash(),
         Maximum([first, second]).content_hash(),
         Calibrated(first, [0, 1], [0, 1]).content_hash(),
         Calibrated(first, [0, 2], [0, 1]).content_hash(),
@@ -91,7 +91,7 @@ def test_bad_input_gets_one_line():
     for call, message in (
         (lambda: mean([a, b]), "cannot be combined"),
         (lambda: mean([]), "cannot be combined"),
-        (lambda: Weighted([a], [1, 2]), "2 weights for 1 sources"),
+        (lambda: WeightedSum([a], [1, 2]), "2 weights for 1 sources"),
         (lambda: Calibrated(a, [1, 0], [0, 1]), "knots must rise"),
         (lambda: Calibrated(a, [0, 1], [1, 0]), "values must not fall"),
         (lambda: Calibrated(a, [0, 1], [1]), "two lists of one length"),
@@ -116,7 +116,7 @@ def test_sources_of_different_captions_are_refused():
 def test_pairs_that_nobody_knows_rank_last():
     human = Human([0, 1], [1, 0], [4, 3], (2, 3))
     counted = Matrix(np.ones((2, 3)))
-    for source in (Weighted([counted, human], [1, 1]), Maximum([counted, human]), Calibrated(human, [0, 5], [0, 1])):
+    for source in (WeightedSum([counted, human], [1, 1]), Maximum([counted, human]), Calibrated(human, [0, 5], [0, 1])):
         assert source.topk(2)[0].tolist() == [[1, 0], [0, 1]]
         assert source.topk(1, "t2i")[0].ravel().tolist() == [1, 0, 0]
 

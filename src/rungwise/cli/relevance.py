@@ -275,7 +275,7 @@ def _cross_encoder(asked: RelevanceCommand, data: ImageCaptions) -> CrossEncoder
 
 def _cascade(asked: RelevanceCommand, data: ImageCaptions) -> Cascade:
     fine = _cross_encoder(asked, data)
-    from rungwise.encoders.cache import default_cache  # brings torch along, which by now is there
+    from rungwise.core.cache_folder import default_cache  # brings torch along, which by now is there
 
     cache = asked.cache or default_cache() / "pair_scores"
     say(f"refined scores: {cache}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core.errors import UserError
 
@@ -43,6 +44,92 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{where}: {place}: {first['msg']} (got {first['input']!r})") from None
+
+
+by_name = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
+"""For a field that is one of several configurations told apart by ``kind``: the bare kind means all its defaults."""
+
+
+def on_command_line(kinds: Any) -> PrimitiveConstructorSpec[Any]:
+    """For the same kind of field: one argument of a command, a name or a mapping as YAML writes it.
+
+    Args:
+        kinds: A union of dataclasses that each have a default ``kind``.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Plain:
+    ...     kind: str = "plain"
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Chunked:
+    ...     kind: str = "chunked"
+    ...     chunk: int = 64
+    >>> on_command_line(Plain | Chunked).instance_from_str(["{kind: chunked, chunk: 8}"])
+    Chunked(kind='chunked', chunk=8)
+    """
+    classes = {kind: one for one in get_args(kinds) or (kinds,) for kind in (_kind_of(one),)}
+
+    def read(words: list[str]) -> Any:
+        values = yaml.safe_load(words[0])
+        values = {"kind": values} if isinstance(values, str) else values
+        if not isinstance(values, dict) or values.get("kind") not in classes:
+            raise ValueError(f"{words[0]!r} is none of {', '.join(classes)}, alone or as {{kind: NAME, option: value}}")
+        try:
+            return from_plain(classes[values["kind"]], values, values["kind"])
+        except UserError as error:
+            raise ValueError(str(error)) from None
+
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{" + ",".join(classes) + "}",
+        instance_from_str=read,
+        is_instance=lambda value: isinstance(value, tuple(classes.values())),
+        str_from_instance=lambda value: [short_text(value)],
+    )
+
+
+def short_text(config: Any) -> str:
+    """A configuration with a ``kind`` as one line that :func:`on_command_line` reads back.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Chunked:
+    ...     kind: str = "chunked"
+    ...     chunk: int = 64
+    >>> short_text(Chunked()), short_text(Chunked(chunk=8))
+    ('chunked', '{kind: chunked, chunk: 8}')
+    """
+    values = changed(config)
+    if not values:
+        return str(config.kind)
+    return yaml.safe_dump({"kind": config.kind} | values, default_flow_style=True, sort_keys=False, width=10**6).strip()
+
+
+def changed(config: Any) -> dict[str, Any]:
+    """The plain values of the fields that are not at their defaults.
+
+    >>> @dataclasses.dataclass
+    ... class Recipe:
+    ...     margin: float = 0.2
+    ...     rates: tuple[float, ...] = (2e-4,)
+    >>> changed(Recipe(rates=(1e-3,)))
+    {'rates': [0.001]}
+    """
+    values, usual = to_plain(config), _defaults(type(config))
+    return {name: value for name, value in values.items() if name not in usual or value != usual[name]}
+
+
+def _defaults(kind: Any) -> dict[str, Any]:
+    usual = {}
+    for field in dataclasses.fields(kind):
+        if field.default is not dataclasses.MISSING:
+            usual[field.name] = _plain(field.default)
+        elif field.default_factory is not dataclasses.MISSING:
+            made = field.default_factory()
+            usual[field.name] = to_plain(made) if dataclasses.is_dataclass(made) else _plain(made)
+    return usual
+
+
+def _kind_of(one: type) -> str:
+    return str(next(field.default for field in dataclasses.fields(one) if field.name == "kind"))
 
 
 def load_yaml(kind: type[T], path: Path) -> T:

@@ -1,6 +1,7 @@
-"""Collections of pictures and captions: readers, the generated scenes, batches."""
+"""Collections of images (picture files or rows of features) and captions: readers, inspection, batches."""
 
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
+from rungwise.data.features import FeatureRows
 from rungwise.data.readers import read
 
-__all__ = ["NO_SPLIT", "ImageCaptions", "Issue", "read"]
+__all__ = ["NO_SPLIT", "FeatureRows", "ImageCaptions", "Issue", "read"]

@@ -1,4 +1,4 @@
-"""Pictures with captions: the collection that readers make and everything else consumes."""
+"""Images with captions: what readers return, and what training, evaluation and indexing take."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.data.features import FeatureRows
 
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""
@@ -18,7 +19,7 @@ NO_SPLIT = "none"
 
 @dataclass(frozen=True)
 class Issue:
-    """Something odd that a reader met and did not hide: an item it skipped or kept with a doubt.
+    """Something odd in the data: an item that a reader skipped, or that it kept although something about it is odd.
 
     Attributes:
         kind: A short name, equal for issues that belong together, such as ``"missing picture"``.
@@ -35,15 +36,16 @@ class Issue:
 class ImageCaptions:
     """Images, captions, and which caption was written for which image.
 
-    Images and captions are addressed by position; the user's own ids ride along and survive to every result.
-    Any number of captions per image, none included.
+    Images and captions are addressed by position; the user's own ids are kept and stand in every result. An image may
+    have any number of captions, none included. What a model reads of an image is a picture file or a row of features.
 
     Attributes:
         image_ids: (images,) the user's ids, unique.
         captions: (captions,) texts.
         image_of_caption: (captions,) int64, the position of each caption's image.
         caption_ids: (captions,) the user's ids, unique; ``"<image id>#<n>"`` where the data give none.
-        paths: (images,) files of the pictures; empty when the images are features only.
+        paths: (images,) files of the pictures; empty when there are none.
+        features: (images, D) vectors or (images, R, D) regions in place of picture files; None when there are none.
         splits: (images,) such as ``"train"``, ``"val"``, ``"test"`` or :data:`NO_SPLIT`; empty means no splits at all.
         labels: (images,) class labels of each image, several allowed; empty when there are none.
         name: What the collection is called in tables and results.
@@ -55,6 +57,10 @@ class ImageCaptions:
     ('a#0', 'b#0', 'b#1')
     >>> [positions.tolist() for positions in data.captions_of_image]
     [[0], [1, 2]]
+    >>> rows = FeatureRows(np.zeros((2, 36, 2048), np.float16))
+    >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]), features=rows)
+    >>> data.select([1]).pictures.shape, data.has_pictures
+    ((1, 36, 2048), True)
     """
 
     image_ids: tuple[str, ...]
@@ -67,6 +73,7 @@ class ImageCaptions:
     name: str = "collection"
     layout: str = ""
     issues: tuple[Issue, ...] = field(default=(), repr=False)
+    features: FeatureRows | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         owners = np.asarray(self.image_of_caption, dtype=np.int64)
@@ -91,6 +98,12 @@ class ImageCaptions:
         ):
             if values and len(values) != count:
                 raise UserError(f"{self.name}: {len(values)} {what} for {count} items; give one each, or none at all")
+        if self.features is not None and len(self.features) != len(self.image_ids):
+            raise UserError(
+                f"{self.name}: {len(self.features)} rows of features for {len(self.image_ids)} images; give one each"
+            )
+        if self.features is not None and self.paths:
+            raise UserError(f"{self.name}: has both picture files and features; give one of them")
         for what, ids in (("image id", self.image_ids), ("caption id", self.caption_ids)):
             if (twice := _first_duplicate(ids)) is not None:
                 raise UserError(f"{self.name}: {what} {twice!r} stands twice; ids must be unique")
@@ -98,6 +111,16 @@ class ImageCaptions:
     def __len__(self) -> int:
         """Number of images."""
         return len(self.image_ids)
+
+    @property
+    def pictures(self) -> tuple[Path, ...] | FeatureRows:
+        """(images,) what a model reads of each image: files or rows of features; empty with captions alone."""
+        return self.paths if self.features is None else self.features
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether a model has anything to read of the images, be it files or rows of features."""
+        return len(self.pictures) > 0
 
     @property
     def captions_of_image(self) -> list[NDArray[np.int64]]:
@@ -146,6 +169,7 @@ class ImageCaptions:
             name=name or self.name,
             layout=self.layout,
             issues=self.issues,
+            features=None if self.features is None else self.features.take(chosen),
         )
 
     def content_hash(self) -> str:

@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from filelock import FileLock
 from numpy.typing import DTypeLike, NDArray
-from platformdirs import user_cache_path
 from torch import Tensor
 
+from rungwise.core.cache_folder import default_cache
 from rungwise.core.files import explained
 from rungwise.data.collection import Issue
 from rungwise.encoders.image import Backbone
@@ -30,11 +30,6 @@ from rungwise.encoders.reading import prepared_batches
 
 KEY_BYTES = 32
 Progress = Callable[[int], None]
-
-
-def default_cache() -> Path:
-    """Where rows are kept unless the user says otherwise: ``RUNGWISE_CACHE``, or the system's cache folder."""
-    return Path(os.environ.get("RUNGWISE_CACHE") or user_cache_path("rungwise"))
 
 
 class RowStore:

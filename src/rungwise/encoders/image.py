@@ -28,6 +28,7 @@ class ImageConfig:
     """Which backbone, with which weights, seeing what.
 
     Attributes:
+        kind: Tells it from features that stand for pictures.
         backbone: Any timm model name.
         weights: ``"hub"`` for timm's pretrained weights, ``"random"`` for none, or a safetensors file in timm's layout.
         options: Passed to ``timm.create_model``, such as ``{"pad_type": "same"}``.
@@ -56,6 +57,7 @@ class ImageConfig:
     crop: float | None = None
     interpolation: Interpolation | None = None
     resize: Literal["short_side", "square"] | None = None
+    kind: Literal["pictures"] = "pictures"
 
 
 class Backbone(nn.Module):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.topk import top_columns
 from rungwise.evaluation.positives import RightAnswers
 from rungwise.evaluation.ranked_lists import RankedLists
-from rungwise.metrics.ranking import top_columns
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Rankings, positives_of
 from rungwise.metrics.sources import MatrixSource, Source, as_floats
 

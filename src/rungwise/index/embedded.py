@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.npy import NpyWriter
+from rungwise.core.topk import rank
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.index import storage
 from rungwise.index.hits import CaptionHit, Hit, Hits
 from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
 from rungwise.index.model import EmbeddingModel
-from rungwise.index.ranking import rank
 
 _PICTURES_AT_ONCE = 4096
 _TEXTS_AT_ONCE = 4096
@@ -300,8 +301,7 @@ def _write_picture_vectors(
 ) -> tuple[list[int], list[Issue]]:
     kept: list[int] = []
     issues: list[Issue] = []
-    with path.open("wb") as file:
-        writer = storage.VectorWriter(file, model.dimension)
+    with NpyWriter(path, (model.dimension,), np.float32) as writer:
         for start in range(0, len(pictures), _PICTURES_AT_ONCE):
             encoded = model.encode_image(pictures[start : start + _PICTURES_AT_ONCE], progress=progress)
             positions = (encoded.kept + start).tolist()
@@ -309,19 +309,16 @@ def _write_picture_vectors(
             writer.append(encoded.vectors)
             kept.extend(positions)
             issues.extend(encoded.issues)
-        writer.finish()
     return kept, issues
 
 
 def _write_caption_vectors(path: Path, texts: Sequence[str], model: EmbeddingModel) -> None:
-    with path.open("wb") as file:
-        writer = storage.VectorWriter(file, model.dimension)
+    with NpyWriter(path, (model.dimension,), np.float32) as writer:
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             some = texts[start : start + _TEXTS_AT_ONCE]
             vectors = model.encode_text(some)
             _require_finite(vectors, some)
             writer.append(vectors)
-        writer.finish()
 
 
 def _require_finite(vectors: NDArray[np.float32], names: Sequence[str]) -> None:

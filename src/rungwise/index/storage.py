@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core import folders
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained
+from rungwise.core.folders import refuse_strangers
+from rungwise.core.npy import mapped
 
 MANIFEST = "index.json"
 VECTORS = "vectors.npy"
@@ -145,46 +145,6 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         raise _damaged(path, "the file is missing") from error
 
 
-class VectorWriter:
-    """Appends rows to a ``.npy`` file whose length is known only at the end.
-
-    Rows go through ordinary writes: a full disk under a memory map would kill the process instead of raising.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
-    >>> with file.open("wb") as stream:
-    ...     writer = VectorWriter(stream, dimension=2)
-    ...     writer.append(np.ones((3, 2), np.float32))
-    ...     writer.append(np.zeros((1, 2), np.float32))
-    ...     writer.finish()
-    >>> np.load(file).shape
-    (4, 2)
-    """
-
-    def __init__(self, file: BinaryIO, dimension: int) -> None:
-        self._file = file
-        self._dimension = dimension
-        self.rows = 0
-        self._header()
-        self._header_size = file.tell()
-
-    def append(self, rows: NDArray[np.float32]) -> None:
-        """Write (n, D) rows."""
-        self._file.write(np.ascontiguousarray(rows, dtype="<f4").data)
-        self.rows += len(rows)
-
-    def finish(self) -> None:
-        """Write the final shape over the first header, which numpy pads so that the first axis can grow."""
-        self._file.seek(0)
-        self._header()
-        if self._file.tell() != self._header_size:
-            raise RuntimeError("this version of numpy writes headers that grow with the shape")
-
-    def _header(self) -> None:
-        shape = {"descr": "<f4", "fortran_order": False, "shape": (self.rows, self._dimension)}
-        np.lib.format.write_array_header_1_0(self._file, shape)
-
-
 def open_vectors(path: Path, rows: int, dimension: int) -> NDArray[np.float32]:
     """Memory-map (rows, dimension) float32.
 
@@ -196,8 +156,8 @@ def open_vectors(path: Path, rows: int, dimension: int) -> NDArray[np.float32]:
     rungwise.core.errors.UserError: nowhere.npy: damaged (...); build the index again
     """
     try:
-        vectors: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        vectors: NDArray[np.float32] = mapped(path)
+    except (OSError, ValueError) as error:
         raise _damaged(path, str(error).splitlines()[0] if str(error) else "unreadable") from error
     if vectors.shape != (rows, dimension) or vectors.dtype != np.float32:
         found = f"{vectors.dtype} of shape {vectors.shape}"
@@ -210,8 +170,8 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a sibling folder to write to; it takes the place of ``folder`` only when the block ends well.
 
     Raises:
-        UserError: If something stands there that is no index, or an index and ``overwrite`` is false; if the disk
-            is full or the place may not be written. What stood there before is then untouched.
+        UserError: If an index stands there and ``overwrite`` is false; else see
+            :func:`rungwise.core.folders.replacing_folder`.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "index"
@@ -220,49 +180,11 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     >>> [file.name for file in target.iterdir()]
     ['index.json']
     """
-    with explained(folder):
-        _refuse_to_replace(folder, overwrite)
-        target = folder.resolve()
-        draft = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        shutil.rmtree(draft, ignore_errors=True)
-        try:
-            draft.mkdir(parents=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise UserError(f"{folder}: a file stands where a folder is needed; name another folder") from error
-        try:
-            yield draft
-            for file in draft.iterdir():
-                with file.open("rb+") as written:
-                    os.fsync(written.fileno())
-            _swap(draft, target)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-
-
-def _refuse_to_replace(folder: Path, overwrite: bool) -> None:
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise UserError(f"{folder}: a file stands here; name a folder for the index")
-    present = {file.name for file in folder.iterdir()}
-    if strangers := sorted(present - _KNOWN):
-        raise UserError(f"{folder}: holds {strangers[0]!r}, which is no part of an index; name a new or empty folder")
-    if present and not overwrite:
+    refuse_strangers(folder, _KNOWN, "an index")
+    if not overwrite and folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: an index stands here already; name another folder, or replace it with --overwrite")
-
-
-def _swap(draft: Path, target: Path) -> None:
-    if not target.exists():
-        draft.rename(target)
-        return
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
-    target.rename(old)
-    try:
-        draft.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    with folders.replacing_folder(folder, _KNOWN, "an index") as draft:
+        yield draft
 
 
 def _damaged(where: Path | str, what: str) -> UserError:

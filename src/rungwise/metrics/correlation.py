@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.metrics.ranking import row_sums, taken, top_columns
+from rungwise.core.threads import SORTING, in_threads
+from rungwise.core.topk import taken, top_columns
+from rungwise.metrics.ranking import row_sums
 
 
 def tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
@@ -35,9 +37,9 @@ def tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     else:
         y = np.array(y, order="C")
     tied, tau = np.empty((rows, 2), dtype=np.int64), np.empty(rows)
-    kernels.in_threads(partial(kernels.untie_in_rows, np.ascontiguousarray(x), y, tied), rows, x.size)
+    in_threads(partial(kernels.untie_in_rows, np.ascontiguousarray(x), y, tied), rows, x.size)
     order = top_columns(-y, length)
-    kernels.in_threads(partial(kernels.tau_in_rows, y, order, tied, tau), rows, kernels.SORTING * x.size)
+    in_threads(partial(kernels.tau_in_rows, y, order, tied, tau), rows, SORTING * x.size)
     return tau
 
 

@@ -1,33 +1,16 @@
-"""Compiled inner loops of ranking, and how they are put on threads.
+"""Compiled inner loops of ranking; :mod:`rungwise.core.threads` puts them on threads.
 
 Everything here is exact: ranks and lists break ties by the lower candidate index, and nothing depends on how rows or
-columns are shared out. The first call on a machine compiles for some seconds; later processes load the result.
-Kernels carry no annotations: numba types their arguments itself, by what they are called with.
+columns are shared out.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-
-    def njit(**options: Any) -> Callable[[Any], Any]:
-        """Typed stand-in for numba's decorator, which has no types."""
-        ...
-else:
-    from numba import njit
-
-_SMALL = 1 << 18
-"""Entries below which handing work to threads costs more than it saves."""
-
-SORTING = 8
-"""About how many times as long an entry takes that is sorted rather than looked at."""
+from rungwise.core.compiled import kernel
 
 _STRIP = 2048
 """Columns that are counted at a time, so that counts and bars stay in the nearest cache."""
@@ -36,57 +19,7 @@ _GLANCE = 32
 """Scores that are compared with a list's last entry in one go; only where one exceeds it are they looked at singly."""
 
 
-def in_threads(work: Callable[[int, int], object], count: int, entries: int) -> None:
-    """Call ``work(low, high)`` for parts of ``range(count)`` that together make it up, on every core.
-
-    Args:
-        work: Releases the interpreter's lock, writes where no other part does, and does not call this function.
-        count: Length of the range.
-        entries: Numbers that are read in all, times :data:`SORTING` where they are sorted; few are not worth a thread.
-
-    >>> seen = []
-    >>> in_threads(lambda low, high: seen.append((low, high)), 10, entries=100)
-    >>> seen
-    [(0, 10)]
-    """
-    threads = min(cores(), count) if entries >= _SMALL else 1
-    if threads <= 1:
-        work(0, count)
-        return
-    parts = min(count, 4 * threads)
-    edges = [count * part // parts for part in range(parts + 1)]
-    left = iter(range(parts))
-
-    def take() -> None:
-        for part in left:
-            work(edges[part], edges[part + 1])
-
-    # The caller works too: waking a thread may take as long as a part, and then nobody has waited for it.
-    helpers = [_pool(os.getpid(), threads - 1).submit(take) for _ in range(threads - 1)]
-    try:
-        take()
-    finally:
-        for helper in helpers:
-            if not helper.cancel():
-                helper.result()
-
-
-@cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Kept, since starting threads takes as long as many a block; a forked process has none of its parent's threads."""
-    return ThreadPoolExecutor(threads, thread_name_prefix=f"rungwise-{process}")
-
-
-def cores() -> int:
-    """Cores that this process may use.
-
-    >>> cores() >= 1
-    True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def rank_in_rows(scores, column, ranks, low, high):  # type: ignore[no-untyped-def]
     """``ranks[row]`` = rank from 1 of ``column[row]`` for rows low..high - 1: scores before it, by counting."""
     for row in range(low, high):
@@ -109,7 +42,7 @@ def rank_in_rows(scores, column, ranks, low, high):  # type: ignore[no-untyped-d
         ranks[row] = before
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_in_columns(block, bar, counts, own, order, starts, low, high):  # type: ignore[no-untyped-def]
     """Add to ``counts[column]`` the rows of ``block`` above ``bar[column]``, for columns low..high - 1.
 
@@ -139,65 +72,7 @@ def count_in_columns(block, bar, counts, own, order, starts, low, high):  # type
     return -1
 
 
-@njit(cache=True, nogil=True)
-def maxima_in_rows(scores, maxima, low, high):  # type: ignore[no-untyped-def]
-    """``maxima[row - low]`` = the greatest of every so many scores, in rows low..high - 1."""
-    lanes = maxima.shape[1]
-    for row in range(low, high):
-        line, best = scores[row], maxima[row - low]
-        for each in range(lanes):
-            best[each] = line[each]
-        for start in range(lanes, len(line) - lanes + 1, lanes):
-            part = line[start : start + lanes]
-            for each in range(lanes):
-                best[each] = part[each] if part[each] > best[each] else best[each]
-
-
-@njit(cache=True, nogil=True)
-def count_reaching(scores, bar, counts, low, high):  # type: ignore[no-untyped-def]
-    """``counts[row - low]`` = scores that reach the row's bar, in rows low..high - 1."""
-    for row in range(low, high):
-        line, least = scores[row], bar[row - low]
-        count = np.int32(0)
-        for each in range(len(line)):
-            count = np.int32(count + np.int32(line[each] >= least))
-        counts[row - low] = count
-
-
-@njit(cache=True, nogil=True)
-def gather_reaching(scores, bar, values, columns, low, high):  # type: ignore[no-untyped-def]
-    """The scores that reach the row's bar with their columns, in rows low..high - 1; -inf fills the rest.
-
-    ``values`` and ``columns`` are wider by one than the most that reach.
-    """
-    for row in range(low, high):
-        line, least = scores[row], bar[row - low]
-        listed, column_of = values[row - low], columns[row - low]
-        at = 0
-        for start in range(0, len(line), _GLANCE):
-            part = line[start : min(start + _GLANCE, len(line))]
-            some = False
-            for each in range(len(part)):
-                some |= part[each] >= least
-            if some:
-                for each in range(len(part)):  # written in any case, kept if it counts: a branch would be guessed wrong
-                    listed[at] = part[each]
-                    column_of[at] = start + each
-                    at += part[each] >= least
-        listed[at:] = -np.inf
-        column_of[at:] = 0
-
-
-@njit(cache=True, nogil=True)
-def take_in_rows(values, columns, taken, low, high):  # type: ignore[no-untyped-def]
-    """``taken[row, place] = values[row, columns[row, place]]`` for rows low..high - 1."""
-    for row in range(low, high):
-        line, asked, out = values[row], columns[row], taken[row]
-        for place in range(len(asked)):
-            out[place] = line[asked[place]]
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def offer_to_columns(block, other, first, values, rows, beside, low, high):  # type: ignore[no-untyped-def]
     """Put the rows of ``block`` into the columns' running lists, for columns low..high - 1.
 
@@ -243,37 +118,7 @@ def offer_to_columns(block, other, first, values, rows, beside, low, high):  # t
                     last[column - left] = kept[k - 1]
 
 
-@njit(cache=True, nogil=True)
-def pack_falling(bits, packed, low, high):  # type: ignore[no-untyped-def]
-    """Keys whose rising order is by falling float32, given by its ``bits``, then by rising column."""
-    for row in range(low, high):
-        line, keys = bits[row], packed[row]
-        for column in range(len(line)):
-            pattern = line[column]
-            if pattern == np.uint32(0x80000000):  # -0.0 equals 0.0
-                pattern = np.uint32(0)
-            negative = pattern >> np.uint32(31)
-            # Negative floats rise with falling bits, so their bits stand as they are and the others' are turned round.
-            falling = pattern if negative else np.uint32(0x7FFFFFFF) - pattern
-            keys[column] = (np.uint64(falling) << np.uint64(32)) | np.uint64(column)
-
-
-@njit(cache=True, nogil=True)
-def lower_index_first(scores, columns, low, high):  # type: ignore[no-untyped-def]
-    """Put the columns of equal scores in rising order, in rows that are ordered by score."""
-    for row in range(low, high):
-        line, listed = scores[row], columns[row]
-        start = 0
-        while start < len(listed):
-            stop = start + 1
-            while stop < len(listed) and line[listed[stop]] == line[listed[start]]:
-                stop += 1
-            if stop - start > 1:
-                listed[start:stop].sort()
-            start = stop
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def untie_in_rows(x, y, tied, low, high):  # type: ignore[no-untyped-def]
     """Sort y within runs of equal x, and count in ``tied[row]`` the pairs tied in x and the pairs tied in both."""
     for row in range(low, high):
@@ -294,7 +139,7 @@ def untie_in_rows(x, y, tied, low, high):  # type: ignore[no-untyped-def]
             start = stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tau_in_rows(y, order, tied, tau, low, high):  # type: ignore[no-untyped-def]
     """``tau[row]`` = Kendall's tau-b of rows low..high - 1; 0 where x or y is constant.
 
@@ -323,7 +168,7 @@ def tau_in_rows(y, order, tied, tau, low, high):  # type: ignore[no-untyped-def]
             tau[row] = min(1.0, max(-1.0, value))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _inversions(places, seen, in_block, in_blocks):  # type: ignore[no-untyped-def]
     """Pairs of a permutation that stand in falling order.
 

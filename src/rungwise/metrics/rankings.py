@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.metrics.ranking import count_ranks, taken, top_columns
+from rungwise.core.topk import taken, top_columns
+from rungwise.metrics.ranking import count_ranks
 
 Direction = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[Direction, Direction] = ("i2t", "t2i")

@@ -6,20 +6,14 @@ from typing import Any
 
 import yaml
 
-from rungwise.core.configuration import to_plain
-from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.models.config import ModelConfig
 
-
-def model_card(config: ModelConfig, preprocessing: Preprocessing, provenance: dict[str, Any]) -> str:
+def model_card(facts: dict[str, Any]) -> str:
     """Markdown with a YAML header, as model hubs read it.
 
     Args:
-        config: The model's make-up.
-        preprocessing: What its pictures go through.
-        provenance: Facts about data, training and results, printed as they are given.
+        facts: About the model's make-up, data, training and results; printed as they are given.
 
-    >>> "cosine" in model_card(ModelConfig(), Preprocessing(), {"data": "scenes"})
+    >>> "similarity: cosine" in model_card({"model": {"kind": "vse", "similarity": "cosine"}, "data": "scenes"})
     True
     """
     header = yaml.safe_dump(
@@ -29,19 +23,19 @@ def model_card(config: ModelConfig, preprocessing: Preprocessing, provenance: di
             "tags": ["image-text-retrieval"],
         }
     )
-    facts = {"model": to_plain(config), "preprocessing": to_plain(preprocessing), **provenance}
     return f"""---
 {header}---
 
-# Joint image-text embedding
+# Image-text retrieval model
 
-Images and captions in one space of {config.dimension} dimensions, compared by {config.similarity}. Made with rungwise:
+Scores how well texts fit images. Made with rungwise:
 
 ```python
+from pathlib import Path
 from rungwise.models import load
 
 model = load("this folder")
-vectors = model.encode_text(["two dogs running through snow"])
+scores = model.block([Path("picture.jpg")], ["two dogs running through snow"])
 ```
 
 Rankings reflect the training data: its language, its subjects, and its blind spots.

@@ -12,6 +12,7 @@ from rungwise.relevance.base import CaptionPairSource, CaptionSource, Degrees, R
 from rungwise.relevance.storage import Stored, load
 
 if TYPE_CHECKING:
+    from rungwise.relevance.bi_encoder import BiEncoder
     from rungwise.relevance.cascade import Cascade
     from rungwise.relevance.cbow import CBoW
     from rungwise.relevance.cider import CIDEr, CIDErD
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from rungwise.relevance.human import Human
     from rungwise.relevance.labels import Labels
     from rungwise.relevance.ngrams import DocumentFrequencies
-    from rungwise.relevance.sentences import BiEncoder
     from rungwise.relevance.tfidf import TfIdf
 
 _LATER = {
-    "BiEncoder": "sentences",
+    "BiEncoder": "bi_encoder",
     "CBoW": "cbow",
     "CIDEr": "cider",
     "CIDErD": "cider",

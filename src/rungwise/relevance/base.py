@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.topk import taken, top_columns
 
 Direction = Literal["i2t", "t2i"]
 """Which side asks: images for captions, or captions for images."""
 
 Reference = Literal["paired", "max", "mean"]
 """Which of an image's captions stand for it when captions are scored against captions."""
+
+Frequencies = Literal["train", "collection", "unknown"]
+"""Whose captions document frequencies count: the training split's, all the source has degrees of, or nobody knows."""
 
 Positions = NDArray[np.int64]
 Block = NDArray[np.float32]
@@ -124,7 +128,7 @@ class Degrees(ABC):
         values = np.empty((queries, k), np.float32)
         for rows, part in self.chunks(direction):
             indices[rows] = top_columns(np.where(np.isnan(part), -np.inf, part), k)
-            values[rows] = np.take_along_axis(part, indices[rows], axis=1)
+            values[rows] = taken(part, indices[rows])
         return indices, values
 
     def asked(self, k: int, direction: Direction) -> tuple[int, int]:
@@ -152,6 +156,14 @@ class Degrees(ABC):
                     f"relevance: {what} positions run {asked.min()}..{asked.max()}; they must lie in 0..{count - 1}"
                 )
         return rows, columns
+
+    @property
+    def frequencies_from(self) -> Frequencies | None:
+        """Among which captions it was counted how rare words are; None where a source does not count them.
+
+        A source that counted all captions has seen those of the test split.
+        """
+        return None
 
     def title(self) -> str:
         """The source's name and the start of its hash, for what is graded by it."""
@@ -252,8 +264,8 @@ class CaptionPairSource(CaptionSource):
     * ``"max"``: the caption of G_i that t is most like;
     * ``"mean"``: the average over G_i.
 
-    In a training batch every image comes with a caption of its own; there :meth:`pair_block` of the batch's captions
-    with themselves is R by the paired caption.
+    In a training batch every image comes with one caption of its own, and that one stands for it:
+    :meth:`pair_block` of the batch's captions with themselves are the degrees of the batch.
 
     Args:
         captions: (captions,) texts.
@@ -299,8 +311,16 @@ class CaptionPairSource(CaptionSource):
             raise UserError(f"paired= goes with reference='paired', not with {reference!r}")
 
     @abstractmethod
-    def pair_block(self, first: Positions, second: Positions) -> Block:
-        """(len(first), len(second)) float32 score of caption ``first[a]``, as reference, with caption ``second[b]``."""
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
+        """(len(first), len(second)) float32 score of caption ``first[a]``, as reference, with caption ``second[b]``.
+
+        With the captions of a training batch on both sides these are the degrees of the batch, R(t_q, t_p): whatever
+        ``reference`` and ``leave_one_out`` are, caption ``first[a]`` alone stands for its image. See
+        :class:`rungwise.relevance.caption_pairs.CaptionPairs`.
+
+        Raises:
+            UserError: If a position is negative or beyond the last caption.
+        """
 
     def options(self) -> Mapping[str, Any]:
         """The reference choice; a source with more options adds them to these."""
@@ -358,6 +378,17 @@ class CaptionPairSource(CaptionSource):
         return given[given >= 0], np.concatenate(([0], np.cumsum(given >= 0))).astype(np.int64)
 
 
+def joint_frequencies(parts: Iterable[Frequencies | None]) -> Frequencies | None:
+    """What :attr:`Degrees.frequencies_from` is for a source made of others: the least that is known of one of them.
+
+    >>> joint_frequencies(["train", None]), joint_frequencies(["train", "collection"]), joint_frequencies([None])
+    ('train', 'collection', None)
+    """
+    known = set(parts)
+    order: tuple[Frequencies, ...] = ("unknown", "collection", "train")
+    return next((one for one in order if one in known), None)
+
+
 def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> str:
     """Hash of texts and of whose they are: degrees with another one belong to other data.
 
@@ -367,23 +398,3 @@ def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> st
     digest = hashlib.sha256(json.dumps(list(captions)).encode())
     digest.update(np.ascontiguousarray(image_of_caption, dtype="<i8").tobytes())
     return digest.hexdigest()
-
-
-def top_columns(scores: NDArray[Any], k: int) -> Positions:
-    """(rows, k) columns of the k highest scores of each row, best first, ties by the lower column.
-
-    >>> top_columns(np.array([[1.0, 3.0, 2.0, 3.0]]), 3)
-    array([[1, 3, 2]])
-    """
-    rows, columns = scores.shape
-    if k < columns:
-        kth = np.partition(scores, columns - k, axis=1)[:, columns - k, None]
-        above = scores > kth
-        ties = scores == kth
-        room = k - above.sum(axis=1, keepdims=True)
-        kept = above | (ties & (np.cumsum(ties, axis=1) <= room))
-        chosen = np.nonzero(kept)[1].reshape(rows, k)
-    else:
-        chosen = np.broadcast_to(np.arange(columns), (rows, columns))
-    order = np.argsort(-np.take_along_axis(scores, chosen, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(chosen, order, axis=1).astype(np.int64)

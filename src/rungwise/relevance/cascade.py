@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.base import CaptionPairSource, Positions, Reference
+from rungwise.relevance.base import CaptionPairSource, Frequencies, Positions, Reference, joint_frequencies
+from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 Below = Literal["zero", "coarse"]
@@ -31,7 +32,7 @@ _FEWEST, _MOST = 64, 16384
 """Pairs of a run: a batch of a slow source; as many as a fast one should hold in memory at once."""
 
 
-class PairScorer(Protocol):
+class CaptionPairScorer(Protocol):
     """What the fine source of a cascade must be able to do, as cross-encoders, bi-encoders and word vectors can.
 
     Attributes:
@@ -134,7 +135,7 @@ class Cascade(CaptionPairSource):
     def __init__(
         self,
         coarse: CaptionPairSource,
-        fine: PairScorer,
+        fine: CaptionPairScorer,
         *,
         threshold: float = 0.8,
         below: Below = "zero",
@@ -177,6 +178,11 @@ class Cascade(CaptionPairSource):
         symmetric_twice = references * (references - 1) // 2 if fine.symmetric else 0
         self.report = CascadeReport(all_pairs=references * texts - symmetric_twice)
 
+    @property
+    def frequencies_from(self) -> Frequencies | None:
+        """That of both sources."""
+        return joint_frequencies((self.coarse.frequencies_from, getattr(self.fine, "frequencies_from", None)))
+
     def options(self) -> Mapping[str, Any]:
         """The reference choice, the threshold and both sources."""
         return {
@@ -187,14 +193,15 @@ class Cascade(CaptionPairSource):
             "fine": self.fine.fingerprint,
         }
 
-    def pair_block(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """(len(first), len(second)) float32 scores; the fine source runs for what passes and is not cached."""
-        out = self.coarse.pair_block(first, second)
+        references, captions = caption_positions(first, second, self.shape[1])
+        out = self.coarse.pair_block(references, captions)
         rows, columns = np.nonzero(out >= self.threshold)
         self.report = replace(
             self.report, considered=self.report.considered + out.size, refined=self.report.refined + len(rows)
         )
-        refined = self._refine(first[rows], second[columns])
+        refined = self._refine(references[rows], captions[columns])
         if self.below == "zero":
             out = np.zeros_like(out)
         out[rows, columns] = refined

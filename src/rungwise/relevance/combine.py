@@ -5,7 +5,8 @@ Sources have scales of their own (CIDEr 0..10, a cosine -1..1): calibrate before
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.base import Block, Degrees
+from rungwise.relevance.base import Block, Degrees, Frequencies, joint_frequencies
+from rungwise.relevance.caption_pairs import answers_caption_pairs, caption_pairs
 from rungwise.relevance.describe import sample
 
 
 class _Combined(Degrees):
-    """Base of what is made of several sources of the same images and captions."""
+    """Base of what is made of sources of the same images and captions.
+
+    Attributes:
+        sources: What it is made of.
+    """
 
     def __init__(self, sources: Sequence[Degrees]) -> None:
         super().__init__(_common_shape(sources))
@@ -29,8 +35,38 @@ class _Combined(Degrees):
         self.captions_hash = next((one.captions_hash for one in sources if one.captions_hash is not None), None)
         self.complete = all(source.complete for source in sources)
 
+    @property
+    def frequencies_from(self) -> Frequencies | None:
+        """That of the sources."""
+        return joint_frequencies(source.frequencies_from for source in self.sources)
 
-class Weighted(_Combined):
+    @property
+    def of_caption_pairs(self) -> bool:
+        """Every source has degrees by caption pair, and so has the combination."""
+        return all(map(answers_caption_pairs, self.sources))
+
+    @abstractmethod
+    def combined(self, blocks: Iterator[Block]) -> Block:
+        """One block of those of the sources, in their order."""
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
+        """(len(images), len(captions)) float32 degrees."""
+        return self.combined(source.block(images, captions) for source in self.sources)
+
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
+        """(len(first), len(second)) float32 degrees by caption pair: those of the sources, combined.
+
+        Raises:
+            UserError: If a source has none, or a position does not exist.
+        """
+        return self.combined(caption_pairs(source).pair_block(first, second) for source in self.sources)
+
+    def options(self) -> Mapping[str, Any]:
+        """The hash of each source."""
+        return {"sources": [source.content_hash() for source in self.sources]}
+
+
+class WeightedSum(_Combined):
     """Sum of weight * degree over sources.
 
     Args:
@@ -42,7 +78,7 @@ class Weighted(_Combined):
 
     >>> from rungwise.relevance import CIDErD, TfIdf
     >>> captions, of = ["a dog", "a cat", "the dog"], [0, 1, 2]
-    >>> both = Weighted([CIDErD(captions, of), TfIdf(captions, of)], [0.1, 0.5])
+    >>> both = WeightedSum([CIDErD(captions, of), TfIdf(captions, of)], [0.1, 0.5])
     >>> both.dense().round(2)[0]
     array([1.  , 0.18, 0.18], dtype=float32)
     """
@@ -53,16 +89,16 @@ class Weighted(_Combined):
             raise UserError(f"relevance: {len(weights)} weights for {len(sources)} sources; give one each")
         self.weights = tuple(float(weight) for weight in weights)
 
-    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
-        """(len(images), len(captions)) float32 degrees."""
-        total = np.float32(self.weights[0]) * self.sources[0].block(images, captions)
-        for source, weight in zip(self.sources[1:], self.weights[1:], strict=True):
-            total += np.float32(weight) * source.block(images, captions)
+    def combined(self, blocks: Iterator[Block]) -> Block:
+        """Their weighted sum."""
+        total = np.float32(self.weights[0]) * next(blocks)
+        for block, weight in zip(blocks, self.weights[1:], strict=True):
+            total += np.float32(weight) * block
         return total
 
     def options(self) -> Mapping[str, Any]:
         """Weights, and the hash of each source."""
-        return {"weights": list(self.weights), "sources": [source.content_hash() for source in self.sources]}
+        return {"weights": list(self.weights), **super().options()}
 
 
 class Maximum(_Combined):
@@ -80,19 +116,15 @@ class Maximum(_Combined):
     array([5.  , 0.61, 0.61], dtype=float32)
     """
 
-    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
-        """(len(images), len(captions)) float32 degrees."""
-        highest = np.array(self.sources[0].block(images, captions))
-        for source in self.sources[1:]:
-            np.maximum(highest, source.block(images, captions), out=highest)
+    def combined(self, blocks: Iterator[Block]) -> Block:
+        """The highest of each place."""
+        highest = np.array(next(blocks))
+        for block in blocks:
+            np.maximum(highest, block, out=highest)
         return highest
 
-    def options(self) -> Mapping[str, Any]:
-        """The hash of each source."""
-        return {"sources": [source.content_hash() for source in self.sources]}
 
-
-def mean(sources: Sequence[Degrees]) -> Weighted:
+def mean(sources: Sequence[Degrees]) -> WeightedSum:
     """The average of sources.
 
     Raises:
@@ -102,10 +134,10 @@ def mean(sources: Sequence[Degrees]) -> Weighted:
     >>> mean([CIDErD(["a dog", "a cat"], [0, 1]), TfIdf(["a dog", "a cat"], [0, 1])]).weights
     (0.5, 0.5)
     """
-    return Weighted(sources, [1 / max(1, len(sources))] * len(sources))
+    return WeightedSum(sources, [1 / max(1, len(sources))] * len(sources))
 
 
-class Calibrated(Degrees):
+class Calibrated(_Combined):
     """A source through a rising curve: straight lines between knots, level beyond them.
 
     Args:
@@ -124,11 +156,8 @@ class Calibrated(Degrees):
     """
 
     def __init__(self, source: Degrees, knots: ArrayLike, values: ArrayLike) -> None:
-        super().__init__(source.shape)
+        super().__init__([source])
         self.source = source
-        self.image_of_caption = source.image_of_caption
-        self.captions_hash = source.captions_hash
-        self.complete = source.complete
         self.knots: NDArray[np.float64] = np.array(knots, np.float64)
         self.values: NDArray[np.float64] = np.array(values, np.float64)
         if self.knots.ndim != 1 or self.knots.shape != self.values.shape or not len(self.knots):
@@ -141,9 +170,10 @@ class Calibrated(Degrees):
         if (np.diff(self.knots) <= 0).any() or (np.diff(self.values) < 0).any():
             raise UserError("calibration: knots must rise and values must not fall")
 
-    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
-        """(len(images), len(captions)) float32 degrees."""
-        return np.interp(self.source.block(images, captions), self.knots, self.values).astype(np.float32)
+    def combined(self, blocks: Iterator[Block]) -> Block:
+        """The one block, through the curve."""
+        (block,) = blocks
+        return np.interp(block, self.knots, self.values).astype(np.float32)
 
     def options(self) -> Mapping[str, Any]:
         """The curve, and the source's hash."""
@@ -154,7 +184,9 @@ class Calibrated(Degrees):
         }
 
 
-def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) -> Calibrated:
+def to_unit_interval(
+    source: Degrees, *, pairs: int = 1_000_000, seed: int = 0, images: ArrayLike | None = None
+) -> Calibrated:
     """A source brought to 0..1 by a straight line: its lowest degree of a sample to 0, its highest to 1.
 
     Captions of the sampled images are in the sample, so that the high end is that of well described images. What lies
@@ -164,6 +196,7 @@ def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) 
         source: What to calibrate.
         pairs: About how many pairs to sample.
         seed: Of the sample.
+        images: Positions of the images to sample from, such as those of the training split; None takes all.
 
     Raises:
         UserError: If all known degrees of the sample are equal, or none is known.
@@ -173,7 +206,7 @@ def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) 
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    degrees = sample(source, pairs=pairs, seed=seed).degrees
+    degrees = sample(source, pairs=pairs, seed=seed, images=images).degrees
     degrees = degrees[~np.isnan(degrees)]
     if not degrees.size:
         raise UserError("calibration: no degree of the sampled pairs is known; sample more pairs")

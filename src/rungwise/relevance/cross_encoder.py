@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import CHUNK_BYTES, CaptionPairSource, Positions, Reference
-from rungwise.relevance.sentences import Precision, cannot_load, model_place, weights_hash, wiring, without_bars
+from rungwise.relevance.bi_encoder import Precision, cannot_load, model_place, weights_hash, wiring, without_bars
+from rungwise.relevance.caption_pairs import caption_positions
 
 _PAIR_BYTES = 64
 """What a pair takes while it waits for its score: positions, texts' numbers, order."""
@@ -118,10 +119,14 @@ class CrossEncoder(CaptionPairSource):
         """The reference choice and the model's fingerprint."""
         return {**super().options(), "model": self.fingerprint}
 
-    def pair_block(self, first: Positions, second: Positions) -> NDArray[np.float32]:
-        """(len(first), len(second)) float32 scores; the model runs for every pair of different texts once."""
-        rows, row = np.unique(self._text[first], return_inverse=True)
-        columns, column = np.unique(self._text[second], return_inverse=True)
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
+        """(len(first), len(second)) float32 scores; the model runs for every pair of different texts once.
+
+        Nothing is remembered from one call to the next: :class:`rungwise.relevance.Cascade` keeps scores in a file.
+        """
+        references, captions = caption_positions(first, second, self.shape[1])
+        rows, row = np.unique(self._text[references], return_inverse=True)
+        columns, column = np.unique(self._text[captions], return_inverse=True)
         scores = np.empty((len(rows), len(columns)), np.float32)
         run = max(1, CHUNK_BYTES // (_PAIR_BYTES * max(1, len(columns))))
         for start in range(0, len(rows), run):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from rungwise.core.errors import UserError
@@ -39,32 +39,64 @@ class Sample:
         return self.degrees[~self.own & ~np.isnan(self.degrees)]
 
 
-def sample(source: Degrees, *, pairs: int = 1_000_000, seed: int = 0) -> Sample:
+def sample(
+    source: Degrees,
+    *,
+    pairs: int = 1_000_000,
+    seed: int = 0,
+    images: ArrayLike | None = None,
+    captions: ArrayLike | None = None,
+) -> Sample:
     """Degrees of about ``pairs`` pairs: images drawn at random, and the captions of these images.
 
+    Args:
+        source: Whose degrees.
+        pairs: About how many pairs.
+        seed: Of the draw.
+        images: Positions of the images to draw from, such as those of the training split; None takes all.
+        captions: Positions of the captions to draw from; None takes all, or those of ``images`` where the source
+            knows whose captions they are.
+
     Raises:
-        UserError: If the source has no images or no captions.
+        UserError: If there are no images or no captions, or a position does not exist.
 
     >>> from rungwise.relevance import CIDErD
-    >>> sample(CIDErD(["a dog", "a cat"], [0, 1])).own.sum()
-    np.int64(2)
+    >>> source = CIDErD(["a dog", "a cat", "a fox"], [0, 1, 2])
+    >>> sample(source).own.sum()
+    np.int64(3)
+    >>> sample(source, images=[0, 2]).captions
+    array([0, 2])
     """
-    images, captions = source.shape
-    if not images or not captions:
-        raise UserError(f"relevance: nothing to look at among {images} images and {captions} captions")
-    draw = np.random.default_rng(seed)
-    rows = min(images, max(2, round((pairs * images / captions) ** 0.5)))
-    chosen = np.sort(draw.choice(images, rows, replace=False))
+    every = [np.arange(count) for count in source.shape]
+    from_images, from_captions = source.positions(
+        every[0] if images is None else np.unique(np.asarray(images, np.int64)),
+        every[1] if captions is None else np.unique(np.asarray(captions, np.int64)),
+    )
     owners = source.image_of_caption
-    candidates = np.arange(captions) if owners is None else np.flatnonzero(np.isin(owners, chosen))
+    if owners is not None and images is not None:
+        from_captions = from_captions[np.isin(owners[from_captions], from_images)]
+    if not len(from_images) or not len(from_captions):
+        raise UserError(f"relevance: no pairs to sample of {len(from_images)} images and {len(from_captions)} captions")
+    draw = np.random.default_rng(seed)
+    rows = min(len(from_images), max(2, round((pairs * len(from_images) / len(from_captions)) ** 0.5)))
+    chosen = np.sort(draw.choice(from_images, rows, replace=False))
+    candidates = from_captions if owners is None else from_captions[np.isin(owners[from_captions], chosen)]
     if not len(candidates):
-        candidates = np.arange(captions)
+        candidates = from_captions
     columns = np.sort(draw.choice(candidates, min(len(candidates), max(1, pairs // rows)), replace=False))
     own = np.zeros((rows, len(columns)), bool) if owners is None else chosen[:, None] == owners[columns][None, :]
     return Sample(chosen, columns, source.block(chosen, columns), own)
 
 
-def thresholds(source: Degrees, shares: Sequence[float], *, pairs: int = 1_000_000, seed: int = 0) -> tuple[float, ...]:
+def thresholds(
+    source: Degrees,
+    shares: Sequence[float],
+    *,
+    pairs: int = 1_000_000,
+    seed: int = 0,
+    images: ArrayLike | None = None,
+    captions: ArrayLike | None = None,
+) -> tuple[float, ...]:
     """Degrees that cut the non-paired candidates into rungs of given shares, measured on a sample.
 
     Args:
@@ -73,6 +105,8 @@ def thresholds(source: Degrees, shares: Sequence[float], *, pairs: int = 1_000_0
             the first rung and the next 1 % on the second.
         pairs: About how many pairs to sample; at least some tens must fall on each rung.
         seed: Of the sample.
+        images: Positions of the images to measure on, such as those of the training split; None takes all.
+        captions: Positions of the captions; None takes all, or those of ``images`` where the source knows them.
 
     Returns:
         Falling thresholds, one per share; a degree equal to a threshold is on the upper rung. Where many candidates
@@ -90,7 +124,8 @@ def thresholds(source: Degrees, shares: Sequence[float], *, pairs: int = 1_000_0
     ends = np.cumsum(shares)
     if not len(ends) or min(shares) <= 0 or ends[-1] >= 1:
         raise UserError(f"shares must be positive and add up to less than 1, got {tuple(shares)}")
-    degrees = np.sort(sample(source, pairs=pairs, seed=seed).others)[::-1]
+    seen = sample(source, pairs=pairs, seed=seed, images=images, captions=captions)
+    degrees = np.sort(seen.others)[::-1]
     if not len(degrees):
         raise UserError(_NO_OTHERS)
     cuts = degrees[np.maximum(np.ceil(ends * len(degrees)).astype(np.int64) - 1, 0)]

@@ -14,26 +14,18 @@ same bits in every block.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.compiled import kernel
+from rungwise.core.threads import cores
 from rungwise.relevance.base import Block, Positions
-
-if TYPE_CHECKING:
-
-    def njit(**options: Any) -> Callable[[Any], Any]:
-        """Typed stand-in for numba's decorator, which has no types."""
-        ...
-else:
-    from numba import njit
 
 _FULL_SHARE = 8
 """A column that one document in so many has is laid out in full."""
@@ -85,7 +77,7 @@ class InvertedIndex:
     def __init__(self, rows: Rows, references: Positions, counts: Positions, threads: int | None = None) -> None:
         self._rows = rows
         self._documents = len(counts)
-        self._threads = threads or _cores()
+        self._threads = threads or cores()
         self._index = _build(
             rows.starts,
             rows.columns,
@@ -218,12 +210,7 @@ class InvertedIndex:
         )
 
 
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def _build(starts, columns, answers, lengths, references, counts, slot):  # type: ignore[no-untyped-def]
     """Counting sort of the references' entries by column, then one posting for the entries of one document."""
     width = 0
@@ -272,7 +259,7 @@ def _build(starts, columns, answers, lengths, references, counts, slot):  # type
     return slot, column_starts, document_of, entry_starts[: postings + 1].copy(), value, reference_length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fold(entry_starts, value, reference_length, penalty, length, folded):  # type: ignore[no-untyped-def]
     for posting in range(len(folded)):
         total = np.float32(0)
@@ -281,14 +268,14 @@ def _fold(entry_starts, value, reference_length, penalty, length, folded):  # ty
         folded[posting] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lay_out(chosen, column_starts, document, folded, full):  # type: ignore[no-untyped-def]
     for row in range(len(chosen)):
         for posting in range(column_starts[chosen[row]], column_starts[chosen[row] + 1]):
             full[row, document[posting]] = folded[posting]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _score_rows(  # type: ignore[no-untyped-def]
     asked, starts, columns, weights, slot, column_starts, document, folded, full, full_of, out, into
 ):
@@ -309,12 +296,12 @@ def _score_rows(  # type: ignore[no-untyped-def]
                     scores[document[posting]] += weight * folded[posting]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _beats(value, index, other, other_index):  # type: ignore[no-untyped-def]
     return value > other or (value == other and (other_index < 0 or index < other_index))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _replace_worst(values, indices, size, value, index):  # type: ignore[no-untyped-def]
     """Sift a new item down from the root of a heap whose root is its worst item."""
     at = 0
@@ -331,7 +318,7 @@ def _replace_worst(values, indices, size, value, index):  # type: ignore[no-unty
     values[at], indices[at] = value, index
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep_in_rows(scores, values, indices):  # type: ignore[no-untyped-def]
     for row in range(len(scores)):
         kept, kept_index = values[row], indices[row]
@@ -341,7 +328,7 @@ def _keep_in_rows(scores, values, indices):  # type: ignore[no-untyped-def]
                 _replace_worst(kept, kept_index, len(kept), value, column)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep_in_columns(scores, captions, values, indices, low, high):  # type: ignore[no-untyped-def]
     for row in range(len(scores)):
         caption = captions[row]
@@ -351,7 +338,7 @@ def _keep_in_columns(scores, captions, values, indices, low, high):  # type: ign
                 _replace_worst(values[column], indices[column], values.shape[1], value, caption)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort_heaps(values, indices):  # type: ignore[no-untyped-def]
     """Turn every row from a heap into descending order: the worst goes to the end, again and again."""
     for row in range(len(values)):

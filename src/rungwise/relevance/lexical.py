@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.relevance.base import Block, CaptionSource, Direction, Positions
+from rungwise.relevance.base import Block, CaptionSource, Direction, Frequencies, Positions
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
 from rungwise.relevance.ngrams import DocumentFrequencies, NgramCounts
 from rungwise.relevance.tokenisers import Tokeniser, ptb
@@ -42,6 +42,13 @@ class Counted:
         self.frequencies = frequencies or DocumentFrequencies.counted(self.counts, image_of_caption)
         images = max(1, self.frequencies.images)
         self.idf = [np.log(images) - np.log(np.maximum(1, df)) for df in self.frequencies.look_up(self.counts)]
+
+    @property
+    def frequencies_from(self) -> Frequencies:
+        """See :attr:`rungwise.relevance.base.Degrees.frequencies_from`."""
+        if not self.given:
+            return "collection"
+        return "train" if self.frequencies.origin == "train" else "unknown"
 
     def options(self) -> Mapping[str, Any]:
         """The document frequencies, where they do not follow from the captions."""
@@ -96,6 +103,11 @@ class ConsensusSource(CaptionSource):
     def document_frequencies(self) -> DocumentFrequencies:
         """Those in use, to save or to hand to another source."""
         return self._counted.frequencies
+
+    @property
+    def frequencies_from(self) -> Frequencies:
+        """See :attr:`rungwise.relevance.base.Degrees.frequencies_from`."""
+        return self._counted.frequencies_from
 
     def options(self) -> Mapping[str, Any]:
         """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""

@@ -92,6 +92,7 @@ class DocumentFrequencies:
         words: Its vocabulary.
         keys: Per order, (n-grams,) as in :class:`NgramCounts`.
         counts: Per order, (n-grams,) images that have it.
+        origin: Which captions were counted, such as ``"train"`` for the training split; empty where nobody said.
 
     >>> corpus = DocumentFrequencies.of(["a dog", "the dog", "a cat"], [0, 0, 1])
     >>> corpus.images, corpus.look_up(NgramCounts(["a dog sits"], str.split, 2))[0].tolist()
@@ -102,6 +103,7 @@ class DocumentFrequencies:
     words: tuple[str, ...]
     keys: tuple[Integers, ...]
     counts: tuple[Integers, ...]
+    origin: str = ""
 
     @classmethod
     def of(
@@ -174,7 +176,7 @@ class DocumentFrequencies:
         arrays: dict[str, Any] = {f"keys{order}": keys for order, keys in enumerate(self.keys, 1)}
         arrays |= {f"counts{order}": counts for order, counts in enumerate(self.counts, 1)}
         with replacing(Path(path)) as draft, draft.open("wb") as file:
-            np.savez(file, images=np.array(self.images), words=text, **arrays)
+            np.savez(file, images=np.array(self.images), words=text, origin=np.array(self.origin), **arrays)
 
     @classmethod
     def load(cls, path: Path | str) -> DocumentFrequencies:
@@ -198,6 +200,7 @@ class DocumentFrequencies:
                     tuple(text.split("\0")) if text else (),
                     tuple(file[f"keys{order}"] for order in range(1, orders + 1)),
                     tuple(file[f"counts{order}"] for order in range(1, orders + 1)),
+                    str(file["origin"]) if "origin" in file.files else "",
                 )
         except FileNotFoundError as error:
             raise UserError(f"{path}: no such file; save document frequencies there first") from error

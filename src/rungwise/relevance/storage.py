@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained
 from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.base import Block, Degrees, Direction, Positions, hash_of_captions
+from rungwise.relevance.base import Block, Degrees, Direction, Frequencies, Positions, hash_of_captions
 
 HEADER = "relevance.json"
 VALUES = "values.npy"
@@ -52,6 +52,7 @@ def write(source: Degrees, path: Path, *, k: int | None, direction: Direction) -
         "content_hash": source.content_hash(),
         "captions_hash": source.captions_hash,
         "complete": source.complete,
+        "frequencies_from": source.frequencies_from,
         "shape": list(source.shape),
         "k": k,
         "direction": direction,
@@ -214,6 +215,17 @@ class Stored(Degrees):
         """Those of the source that was saved."""
         options: Mapping[str, Any] = self.header["options"]
         return options
+
+    @property
+    def frequencies_from(self) -> Frequencies | None:
+        """That of the source that was saved, as far as the folder tells."""
+        if "frequencies_from" in self.header:
+            said: Frequencies | None = self.header["frequencies_from"]
+            return said
+        # Folders of the first programs do not say it; what counts words counted its own captions unless it says so.
+        if self.header["source"] in ("CIDEr", "CIDErD", "TfIdf"):
+            return "unknown" if "document_frequencies" in self.options() else "collection"
+        return "unknown" if self.header["source"] in ("Weighted", "Maximum", "Calibrated", "Cascade") else None
 
     def title(self) -> str:
         """That of the source that was saved, and how much of it was kept."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.relevance.base import Block, CaptionPairSource, Positions, Reference
+from rungwise.relevance.base import Block, CaptionPairSource, Frequencies, Reference
+from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.inverted_index import InvertedIndex
 from rungwise.relevance.lexical import Counted, sparse_rows, unit
 from rungwise.relevance.ngrams import DocumentFrequencies
@@ -73,11 +74,16 @@ class TfIdf(CaptionPairSource):
             caption, columns, weights, weights, lengths=np.zeros(self.shape[1]), penalty=np.ones(1)
         )
 
-    def pair_block(self, first: Positions, second: Positions) -> Block:
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
         """(len(first), len(second)) float32 cosine of captions."""
-        references, captions = np.asarray(first, np.int64), np.asarray(second, np.int64)
+        references, captions = caption_positions(first, second, self.shape[1])
         index = InvertedIndex(self._rows, references, np.ones(len(references), np.int64), self._threads)
         return np.ascontiguousarray(index.scores(captions).T)
+
+    @property
+    def frequencies_from(self) -> Frequencies:
+        """See :attr:`rungwise.relevance.base.Degrees.frequencies_from`."""
+        return self._counted.frequencies_from
 
     def options(self) -> Mapping[str, Any]:
         """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""

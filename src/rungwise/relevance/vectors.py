@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rungwise.relevance.base import CaptionPairSource, Positions
+from rungwise.relevance.caption_pairs import caption_positions
 
 
 class VectorSource(CaptionPairSource):
@@ -36,9 +37,10 @@ class VectorSource(CaptionPairSource):
     def fingerprint(self) -> str:
         """Hash of what besides the two texts decides a score, whatever the collection."""
 
-    def pair_block(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """(len(first), len(second)) float32 cosines, -1..1; 0 where a caption has no vector."""
-        return self.vectors[first] @ self.vectors[second].T
+        references, captions = caption_positions(first, second, self.shape[1])
+        return self.vectors[references] @ self.vectors[captions].T
 
     def pair_scores(self, first: Positions, second: Positions) -> NDArray[np.float32]:
         """(n,) float32 cosine of caption ``first[k]`` with caption ``second[k]``."""

@@ -1,10 +1,58 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rungwise.index.ranking import rank
+from rungwise.core import threads
+from rungwise.core.topk import rank, taken, top_columns
+
+MATRICES = hnp.arrays(
+    st.sampled_from([np.float32, np.float64]),
+    st.tuples(st.integers(1, 6), st.integers(1, 80)),
+    elements=st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 0.25, 3.0, np.inf]),
+)
+
+
+@settings(deadline=None)
+@given(MATRICES, st.integers(1, 90))
+def test_top_columns_are_the_head_of_a_stable_sort(scores, k):
+    np.testing.assert_array_equal(top_columns(scores, k), np.argsort(-scores, axis=1, kind="stable")[:, :k])
+
+
+@pytest.mark.parametrize("k", [1, 5, 40, 999, 1000, 2000])
+def test_top_columns_of_long_rows_with_and_without_ties(k):
+    generator = np.random.default_rng(k)
+    scores = generator.standard_normal((20, 1000), dtype=np.float32)
+    scores[5:10] = scores[5:10].round(1)
+    scores[10:15] = np.maximum(scores[10:15], 1.5)  # most are equal, and least
+    scores[15:] = 0
+    np.testing.assert_array_equal(top_columns(scores, k), np.argsort(-scores, axis=1, kind="stable")[:, :k])
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (3, 4)])
+def test_nothing_is_asked_or_there_is_nothing(shape):
+    assert top_columns(np.zeros(shape, np.float32), 0).shape == (shape[0], 0)
+    assert top_columns(np.zeros(shape, np.float32), 9).shape == shape
+
+
+def test_threads_give_what_one_gives(monkeypatch):
+    scores = np.random.default_rng(0).standard_normal((300, 2500), dtype=np.float32).round(1)
+    found = []
+    for cores in (1, 3):
+        monkeypatch.setattr(threads, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(threads, "_SMALL", 1)
+        found.append([top_columns(scores, k) for k in (5, 700, 2500)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(found[0][-1], np.argsort(-scores, axis=1, kind="stable"))
+
+
+def test_entries_are_taken_by_row():
+    values = np.random.default_rng(0).random((4, 9))
+    columns = np.random.default_rng(1).integers(0, 9, (4, 3))
+    for layout in (values, np.asfortranarray(values)):
+        np.testing.assert_array_equal(taken(layout, columns), np.take_along_axis(values, columns, axis=1))
 
 
 def slow_rank(scores: list[float], k: int, exclude: list[int]) -> list[tuple[int, float]]:

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.data.samplers import (
+from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes.relevance import SceneRelevance
+from rungwise.training.samplers import (
     label_lists,
     one_caption_per_image,
     relevance_aware_batches,
     rung_counts,
     somewhat_relevant,
 )
-from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
-from rungwise.scenes.relevance import SceneRelevance
 
 
 def plain(batches):

@@ -11,15 +11,19 @@ from rungwise.core.errors import UserError
 from rungwise.encoders.cache import pixel_rows
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
-from rungwise.models import JointEmbedding, ModelConfig, load
+from rungwise.models import JointEmbedding, VSEConfig, load
+from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine
 
+NAMED = {"cosine": Cosine(), "inner": Inner(), "order": Order(), "shifted_cosine": ShiftedCosine()}
 CAPTIONS = ["a red dog", "a blue cat", "two dogs and a cat"]
 
 
 def make(frozen: bool = True, similarity: str = "cosine", dimension: int = 6) -> JointEmbedding:
     torch.manual_seed(0)
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32, frozen=frozen)
-    config = ModelConfig(image, TextConfig(word_dimension=5, min_count=1), dimension, similarity)  # type: ignore[arg-type]
+    config = VSEConfig(
+        image=image, text=TextConfig(word_dimension=5, min_count=1), dimension=dimension, similarity=NAMED[similarity]
+    )
     return JointEmbedding.create(config, CAPTIONS).eval()
 
 
@@ -130,7 +134,7 @@ def test_no_model_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     def offline(name: str) -> str:
         raise OSError("the network is unreachable")
 
-    monkeypatch.setattr("rungwise.models.joint.snapshot_download", offline)
+    monkeypatch.setattr("rungwise.models.saving.snapshot_download", offline)
     with pytest.raises(UserError, match="absent/model: no such folder, and no model of that name could be fetched"):
         load("absent/model")
 
@@ -138,7 +142,7 @@ def test_no_model_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_hub_repository_is_read_like_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make()
     model.save_pretrained(tmp_path / "snapshot")
-    monkeypatch.setattr("rungwise.models.joint.snapshot_download", lambda name: str(tmp_path / "snapshot"))
+    monkeypatch.setattr("rungwise.models.saving.snapshot_download", lambda name: str(tmp_path / "snapshot"))
     assert load("somebody/model").fingerprint == model.fingerprint
 
 

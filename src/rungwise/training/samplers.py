@@ -1,6 +1,6 @@
 """Which pairs meet in a batch, where chance alone would not do.
 
-Like :func:`rungwise.data.batches.epoch_batches`, everything here depends on its arguments alone, the seed and the
+Like :func:`rungwise.training.batches.epoch_batches`, everything here depends on its arguments alone, the seed and the
 number of the epoch among them, so that a resumed epoch goes through the same batches.
 """
 
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-
-if TYPE_CHECKING:
-    from rungwise.relevance.base import Relevance
+from rungwise.relevance.base import Relevance
 
 Positions = NDArray[np.int64]
 
@@ -73,6 +70,10 @@ class ListBatch:
     captions_of_images: Positions
     captions: Positions
     images_of_captions: Positions
+
+    def __len__(self) -> int:
+        """T."""
+        return len(self.images)
 
 
 def label_lists(

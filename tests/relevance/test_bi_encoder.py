@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.relevance.bi_encoder import PACKAGED_MODEL, BiEncoder, load_sentence_model
 from rungwise.relevance.cascade import Cascade
-from rungwise.relevance.sentences import PACKAGED_MODEL, BiEncoder, load_sentence_model
 
 CAPTIONS = ["a man rides a horse", "someone on horseback", "a bowl of soup", "a man rides a horse"]
 OWNERS = [0, 0, 1, 1]

@@ -1,0 +1,171 @@
+"""Rows of features in place of picture files: one vector, or the vectors of some regions, for each image."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.errors import UserError
+
+_READ_BYTES = 1 << 24
+
+
+class FeatureRows:
+    """Rows of one or more arrays, usually memory-mapped files: chosen by position, read only when they are asked for.
+
+    Choosing rows (:meth:`take`) keeps the arrays and notes positions, so that a split of a large file costs nothing.
+
+    Args:
+        parts: Arrays of equal row shape, (rows, D) for vectors or (rows, R, D) for R regions, of any floating-point
+            type. Rows are counted through all of them: those of the first array, then those of the second, and so on.
+        positions: (images,) which of these rows stand here, in this order; a row may stand several times. All of them
+            if not given.
+
+    Raises:
+        UserError: If an array has another rank, no floating-point type, or rows of another shape than the first.
+
+    >>> rows = FeatureRows(np.arange(8, dtype=np.float32).reshape(4, 2))
+    >>> chosen = rows.take([3, 1])
+    >>> len(chosen), chosen.shape, chosen.dtype
+    (2, (2, 2), dtype('float32'))
+    >>> chosen[0], chosen[:].tolist()
+    (array([6., 7.], dtype=float32), [[6.0, 7.0], [2.0, 3.0]])
+    """
+
+    def __init__(
+        self, *parts: NDArray[np.floating[Any]], positions: Sequence[int] | NDArray[np.int64] | None = None
+    ) -> None:
+        if not parts:
+            raise UserError("features: no array of rows was given; give at least one")
+        for part in parts:
+            _check(part, parts[0])
+        self.parts = parts
+        self._starts = np.cumsum([0, *(len(part) for part in parts)])
+        total = int(self._starts[-1])
+        self.positions = np.arange(total) if positions is None else np.asarray(positions, np.int64).reshape(-1)
+        if self.positions.size and not (self.positions.min() >= 0 and self.positions.max() < total):
+            raise UserError(
+                f"{place_of(parts[0])}: positions run {self.positions.min()}..{self.positions.max()} but there are"
+                f" {total} rows, so positions must lie in 0..{total - 1}"
+            )
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.positions)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(images, D) for vectors, (images, R, D) for regions."""
+        return (len(self), *self.parts[0].shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers that :meth:`__getitem__` gives: that of the arrays, in this machine's byte order."""
+        return np.result_type(*self.parts).newbyteorder("=")
+
+    def __getitem__(self, which: int | slice | Sequence[int] | NDArray[Any]) -> NDArray[np.floating[Any]]:
+        """A copy of one row (for an int) or of several (for a slice or positions), read now.
+
+        Raises:
+            IndexError: If a position is out of range.
+        """
+        chosen = self.positions[which]
+        rows = np.atleast_1d(chosen)
+        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        part_of_row = np.searchsorted(self._starts, rows, side="right") - 1
+        for number, part in enumerate(self.parts):
+            inside = part_of_row == number
+            found[inside] = part[rows[inside] - self._starts[number]]
+        return found if np.ndim(chosen) else found[0]
+
+    def take(self, positions: Sequence[int] | NDArray[np.int64]) -> FeatureRows:
+        """The images at these positions, in this order; nothing is read."""
+        return FeatureRows(*self.parts, positions=self.positions[np.asarray(positions, np.int64)])
+
+    def digest(self, position: int) -> str:
+        """SHA-256 of one row with its type and shape, as 64 hexadecimal digits; reads that row alone.
+
+        >>> rows = FeatureRows(np.array([[1.0, 2.0], [1.0, 2.0]]))
+        >>> rows.digest(0) == rows.digest(1), rows.digest(0)[:8]
+        (True, '9a37a27f')
+        """
+        return self.take([position]).content_hash()
+
+    def content_hash(self) -> str:
+        """SHA-256 of all rows in order, with type and shape; reads each once, some megabytes at a time.
+
+        >>> rows = FeatureRows(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        >>> [rows.content_hash() == rows.take(chosen).content_hash() for chosen in ([0, 1], [1, 0], [0])]
+        [True, False, False]
+        """
+        bytes_of_row = self.dtype.itemsize * int(np.prod(self.shape[1:]))
+        together = max(1, _READ_BYTES // max(bytes_of_row, 1))
+        digest = hashlib.sha256(f"{self.dtype} {self.shape}".encode())
+        for start in range(0, len(self), together):
+            rows = self[start : start + together]
+            digest.update(rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes())
+        return digest.hexdigest()
+
+
+def map_rows(path: Path) -> NDArray[np.floating[Any]]:
+    """Map a NumPy file (``.npy``) of rows into memory; nothing but its header is read.
+
+    Raises:
+        UserError: If the file cannot be read, is no NumPy file, is cut short, holds Python objects, is empty, or holds
+            what :class:`FeatureRows` refuses.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "features.npy"
+    >>> np.save(file, np.zeros((3, 36, 8), np.float16))
+    >>> map_rows(file).shape
+    (3, 36, 8)
+    """
+    try:
+        with path.open("rb") as file:
+            is_numpy = file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX
+        if not is_numpy:
+            raise UserError(f"{path}: not a NumPy file; write it with numpy.save")
+        rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(f"{path}: cannot be read ({reason}); correct the path or its permissions") from error
+    except ValueError as error:
+        if "object" in str(error).lower():
+            reason, remedy = "it holds Python objects", "save an array of numbers"
+        else:
+            reason, remedy = " ".join(str(error).split()).rstrip("."), "it may be cut short: copy or write it again"
+        raise UserError(f"{path}: cannot be mapped into memory ({reason}); {remedy}") from error
+    _check(rows, rows)
+    if not rows.size:
+        raise UserError(f"{path}: an array of shape {rows.shape} holds no features; write it again")
+    return rows
+
+
+def place_of(part: NDArray[Any]) -> str:
+    """The file that an array is mapped from, for messages; ``"features"`` if there is none.
+
+    >>> place_of(np.zeros((1, 2)))
+    'features'
+    """
+    return str(getattr(part, "filename", None) or "features")
+
+
+def _check(part: NDArray[Any], first: NDArray[Any]) -> None:
+    where = place_of(part)
+    if part.ndim not in (2, 3):
+        raise UserError(
+            f"{where}: an array of shape {part.shape}, but features are (images, D) vectors or (images, R, D) regions;"
+            " save one row for each image"
+        )
+    if part.dtype.kind != "f":
+        raise UserError(f"{where}: numbers of type {part.dtype}, but features are floating-point; save them as float32")
+    if part.shape[1:] != first.shape[1:]:
+        raise UserError(
+            f"{where}: rows of shape {part.shape[1:]}, but {place_of(first)} has rows of shape {first.shape[1:]};"
+            " features of one collection come from one extractor"
+        )

@@ -1,0 +1,105 @@
+"""Image side without a network: features that somebody else extracted, as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
+from rungwise.data.collection import Issue
+from rungwise.data.features import FeatureRows
+
+
+@dataclass(frozen=True)
+class FeatureConfig:
+    """Rows of features stand for pictures.
+
+    Attributes:
+        kind: Tells it from a backbone.
+        width: Length of a feature; None takes that of the training data.
+        l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["features"] = "features"
+    width: int | None = None
+    l2_normalise: bool = True
+
+
+class FeatureInput(nn.Module):
+    """Vectors as they are; of several regions, their mean.
+
+    Args:
+        width: Length of a feature.
+
+    >>> FeatureInput(3)(torch.tensor([[[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]]))
+    tensor([[2., 2., 2.]])
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.features = width
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, D) or (n, regions, D) to (n, D) float32."""
+        exact = rows.float()
+        return exact.mean(dim=1) if exact.ndim == 3 else exact
+
+    def read(self, features: FeatureRows) -> ReadFeatures:
+        """Rows of a collection, checked as they are taken.
+
+        Raises:
+            UserError: If they are not as long as this model's.
+        """
+        if features.shape[-1] != self.features:
+            raise UserError(
+                f"features of length {features.shape[-1]}, but the model reads features of length {self.features}; give"
+                " those of the extractor that it was trained with"
+            )
+        return ReadFeatures(features)
+
+
+class ReadFeatures:
+    """Rows of features as a model reads them: every row is there, and is looked at when it is taken.
+
+    Attributes:
+        kept: All positions.
+        issues: None.
+        computed: 0.
+        seconds: 0.
+
+    >>> ReadFeatures(FeatureRows(np.eye(3))).take(np.array([2])).tolist()
+    [[0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, features: FeatureRows) -> None:
+        self.source = features
+        self.kept: NDArray[np.int64] = np.arange(len(features))
+        self.issues: tuple[Issue, ...] = ()
+        self.computed = 0
+        self.seconds = 0.0
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.kept)
+
+    def take(self, positions: NDArray[np.int64]) -> Tensor:
+        """(len(positions), ...) rows of these images.
+
+        Raises:
+            UserError: If one holds NaN or infinity.
+        """
+        rows = self.source[np.asarray(positions)]
+        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+        if not finite.all():
+            raise UserError(
+                f"features, row {int(np.asarray(positions)[~finite][0])}: holds NaN or infinity; extract it anew"
+            )
+        return torch.from_numpy(rows)

@@ -1,0 +1,216 @@
+"""What a model is to everything that uses one: a pair scorer, and a dual encoder, which is a pair scorer.
+
+Evaluation asks for scores of a collection, an index for vectors, and training for what :mod:`rungwise.models.pairs`
+adds. None of them knows what a model is made of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.features import FeatureRows
+from rungwise.similarity import Similarity
+
+Vectors = NDArray[np.float32]
+Pictures = Sequence[Path | bytes] | FeatureRows
+"""Files, the bytes of files, or rows of features."""
+Progress = Callable[[int], None]
+"""Called with the number of images done since the last call."""
+
+
+@dataclass(frozen=True)
+class EncodedImages:
+    """Vectors of the images that could be read.
+
+    Attributes:
+        vectors: (kept, D) float32.
+        kept: (kept,) position of each among the images asked for, ascending.
+        issues: One for each of the others, with the reason.
+    """
+
+    vectors: Vectors
+    kept: NDArray[np.int64]
+    issues: tuple[Issue, ...] = ()
+
+
+@dataclass(frozen=True)
+class PairScores(ABC):
+    """A model's scores of one collection, asked by integer positions.
+
+    Attributes:
+        data: The images that could be read, with their captions; positions count in it.
+        kept: (images,) position of each of its images in the collection that was asked for.
+        issues: The images that could not be read, with the reason.
+    """
+
+    data: ImageCaptions
+    kept: NDArray[np.int64]
+    issues: tuple[Issue, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(images, captions)."""
+        return len(self.data), len(self.data.captions)
+
+    @abstractmethod
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
+        """(len(images), len(captions)) float32 scores; higher is more alike."""
+
+    def for_evaluation(self) -> dict[str, Any]:
+        """The scores as keyword arguments of :func:`rungwise.evaluate`."""
+        return {"similarity": self.block, "images": len(self.data)}
+
+
+@dataclass(frozen=True)
+class AskedScores(PairScores):
+    """Scores of a model that is asked anew for every block.
+
+    Attributes:
+        model: Which one.
+    """
+
+    model: PairScorer
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
+        """(len(images), len(captions)) float32 scores."""
+        chosen = np.asarray(images, dtype=np.int64)
+        texts = [self.data.captions[caption] for caption in np.asarray(captions).tolist()]
+        return self.model.block(_pictures_at(self.data, chosen), texts)
+
+
+@dataclass(frozen=True)
+class VectorScores(PairScores):
+    """Scores of a dual encoder, which has encoded every image and caption once.
+
+    Attributes:
+        image_vectors: (images, D).
+        text_vectors: (captions, D).
+        similarity: Of these vectors.
+    """
+
+    image_vectors: Vectors
+    text_vectors: Vectors
+    similarity: Similarity
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
+        """(len(images), len(captions)) float32 scores."""
+        return self.similarity.array(self.image_vectors[np.asarray(images)], self.text_vectors[np.asarray(captions)])
+
+    def for_evaluation(self) -> dict[str, Any]:
+        """The vectors; where they are not compared by their product, the similarity too."""
+        vectors = {"image_embeddings": self.image_vectors, "text_embeddings": self.text_vectors}
+        return vectors if self.similarity.product else vectors | {"similarity_function": self.similarity.array}
+
+
+class PairScorer(ABC):
+    """Any model at all: how well texts fit images.
+
+    A family derives from it, names its ``kind`` and gives :meth:`block`. A family that can read a collection once, and
+    answer many blocks from that, gives :meth:`on` as well.
+
+    Attributes:
+        kind: What ``config.json`` of a saved model calls the family; see :func:`rungwise.models.load`.
+
+    >>> class SameLength(PairScorer):  # of a file and a text
+    ...     fingerprint = "same length"
+    ...     def block(self, images, captions):
+    ...         sizes = np.array([len(image) for image in images], np.float32)
+    ...         return -abs(sizes[:, None] - [len(text) for text in captions]).astype(np.float32)
+    >>> SameLength().block([b"abc"], ["abc", "a"]).tolist()
+    [[-0.0, -2.0]]
+    """
+
+    kind: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Hash of everything that a score depends on: weights, vocabulary, configuration, preprocessing."""
+
+    @abstractmethod
+    def block(self, images: Pictures, captions: Sequence[str]) -> Vectors:
+        """(len(images), len(captions)) float32 scores of any images with any texts; higher is more alike.
+
+        Raises:
+            UserError: If an image cannot be read.
+        """
+
+    def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> PairScores:
+        """The scores of a collection.
+
+        Args:
+            data: Images and captions.
+            cache: Folder where what was computed of an image is kept; the default one if None.
+            progress: Called as images are read.
+        """
+        return AskedScores(data, np.arange(len(data)), (), self)
+
+
+class DualEncoder(PairScorer):
+    """A model that takes images and texts to vectors; only such models are indexed.
+
+    A family gives ``dimension``, ``similarity``, ``fingerprint``, :meth:`encode_image` and :meth:`encode_text`.
+
+    >>> from rungwise.similarity import Cosine
+    >>> class LetterCounts(DualEncoder):  # every text or file is the counts of its letters a, b and c
+    ...     dimension, fingerprint, similarity = 3, "letter counts", Cosine()
+    ...     def encode_image(self, pictures, *, progress=None, cache=None):
+    ...         return EncodedImages(self.encode_text([one.decode() for one in pictures]), np.arange(len(pictures)))
+    ...     def encode_text(self, texts):
+    ...         counts = np.array([[text.count(letter) for letter in "abc"] for text in texts], np.float32)
+    ...         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+    >>> LetterCounts().block([b"aa"], ["a", "b"]).tolist()
+    [[1.0, 0.0]]
+    """
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+
+    @property
+    @abstractmethod
+    def similarity(self) -> Similarity:
+        """How vectors are compared; those that the model gives are prepared for it."""
+
+    @abstractmethod
+    def encode_image(
+        self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None
+    ) -> EncodedImages:
+        """Vectors of images; those that cannot be read are left out and become issues."""
+
+    @abstractmethod
+    def encode_text(self, texts: Sequence[str]) -> Vectors:
+        """(texts, D) float32 vectors of captions or queries."""
+
+    def block(self, images: Pictures, captions: Sequence[str]) -> Vectors:
+        """(len(images), len(captions)) float32 similarities."""
+        encoded = self.encode_image(images)
+        if encoded.issues:
+            first = encoded.issues[0]
+            raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))
+        return self.similarity.array(encoded.vectors, self.encode_text(captions))
+
+    def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> VectorScores:
+        """Every image and caption of a collection, encoded once."""
+        encoded = self.encode_image(data.pictures, progress=progress, cache=cache)
+        read = data if len(encoded.kept) == len(data) else data.select(encoded.kept)
+        return VectorScores(
+            read, encoded.kept, encoded.issues, encoded.vectors, self.encode_text(read.captions), self.similarity
+        )
+
+
+def _pictures_at(data: ImageCaptions, images: NDArray[np.int64]) -> Pictures:
+    pictures = data.pictures
+    return (
+        pictures.take(images) if isinstance(pictures, FeatureRows) else [pictures[image] for image in images.tolist()]
+    )

@@ -1,0 +1,208 @@
+"""Image-caption pairs as training reads them, and what training asks of a model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.features import FeatureRows
+from rungwise.models.contracts import DualEncoder, PairScores, Progress
+from rungwise.models.saving import SavedModel
+
+Positions = NDArray[np.int64]
+Autocast = Callable[[], AbstractContextManager[Any]]
+"""Opens the context in which encoders compute, such as bfloat16 under ``torch.autocast``."""
+
+
+class Rows(Protocol):
+    """What a model reads of some images: features, pixels or regions."""
+
+    @property
+    def kept(self) -> Positions:
+        """(rows,) position of each among the images that were asked for, ascending."""
+        ...
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """One for each of the others."""
+        ...
+
+    @property
+    def computed(self) -> int:
+        """How many were made now; the others were at hand."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """What making them took."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of images."""
+        ...
+
+    def take(self, positions: Positions) -> Tensor:
+        """(len(positions), ...) rows of these images."""
+        ...
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The readable images of a part of a collection with their captions.
+
+    Attributes:
+        rows: What the model reads of each image.
+        images: (images,) positions in the collection.
+        captions: (captions,) positions in the collection.
+        image: (captions,) position of each caption's image in ``rows``.
+        texts: (captions,) what the model reads of each caption, such as its token numbers.
+        data: The collection.
+    """
+
+    rows: Rows
+    images: Positions
+    captions: Positions
+    image: Positions
+    texts: Sequence[Sequence[int]]
+    data: ImageCaptions
+
+    def __len__(self) -> int:
+        """Number of captions."""
+        return len(self.captions)
+
+    @property
+    def lengths(self) -> Positions:
+        """(captions,) length of each caption as the model reads it."""
+        return np.array([len(text) for text in self.texts], dtype=np.int64)
+
+    @property
+    def collection(self) -> ImageCaptions:
+        """These images and captions as a collection of their own, in the order they stand here."""
+        return ImageCaptions(
+            image_ids=tuple(self.data.image_ids[image] for image in self.images.tolist()),
+            captions=tuple(self.data.captions[caption] for caption in self.captions.tolist()),
+            image_of_caption=self.image,
+            caption_ids=tuple(self.data.caption_ids[caption] for caption in self.captions.tolist()),
+            name=self.data.name,
+        )
+
+
+def captions_of(data: ImageCaptions, images: Positions) -> Positions:
+    """Positions of the captions of these images, ascending."""
+    member = np.zeros(len(data), dtype=bool)
+    member[images] = True
+    return np.flatnonzero(member[data.image_of_caption])
+
+
+def pair_up(
+    data: ImageCaptions, images: Positions, rows: Rows, read_texts: Callable[[Sequence[str]], Sequence[Sequence[int]]]
+) -> Pairs:
+    """The readable ones of these images with their captions.
+
+    Args:
+        data: The collection.
+        images: Positions of the images that were asked for.
+        rows: What could be read of them.
+        read_texts: Captions to what the model reads of each.
+    """
+    place = np.full(len(data), -1, dtype=np.int64)
+    place[images[rows.kept]] = np.arange(len(rows.kept))
+    readable = captions_of(data, images[rows.kept])
+    texts = read_texts([data.captions[caption] for caption in readable])
+    return Pairs(rows, images[rows.kept], readable, place[data.image_of_caption[readable]], texts, data)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A batch as a model scores it, with gradients.
+
+    Attributes:
+        similarity: (n, n) of its images with its captions; pairs are on the diagonal.
+        image_similarity: (n, n) of its images with each other, where that was asked for.
+        text_similarity: (n, n) of its captions with each other, likewise.
+        vectors: (n, D) image vectors and (n, D) caption vectors; None for models without.
+    """
+
+    similarity: Tensor
+    image_similarity: Tensor | None = None
+    text_similarity: Tensor | None = None
+    vectors: tuple[Tensor, Tensor] | None = None
+
+
+class TrainableScorer(SavedModel):
+    """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
+
+    The loop knows batches only as what a model gave and takes back.
+    """
+
+    @classmethod
+    @abstractmethod
+    def create(cls, config: Any, captions: Sequence[str], features: FeatureRows | None = None) -> Self:
+        """A new model.
+
+        Args:
+            config: Of the family's ``config_type``.
+            captions: Of the training split, such as a vocabulary is learned from.
+            features: The rows that stand for pictures, where the collection has such.
+
+        Raises:
+            UserError: If something that the configuration names cannot be had.
+        """
+
+    @abstractmethod
+    def read(
+        self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
+    ) -> Pairs:
+        """Everything that training reads of these images and their captions."""
+
+    @abstractmethod
+    def batch(self, pairs: Pairs, chosen: Positions) -> Any:
+        """The images and captions of some pairs, on the model's device.
+
+        Args:
+            pairs: What :meth:`read` gave.
+            chosen: (n,) positions of captions in ``pairs``; each comes with its image.
+        """
+
+    @abstractmethod
+    def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> Scored:
+        """Scores of a batch's images with its captions.
+
+        Args:
+            batch: What :meth:`batch` gave.
+            autocast: Opens the context in which encoders compute.
+            within: Scores within each modality are wanted too; asked of models with vectors alone.
+        """
+
+    @abstractmethod
+    def scores_of(self, pairs: Pairs, autocast: Autocast) -> PairScores:
+        """Scores of all images with all captions of some pairs, for validation."""
+
+
+class TrainableEncoder(TrainableScorer, DualEncoder):
+    """A dual encoder that can be trained; steps that need vectors, such as cached gradients, work with it."""
+
+    @abstractmethod
+    def embed(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """(n, D) image vectors and (n, D) caption vectors of a batch, prepared for the similarity, with a gradient."""
+
+    def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> Scored:
+        """See :meth:`TrainableScorer.score`."""
+        with autocast():
+            images, captions = self.embed(batch)
+        block = self.similarity.block
+        return Scored(
+            block(images, captions),
+            block(images, images) if within else None,
+            block(captions, captions) if within else None,
+            (images, captions),
+        )

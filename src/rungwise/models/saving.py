@@ -1,0 +1,298 @@
+"""Models as folders: ``config.json`` names the family, and the family reads the rest.
+
+A folder holds ``config.json`` (kind, configuration, provenance), the family's own text files (such as
+``tokenizer.json``), ``model.safetensors`` and a card. Nothing in it is run or unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from pydantic import PlainValidator, TypeAdapter
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+import rungwise
+from rungwise.core.configuration import from_plain, to_plain
+from rungwise.core.devices import choose_device
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
+from rungwise.encoders.image import read_tensors
+from rungwise.models.card import model_card
+from rungwise.models.contracts import DualEncoder, PairScorer
+
+FORMAT = 1
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+CARD = "README.md"
+FIRST_KIND = "vse"
+"""Of folders that were saved before there were kinds."""
+
+_MODULES = {"vse": "rungwise.models.vse"}
+"""Where the families of this package are, which are imported when one of them is asked for."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Base of the families' configurations.
+
+    Attributes:
+        kind: The family's name; each family gives it as the default.
+    """
+
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The files of a saved model.
+
+    Attributes:
+        path: Of the folder.
+    """
+
+    path: Path
+
+    def text(self, name: str) -> str:
+        """The text of a file.
+
+        Raises:
+            UserError: If it is missing or cannot be read.
+        """
+        try:
+            return (self.path / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise UserError(f"{self.path / name}: missing; the model folder is incomplete") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.path / name}: cannot be read ({error}); copy the model folder anew") from None
+
+    def json(self, name: str) -> dict[str, Any]:
+        """The object that a JSON file holds.
+
+        Raises:
+            UserError: If it is missing or holds something else.
+        """
+        try:
+            values = json.loads(self.text(name))
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{self.path / name}: not valid JSON ({error})") from None
+        if not isinstance(values, dict):
+            raise UserError(f"{self.path / name}: expected a JSON object")
+        return values
+
+
+class SavedModel(nn.Module, PairScorer):
+    """A pair scorer, as a torch module, that is kept in a folder.
+
+    A family names its ``kind`` and its ``config_type``, says which text files it needs (:meth:`files`), and how it is
+    built from its configuration and them (:meth:`restore`); weights are its ``state_dict``.
+
+    Attributes:
+        config_type: The family's configuration, a frozen dataclass.
+        config: This model's.
+        provenance: Facts about data, training and results that are saved with it.
+    """
+
+    config_type: ClassVar[type[ModelConfig]] = ModelConfig
+
+    config: Any
+    provenance: dict[str, Any]
+
+    def files(self) -> Mapping[str, str]:
+        """Name and text of every file beside configuration, weights and card."""
+        return {}
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, config: Any, folder: ModelFolder) -> Self:
+        """The model without its weights.
+
+        Args:
+            config: Of type :attr:`config_type`.
+            folder: Where :meth:`files` are.
+
+        Raises:
+            UserError: If a file does not fit.
+        """
+
+    def save_pretrained(self, folder: Path | str, provenance: dict[str, Any] | None = None) -> None:
+        """Write the model as a folder of safetensors and JSON, with a model card; each file is replaced atomically.
+
+        Args:
+            folder: Made if missing.
+            provenance: What the card should say of data, training and results; kept when the model is loaded.
+        """
+        folder = Path(folder)
+        if provenance is not None:
+            self.provenance = provenance
+        facts = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "rungwise": rungwise.__version__,
+            "model": to_plain(self.config),
+        }
+        if self.provenance:
+            facts["provenance"] = self.provenance
+        texts = {CONFIG: json.dumps(facts, indent=2), **self.files()}
+        texts[CARD] = model_card({"model": facts["model"], **_readable(self.files()), **self.provenance})
+        for name, text in texts.items():
+            with replacing(folder / name) as draft:
+                draft.write_text(text, encoding="utf-8")
+        with replacing(folder / WEIGHTS) as draft:
+            save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, draft)
+
+    @classmethod
+    def from_pretrained(cls, source: Path | str, device: str | None = None) -> Self:
+        """Read a model of this family from a folder, or from a hub repository of that name.
+
+        Args:
+            source: The folder, or the repository.
+            device: Where it computes; None takes ``cuda`` where there is one.
+
+        Raises:
+            UserError: If files are missing or do not fit each other, or the folder holds another family.
+        """
+        model = load(source, device)
+        if not isinstance(model, cls):
+            raise UserError(f"{source}: a model of kind {model.kind!r}, not {cls.kind!r}; use rungwise.models.load")
+        return model
+
+
+def load(source: Path | str, device: str | None = None) -> SavedModel:
+    """A model from a folder, or from a hub repository of that name; ``config.json`` says which family it is.
+
+    Args:
+        source: The folder that training wrote (``run/model``), or the repository.
+        device: Where it computes, such as ``"cpu"``; None takes ``cuda`` where there is one.
+
+    Returns:
+        A :class:`~rungwise.models.PairScorer` in evaluation mode, which is a :class:`~rungwise.models.DualEncoder` too
+        where it gives vectors.
+
+    Raises:
+        UserError: If files are missing or do not fit each other, or the kind is unknown.
+    """
+    place = choose_device(device)
+    folder = ModelFolder(_folder(source))
+    facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
+    if facts.get("format") != FORMAT:
+        raise UserError(
+            f"{where}: model format {facts.get('format')!r}, this version reads {FORMAT};"
+            " use the rungwise version that wrote it"
+        )
+    kind = facts.get("kind", FIRST_KIND)
+    try:
+        found = family(kind)
+    except ValueError as error:
+        raise UserError(f"{where}: kind: {error}") from None
+    model = found.restore(from_plain(found.config_type, facts.get("model"), where), folder)
+    tensors = read_tensors(folder.path / WEIGHTS)
+    _refuse_other_tensors(folder.path / WEIGHTS, model.state_dict(), tensors)
+    model.load_state_dict(tensors)
+    provenance = facts.get("provenance", {})
+    model.provenance = provenance if isinstance(provenance, dict) else {}
+    return model.to(torch.device(place)).eval()
+
+
+def load_dual_encoder(source: Path | str, device: str | None = None) -> DualEncoder:
+    """:func:`load`, for what needs vectors.
+
+    Raises:
+        UserError: As :func:`load`, and if the model scores pairs without giving vectors.
+    """
+    model = load(source, device)
+    if not isinstance(model, DualEncoder):
+        raise UserError(
+            f"{source}: a model of kind {model.kind!r} scores pairs and gives no vectors: it can be evaluated but"
+            " not indexed; give a dual encoder"
+        )
+    return model
+
+
+def family(kind: object) -> type[SavedModel]:
+    """The class whose models are of this kind: one of this package, or one that the program defines.
+
+    Raises:
+        ValueError: If there is none; the message names those there are.
+
+    >>> family("vse").__name__
+    'JointEmbedding'
+    >>> family("bag of words")
+    Traceback (most recent call last):
+    ValueError: no model family 'bag of words'; there are ...vse...
+    """
+    if isinstance(kind, str) and kind in _MODULES:
+        import_module(_MODULES[kind])
+    known = {one.kind: one for one in _below(SavedModel) if one.kind}
+    if not isinstance(kind, str) or kind not in known:
+        raise ValueError(f"no model family {kind!r}; there are {', '.join(sorted({*_MODULES, *known}))}")
+    return known[kind]
+
+
+def _below(one: Any) -> Iterator[type[SavedModel]]:
+    for sub in one.__subclasses__():
+        yield sub
+        yield from _below(sub)
+
+
+def _parsed(value: Any) -> Any:
+    if isinstance(value, ModelConfig):
+        return value
+    if isinstance(value, str):
+        value = {"kind": value}
+    if not isinstance(value, dict):
+        raise ValueError("a model is a mapping of settings, or the name of a family")
+    found: Any = family(value.get("kind", FIRST_KIND)).config_type
+    return TypeAdapter(found).validate_python(value)
+
+
+AnyModel = Annotated[ModelConfig, PlainValidator(_parsed)]
+"""A field of a configuration: any family's, told by ``kind``; without one, of the family ``vse``."""
+
+
+def _refuse_other_tensors(file: Path, wanted: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    asked = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
+    there = {name: tuple(tensor.shape) for name, tensor in found.items()}
+    for name in sorted(asked.keys() | there.keys()):
+        if asked.get(name) != there.get(name):
+            raise UserError(
+                f"{file}: {name}: {there.get(name, 'no such tensor')}, but config.json asks"
+                f" for {asked.get(name, 'no such tensor')}; the files belong to different models"
+            )
+
+
+def _readable(files: Mapping[str, str]) -> dict[str, Any]:
+    """Small JSON files as facts for the card, by the names of their files."""
+    return {
+        Path(name).stem: json.loads(text)
+        for name, text in files.items()
+        if name.endswith(".json") and len(text) < 10_000
+    }
+
+
+def _folder(source: Path | str) -> Path:
+    if Path(source).is_dir():
+        if not (Path(source) / CONFIG).is_file():
+            raise UserError(
+                f"{source}: no model here (config.json is missing); give the folder that training wrote, DIR/model"
+            )
+        return Path(source)
+    try:
+        return Path(snapshot_download(str(source)))
+    except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{source}: no such folder, and no model of that name could be fetched ({reason})") from error

@@ -1,0 +1,87 @@
+"""Degrees of captions with captions: what a training batch asks for.
+
+In a batch every image comes with one caption, t_q, which stands for it: R(t_q, t_p) is the degree of caption t_p for
+the query's image (ladder loss, Zhou et al. 2020). ``pair_block(batch, batch)`` gives these degrees for the captions of
+a batch. A source by image answers something else: it compares t_p with all captions of the image, or with its first.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeGuard, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.core.errors import UserError
+
+
+@runtime_checkable
+class CaptionPairs(Protocol):
+    """A source that answers by caption pair; ask :func:`answers_caption_pairs` whether one does."""
+
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
+        """(len(first), len(second)) float32 degrees of caption ``second[b]`` where caption ``first[a]`` is the query.
+
+        Args:
+            first: Caption positions of the queries.
+            second: Caption positions of the candidates.
+
+        Raises:
+            UserError: If a position does not exist.
+        """
+        ...
+
+
+def answers_caption_pairs(source: object) -> TypeGuard[CaptionPairs]:
+    """Whether a source gives degrees by caption pair; a combination does if all its sources do.
+
+    >>> from rungwise.relevance import CIDErD, TfIdf
+    >>> [answers_caption_pairs(kind(["a dog"], [0])) for kind in (TfIdf, CIDErD)]
+    [True, False]
+    """
+    return isinstance(source, CaptionPairs) and getattr(source, "of_caption_pairs", True)
+
+
+def caption_pairs(source: object) -> CaptionPairs:
+    """The source, known to answer by caption pair.
+
+    Raises:
+        UserError: If it does not; the message says which sources do.
+
+    >>> from rungwise.relevance import CIDErD
+    >>> caption_pairs(CIDErD(["a dog"], [0]))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: CIDErD: has no degrees of captions with captions; tfidf, cbow, bi-encoder, ...
+    """
+    if answers_caption_pairs(source):
+        return source
+    raise UserError(
+        f"{type(source).__name__}: has no degrees of captions with captions; tfidf, cbow, bi-encoder, cross-encoder,"
+        " cascade and combinations of these have them, when they are built and not read from a folder"
+    )
+
+
+def caption_positions(
+    first: ArrayLike, second: ArrayLike, captions: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions as arrays, after they were checked: counting from the end would give the degrees of other captions.
+
+    Args:
+        first: Positions.
+        second: Positions.
+        captions: How many captions there are.
+
+    Raises:
+        UserError: If a position is negative or beyond the last.
+
+    >>> caption_positions([0, -1], [1], 2)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: relevance: caption positions run -1..0; they must lie in 0..1
+    """
+    arrays = np.asarray(first, np.int64), np.asarray(second, np.int64)
+    for asked in arrays:
+        if asked.size and not 0 <= asked.min() <= asked.max() < captions:
+            raise UserError(
+                f"relevance: caption positions run {asked.min()}..{asked.max()}; they must lie in 0..{captions - 1}"
+            )
+    return arrays

@@ -1,0 +1,141 @@
+"""What the configurations of all sources have in common."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.relevance.base import Degrees, Positions, Reference
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Building:
+    """What a source is told while it is built.
+
+    Attributes:
+        train: Names of the splits that count as training data.
+        say: Takes a line that the user should read, such as the device in use.
+        progress: Takes a line on what is done so far, many times a second; show the latest now and then.
+    """
+
+    train: Sequence[str] = ("train",)
+    say: Callable[[str], None] = _silent
+    progress: Callable[[str], None] = _silent
+
+
+@dataclass(frozen=True)
+class SourceConfig(ABC):
+    """A source of relevance degrees and its options.
+
+    Attributes:
+        kind: The name of the source in YAML and on the command line.
+
+    >>> from rungwise.relevance.config import source_config
+    >>> config = source_config({"kind": "tfidf", "tokenizer": "unicode"})
+    >>> config.build(ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]))).dense()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+
+    __pydantic_config__ = STRICT
+    NEEDS: ClassVar[Mapping[str, str]] = {}
+    """Options without a default, and what to give for each."""
+
+    kind: str = field(default="", init=False)
+
+    def build(self, data: ImageCaptions, *, building: Building | None = None) -> Degrees:
+        """The source on a collection; with ``data.split("train")`` it knows the training split alone.
+
+        Args:
+            data: Images and captions.
+            building: Names of the training splits, and where lines for the user go; None says nothing.
+
+        Raises:
+            UserError: If there are no captions, an option is missing or does not fit, or what the source needs cannot
+                be read.
+        """
+        if not data.captions:
+            raise UserError(f"{data.name}: there are no captions; relevance needs some")
+        for name, what in self.missing().items():
+            raise UserError(f"relevance: {self.kind} needs {name}: {what}")
+        return self._built(data, building or Building())
+
+    def missing(self) -> dict[str, str]:
+        """Options that must be given and were not, with what to give for each."""
+        return {name: what for name, what in self.NEEDS.items() if not getattr(self, name)}
+
+    @property
+    def pairs_are_costly(self) -> bool:
+        """Every pair of captions costs a run of a model."""
+        return False
+
+    @abstractmethod
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees: ...
+
+
+@dataclass(frozen=True)
+class CaptionsConfig(SourceConfig):
+    """What sources of captions have in common.
+
+    Attributes:
+        leave_one_out: A caption is no reference for itself.
+    """
+
+    leave_one_out: bool = False
+
+
+@dataclass(frozen=True)
+class CaptionPairsConfig(CaptionsConfig):
+    """What sources that compare captions with captions have in common.
+
+    Attributes:
+        reference: Which captions of a picture count: the most alike (max), all (mean), or its first (paired).
+    """
+
+    reference: Reference = "max"
+
+    def of_captions(self, data: ImageCaptions) -> dict[str, Any]:
+        """Keyword arguments of a :class:`rungwise.relevance.base.CaptionPairSource`."""
+        return {"reference": self.reference, "leave_one_out": self.leave_one_out, "images": len(data)}
+
+
+def training_images(data: ImageCaptions, train: Sequence[str] = ("train",)) -> Positions:
+    """Positions of the images of the training splits; none where the data have no such split.
+
+    >>> training_images(ImageCaptions(("a", "b"), (), np.array([]), splits=("test", "train")))
+    array([1])
+    """
+    return np.flatnonzero([split in train for split in data.splits]).astype(np.int64)
+
+
+class Counter:
+    """Turns numbers of what was just done into a line on what is done so far.
+
+    >>> counter = Counter(Building(progress=print), "pairs scored")
+    >>> counter(64)
+    64 pairs scored, .../s
+    """
+
+    def __init__(self, building: Building, what: str) -> None:
+        self._building = building
+        self._what = what
+        self._began = time.monotonic()
+        self._done = 0
+
+    def __call__(self, more: int) -> None:
+        """Count ``more`` and say how many there are."""
+        self._done += more
+        rate = self._done / max(1e-9, time.monotonic() - self._began)
+        self._building.progress(f"{self._done:,} {self._what}, {rate:.1f}/s")

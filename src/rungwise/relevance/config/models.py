@@ -1,0 +1,137 @@
+"""Configurations of the sources that run a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator
+
+from rungwise.core.devices import choose_device
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.config.base import Building, CaptionPairsConfig, Counter
+
+if TYPE_CHECKING:
+    from rungwise.relevance.cross_encoder import CrossEncoder, Scale
+
+Precision = Literal["float32", "bfloat16"]
+
+_SCALES: dict[str, Scale] = {"raw": "raw", "sigmoid": "sigmoid", "softmax": "softmax"}
+
+
+@dataclass(frozen=True)
+class ModelConfig(CaptionPairsConfig):
+    """What sources that run a model have in common.
+
+    Attributes:
+        device: Where the model runs, such as cpu or cuda; default: cuda where there is one.
+        precision: bfloat16 is about twice as fast where the device has it.
+    """
+
+    device: str | None = None
+    precision: Precision = "float32"
+
+    def _of_model(self, data: ImageCaptions, building: Building) -> dict[str, Any]:
+        device = choose_device(self.device)
+        building.say(f"{self.kind}: the model runs on {device}")
+        return {**self.of_captions(data), "device": device, "precision": self.precision}
+
+
+@dataclass(frozen=True)
+class BiEncoderConfig(ModelConfig):
+    """Sentence embeddings.
+
+    Attributes:
+        model: A sentence model: a name on the hub or a folder; default: the packaged one.
+        batch_size: Captions a pass.
+    """
+
+    kind: Literal["bi-encoder"] = field(default="bi-encoder", init=False)
+    model: str | None = None
+    batch_size: int = 128
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        from rungwise.relevance import bi_encoder
+
+        counted = Counter(building, f"of {len(set(data.captions)):,} captions encoded")
+        source = bi_encoder.BiEncoder(
+            data.captions,
+            data.image_of_caption,
+            self.model or bi_encoder.PACKAGED_MODEL,
+            batch_size=self.batch_size,
+            progress=counted,
+            **self._of_model(data, building),
+        )
+        # At once, so that a model that fails does so here and not in the middle of what comes after.
+        captions, width = source.vectors.shape
+        building.say(f"bi-encoder: {captions:,} captions, vectors of {width}")
+        return source
+
+
+def _written(scale: Any) -> Any:
+    """A scale of two numbers in YAML, as the command line writes it."""
+    return ",".join(map(str, scale)) if isinstance(scale, list | tuple) else scale
+
+
+@dataclass(frozen=True)
+class PairModelConfig(ModelConfig):
+    """What sources with a cross-encoder have in common.
+
+    Attributes:
+        model: A sequence-classification model of pairs: a name on the hub or a folder.
+        scale: What its output means: raw, sigmoid, softmax, or LOW,HIGH such as 0,5.
+        batch_size: Pairs a pass.
+    """
+
+    NEEDS: ClassVar[Mapping[str, str]] = {
+        "model": "a model of pairs, such as cross-encoder/stsb-roberta-base",
+        "scale": "what the model's output means: raw, sigmoid, softmax, or LOW,HIGH such as 0,5",
+    }
+    model: str | None = None
+    scale: Annotated[str | None, BeforeValidator(_written)] = None
+    batch_size: int = 64
+
+    def cross_encoder(
+        self, data: ImageCaptions, building: Building, progress: Callable[[int], None] | None
+    ) -> CrossEncoder:
+        """The source itself, which a cascade has as its fine one."""
+        from rungwise.relevance import cross_encoder
+
+        assert self.model is not None, "missing() says so before"
+        return cross_encoder.CrossEncoder(
+            data.captions,
+            data.image_of_caption,
+            self.model,
+            scale=_scale(self.scale or ""),
+            batch_size=self.batch_size,
+            progress=progress,
+            **self._of_model(data, building),
+        )
+
+
+@dataclass(frozen=True)
+class CrossEncoderConfig(PairModelConfig):
+    """A model that reads pairs of captions."""
+
+    kind: Literal["cross-encoder"] = field(default="cross-encoder", init=False)
+
+    @property
+    def pairs_are_costly(self) -> bool:
+        """Every pair of captions costs a run of the model."""
+        return True
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        return self.cross_encoder(data, building, Counter(building, "pairs scored"))
+
+
+def _scale(text: str) -> Scale:
+    if text in _SCALES:
+        return _SCALES[text]
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError as error:
+        raise UserError(f"scale must be raw, sigmoid, softmax or LOW,HIGH such as 0,5, got {text!r}") from error
+    return low, high

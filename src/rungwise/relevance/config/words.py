@@ -1,0 +1,151 @@
+"""Configurations of the sources that compare words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.splits import with_splits
+from rungwise.relevance import tokenisers
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.config.base import Building, CaptionPairsConfig, CaptionsConfig, training_images
+
+if TYPE_CHECKING:
+    from rungwise.relevance.ngrams import DocumentFrequencies
+
+Tokenizer = Literal["ptb", "unicode", "whitespace"]
+
+TOKENISERS: dict[Tokenizer, tokenisers.Tokeniser] = {
+    "ptb": tokenisers.ptb,
+    "unicode": tokenisers.unicode_words,
+    "whitespace": tokenisers.whitespace,
+}
+
+
+@dataclass(frozen=True)
+class WordsConfig(CaptionsConfig):
+    """What sources of weighted words have in common.
+
+    Attributes:
+        tokenizer: ptb for English, unicode for any language, whitespace as the NCS program.
+        frequencies: Pictures among which a word is rare or common: all (collection), or those of the training split
+            (train). Default: train where the data have a training split and others, else collection.
+    """
+
+    tokenizer: Tokenizer = "ptb"
+    frequencies: Literal["collection", "train"] | None = None
+
+    def _of_words(self, data: ImageCaptions, building: Building, orders: int) -> dict[str, Any]:
+        return {
+            "leave_one_out": self.leave_one_out,
+            "images": len(data),
+            "tokenizer": TOKENISERS[self.tokenizer],
+            "document_frequencies": self._frequencies(data, building, orders),
+        }
+
+    def _frequencies(self, data: ImageCaptions, building: Building, orders: int) -> DocumentFrequencies | None:
+        """Those of the training split; None lets the source count its own captions."""
+        if self.frequencies == "collection":
+            return None
+        if self.frequencies == "train":
+            data = with_splits(data)
+        training = training_images(data, building.train)
+        if self.frequencies is None and len(training) in (0, len(data)):
+            return None
+        if not len(training):
+            known = ", ".join(data.split_names)
+            raise UserError(
+                f"{data.name}: no picture is in split {' or '.join(map(repr, building.train))}; it has {known}, so"
+                " frequencies cannot be those of the training split: choose collection"
+            )
+        from rungwise.relevance.ngrams import DocumentFrequencies
+
+        part = data.select(training)
+        building.say(
+            f"{self.kind}: document frequencies of the {len(training):,} training pictures alone, of {len(data):,}"
+        )
+        tokenizer = TOKENISERS[self.tokenizer]
+        return replace(
+            DocumentFrequencies.of(part.captions, part.image_of_caption, tokenizer=tokenizer, orders=orders),
+            origin="train",
+        )
+
+
+@dataclass(frozen=True)
+class CIDErDConfig(WordsConfig):
+    """N-grams in common, a penalty on other lengths (CIDEr-D)."""
+
+    kind: Literal["cider-d"] = field(default="cider-d", init=False)
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        from rungwise.relevance.cider import ORDERS, CIDErD
+
+        return CIDErD(data.captions, data.image_of_caption, **self._of_words(data, building, ORDERS))
+
+
+@dataclass(frozen=True)
+class CIDErConfig(WordsConfig):
+    """N-grams in common (CIDEr)."""
+
+    kind: Literal["cider"] = field(default="cider", init=False)
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        from rungwise.relevance.cider import ORDERS, CIDEr
+
+        return CIDEr(data.captions, data.image_of_caption, **self._of_words(data, building, ORDERS))
+
+
+@dataclass(frozen=True)
+class TfIdfConfig(WordsConfig, CaptionPairsConfig):
+    """Words in common, rare ones above all.
+
+    Attributes:
+        orders: The longest n-gram; 1 is words.
+    """
+
+    kind: Literal["tfidf"] = field(default="tfidf", init=False)
+    orders: int = 1
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        from rungwise.relevance.tfidf import TfIdf
+
+        if self.orders < 1:
+            raise UserError(f"relevance: orders must be at least 1, got {self.orders}")
+        options = self._of_words(data, building, self.orders) | self.of_captions(data)
+        return TfIdf(data.captions, data.image_of_caption, orders=self.orders, **options)
+
+
+@dataclass(frozen=True)
+class CBoWConfig(CaptionPairsConfig):
+    """Averaged word vectors (CBoW).
+
+    Attributes:
+        vectors: File of word vectors: GloVe text, word2vec text or binary.
+        tokenizer: ptb for English, unicode for any language, whitespace as the NCS program.
+    """
+
+    NEEDS: ClassVar[Mapping[str, str]] = {"vectors": "a file of word vectors, such as glove.6B.300d.txt"}
+    kind: Literal["cbow"] = field(default="cbow", init=False)
+    vectors: Path | None = None
+    tokenizer: Tokenizer = "ptb"
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        from rungwise.relevance.cbow import CBoW
+
+        assert self.vectors is not None, "missing() says so before"
+        source = CBoW(
+            data.captions,
+            data.image_of_caption,
+            self.vectors,
+            tokenizer=TOKENISERS[self.tokenizer],
+            **self.of_captions(data),
+        )
+        unknown = ", ".join(list(source.unknown_words)[:5])
+        building.say(
+            f"cbow: {source.unknown_share:.1%} of the words have no vector{f', such as {unknown}' if unknown else ''}"
+        )
+        return source

@@ -1,0 +1,203 @@
+"""Similarities as values: what training, evaluation, index and search take from a model.
+
+A similarity says two things: how each side's vectors are prepared, once (such as brought to length 1), and how prepared
+vectors are compared. A model gives prepared vectors, so that nothing is normed twice.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from rungwise.core.configuration import STRICT, by_name, on_command_line
+from rungwise.similarity.order import order
+
+Array = NDArray[np.float32]
+
+
+class Similarity(ABC):
+    """How alike image vectors and text vectors are.
+
+    Attributes:
+        kind: Its name in configurations.
+        product: Prepared vectors are compared by their inner product and nothing else.
+        metric: Name of the index metric that ranks prepared vectors alike, ``"cosine"`` or ``"inner"``; None where no
+            index has one.
+
+    >>> similarity = Cosine()
+    >>> similarity(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
+    tensor([[ 0.7071, -1.0000]])
+    >>> similarity.array(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    kind: str
+    product: ClassVar[bool] = False
+    metric: ClassVar[str | None] = None
+
+    def images(self, vectors: Tensor) -> Tensor:
+        """(n, D) image vectors as an encoder gives them, prepared; as they are unless a similarity says otherwise."""
+        return vectors
+
+    def texts(self, vectors: Tensor) -> Tensor:
+        """(m, D) text vectors as an encoder gives them, prepared."""
+        return vectors
+
+    @abstractmethod
+    def block(self, images: Tensor, texts: Tensor) -> Tensor:
+        """(n, D) and (m, D) prepared vectors to (n, m); differentiable."""
+
+    def array(self, images: Array, texts: Array) -> Array:
+        """:meth:`block` of numpy arrays."""
+        with torch.inference_mode():
+            block = self.block(torch.from_numpy(np.ascontiguousarray(images)), torch.from_numpy(np.asarray(texts)))
+        answer: Array = block.numpy()
+        return answer
+
+    def of_metric(self, scores: Array) -> Array:
+        """What an index that compares by :attr:`metric` found, as this similarity."""
+        return scores
+
+    def __call__(self, images: Tensor, texts: Tensor) -> Tensor:
+        """(n, D) and (m, D) vectors that are not prepared yet to (n, m)."""
+        return self.block(self.images(images), self.texts(texts))
+
+
+class _UnitSides(Similarity):
+    """Both sides have length 1."""
+
+    def images(self, vectors: Tensor) -> Tensor:
+        """(n, D), brought to length 1; a vector of zeros stays."""
+        return F.normalize(vectors, dim=1)
+
+    def texts(self, vectors: Tensor) -> Tensor:
+        """(m, D), brought to length 1; a vector of zeros stays."""
+        return F.normalize(vectors, dim=1)
+
+
+class _Product(Similarity):
+    """Inner product of prepared vectors."""
+
+    product: ClassVar[bool] = True
+
+    def block(self, images: Tensor, texts: Tensor) -> Tensor:
+        """(n, D) and (m, D) prepared vectors to (n, m)."""
+        return images @ texts.T
+
+    def array(self, images: Array, texts: Array) -> Array:
+        """:meth:`block` of numpy arrays."""
+        product: Array = np.asarray(images) @ np.asarray(texts).T
+        return product
+
+
+@dataclass(frozen=True)
+class Cosine(_UnitSides, _Product):
+    """Both sides have length 1 (VSE++, section 3).
+
+    Attributes:
+        kind: Names the similarity in YAML.
+    """
+
+    __pydantic_config__ = STRICT
+    metric: ClassVar[str | None] = "cosine"
+
+    kind: Literal["cosine"] = "cosine"
+
+
+@dataclass(frozen=True)
+class Inner(_Product):
+    """Inner product with the text side alone brought to length 1 (VSE0; VSE++, section 3).
+
+    Attributes:
+        kind: Names the similarity in YAML.
+    """
+
+    __pydantic_config__ = STRICT
+    metric: ClassVar[str | None] = "inner"
+
+    kind: Literal["inner"] = "inner"
+
+    def texts(self, vectors: Tensor) -> Tensor:
+        """(m, D), brought to length 1; a vector of zeros stays."""
+        return F.normalize(vectors, dim=1)
+
+
+@dataclass(frozen=True)
+class Order(Similarity):
+    """Order embeddings: -||max(0, g(c) - f(i))||^2 (Vendrov et al. 2016; VSE++, section 3.7); at most 0.
+
+    Both sides have length 1, as in the VSE++ program.
+
+    Attributes:
+        kind: Names the similarity in YAML.
+        root: Take the square root, as the authors' program does.
+        absolute: Take the absolute value of every entry of both sides (Order0).
+
+    >>> Order().block(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 4.0], [1.0, 1.0]]))
+    tensor([[-4., -0.]])
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["order"] = "order"
+    root: bool = False
+    absolute: bool = False
+
+    def images(self, vectors: Tensor) -> Tensor:
+        """(n, D), brought to length 1, without signs where ``absolute`` says so."""
+        unit = F.normalize(vectors, dim=1)
+        return unit.abs() if self.absolute else unit
+
+    def texts(self, vectors: Tensor) -> Tensor:
+        """(m, D), as :meth:`images`."""
+        return self.images(vectors)
+
+    def block(self, images: Tensor, texts: Tensor) -> Tensor:
+        """(n, D) and (m, D) prepared vectors to (n, m)."""
+        return order(images, texts, root=self.root)
+
+
+@dataclass(frozen=True)
+class ShiftedCosine(_UnitSides):
+    """(1 + cosine) / 2, in 0..1 (CMAL2R, Eq. 1).
+
+    Attributes:
+        kind: Names the similarity in YAML.
+
+    >>> ShiftedCosine()(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
+    tensor([[0.8536, 0.0000]])
+    """
+
+    __pydantic_config__ = STRICT
+    metric: ClassVar[str | None] = "cosine"
+
+    kind: Literal["shifted_cosine"] = "shifted_cosine"
+
+    def block(self, images: Tensor, texts: Tensor) -> Tensor:
+        """(n, D) and (m, D) prepared vectors to (n, m)."""
+        return (1 + images @ texts.T) / 2
+
+    def array(self, images: Array, texts: Array) -> Array:
+        """:meth:`block` of numpy arrays."""
+        return self.of_metric(np.asarray(images) @ np.asarray(texts).T)
+
+    def of_metric(self, scores: Array) -> Array:
+        """Cosines, shifted."""
+        return np.asarray((1 + scores) / 2, dtype=scores.dtype)
+
+
+AnySimilarity = Annotated[
+    Cosine | Inner | Order | ShiftedCosine,
+    Field(discriminator="kind"),
+    by_name,
+    on_command_line(Cosine | Inner | Order | ShiftedCosine),
+]
+"""A field of a configuration: the name of a similarity (``order``), or a mapping (``{kind: order, root: true}``)."""

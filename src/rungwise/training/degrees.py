@@ -1,0 +1,128 @@
+"""Relevance degrees of a training run: where they come from, and the thresholds that are measured on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.models.pairs import captions_of
+from rungwise.relevance import describe
+from rungwise.relevance.base import Degrees, Relevance, hash_of_captions
+from rungwise.relevance.caption_pairs import answers_caption_pairs, caption_pairs
+from rungwise.relevance.config import Building, degrees_of, names_source
+from rungwise.relevance.storage import load
+from rungwise.scenes.relevance import own_degrees
+from rungwise.training.config import DataConfig, TrainConfig
+from rungwise.training.loss_config import with_thresholds
+
+Positions = NDArray[np.int64]
+
+
+class _PartOf:
+    """Degrees of the training split, asked by positions in the whole collection."""
+
+    def __init__(self, source: Degrees, whole: ImageCaptions, part: ImageCaptions) -> None:
+        self.source = source
+        self._image = _places(whole.image_ids, part.image_ids)
+        self._caption = _places(whole.caption_ids, part.caption_ids)
+        # Whether caption pairs are answered is the source's to say.
+        self.of_caption_pairs = answers_caption_pairs(source)
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        """(len(images), len(captions)) degrees."""
+        return self.source.block(self._image[np.asarray(images)], self._caption[np.asarray(captions)])
+
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
+        """(len(first), len(second)) degrees of captions with captions."""
+        pairs = caption_pairs(self.source)
+        return pairs.pair_block(self._caption[np.asarray(first)], self._caption[np.asarray(second)])
+
+    def dense(self) -> NDArray[np.float32]:
+        """All pairs of the training split."""
+        return self.source.dense()
+
+
+def _places(whole: Sequence[str], part: Sequence[str]) -> Positions:
+    """(whole,) where each item stands in the part; a position that no source has for the others."""
+    place = {one: position for position, one in enumerate(part)}
+    return np.array([place.get(one, len(part)) for one in whole], dtype=np.int64)
+
+
+def training_degrees(config: DataConfig, data: ImageCaptions, building: Building | None = None) -> Relevance | None:
+    """The degrees that a run reads: of a source that knows the training split alone, saved ones, or the data's own.
+
+    Args:
+        config: Names them in ``relevance``.
+        data: The whole collection, with splits.
+        building: Where a source says what it does.
+
+    Returns:
+        Degrees by positions in ``data``, answered for the training split; None where the configuration names none and
+        the data bring none along.
+
+    Raises:
+        UserError: If the degrees cannot be had, belong to other data, or know captions outside the training split.
+    """
+    if not config.relevance:
+        return own_degrees(config.path or None, data)
+    training = data.split(*config.train)
+    if names_source(config.relevance):
+        return _PartOf(degrees_of(config.relevance, training, building=building), data, training)
+    if _captions_hash(config.relevance) == hash_of_captions(training.captions, training.image_of_caption):
+        return _PartOf(degrees_of(config.relevance, training), data, training)
+    stored = degrees_of(config.relevance, data)
+    if stored.frequencies_from not in (None, "train"):
+        raise UserError(
+            f"{config.relevance}: its words were counted in all captions, those of the test split included; save the"
+            " degrees again with document frequencies of the training split"
+        )
+    return stored
+
+
+def _captions_hash(folder: str) -> str | None:
+    path = Path(folder).expanduser()
+    return load(path).captions_hash if path.is_dir() else None
+
+
+def with_training_thresholds(
+    config: TrainConfig, data: ImageCaptions, relevance: Relevance | None
+) -> tuple[TrainConfig, tuple[float, ...]]:
+    """Shares of candidates turned into thresholds, measured on the training split alone.
+
+    Args:
+        config: A run, whose loss may have ``shares``.
+        data: The whole collection, with splits.
+        relevance: Degrees by positions in ``data``.
+
+    Returns:
+        The run with thresholds, and those that were measured; none where there are no shares.
+
+    Raises:
+        UserError: If the shares cannot be met, or there are no degrees to measure.
+    """
+    if not config.loss.needs_thresholds:
+        return config, ()
+    if isinstance(relevance, _PartOf):
+        source, images, captions = relevance.source, None, None
+    elif isinstance(relevance, Degrees):
+        source = relevance
+        images = np.flatnonzero([split in config.data.train for split in data.splits])
+        captions = captions_of(data, images)
+    else:
+        raise UserError(
+            "loss.shares are measured on a relevance source; name one in data.relevance, or give thresholds"
+        )
+    measured: list[float] = []
+
+    def turn(shares: tuple[float, ...]) -> tuple[float, ...]:
+        cuts = describe.thresholds(source, shares, images=images, captions=captions)
+        measured.extend(cuts)
+        return cuts
+
+    return replace(config, loss=with_thresholds(config.loss, turn)), tuple(measured)

@@ -1,0 +1,108 @@
+"""The processes of a run: one, or those that ``torchrun`` started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+from rungwise.core.devices import choose_device
+from rungwise.training.distributed import process_group
+
+LONGEST_WAIT = timedelta(hours=12)
+"""For a process that reads or validates while the others wait."""
+
+
+class Processes:
+    """The processes of a run, as one of them sees them.
+
+    Attributes:
+        rank: Of this process, from 0.
+        world: How many there are.
+
+    >>> alone = Processes()
+    >>> alone.first, alone.own(np.array([4, 2, 7])).tolist(), alone.any(False)
+    (True, [4, 2, 7], False)
+    """
+
+    def __init__(self, rank: int = 0, world: int = 1, device: torch.device | None = None) -> None:
+        self.rank = rank
+        self.world = world
+        self._device = device
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def own(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """This process's part of a batch."""
+        return np.array_split(chosen, self.world)[self.rank]
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set on any process; all must ask together."""
+        if self.world == 1:
+            return flag
+        together = torch.tensor(int(flag), device=self._device)
+        dist.all_reduce(together, op=dist.ReduceOp.MAX)
+        return bool(together)
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.world > 1:
+            dist.barrier()
+
+    @contextmanager
+    def first_before_others(self) -> Iterator[None]:
+        """The first process goes through alone, then the others, who find what it left."""
+        if not self.first:
+            self.wait()
+        yield
+        if self.first:
+            self.wait()
+
+
+def asked_for() -> int:
+    """How many processes ``torchrun`` started; 1 without it.
+
+    >>> asked_for()
+    1
+    """
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+@contextmanager
+def joined(device: str | None) -> Iterator[tuple[Processes, torch.device]]:
+    """Join the processes of the run; yields them, and the device of this one.
+
+    Args:
+        device: What was asked for; None takes ``cuda`` where there is one. With several processes each takes the GPU of
+            its number on its machine.
+
+    Raises:
+        UserError: If there is no such device.
+    """
+    if asked_for() == 1:
+        yield Processes(), torch.device(choose_device(device))
+        return
+    place = torch.device(choose_device(device))
+    if place.type == "cuda" and place.index is None:
+        place = torch.device(choose_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}"))
+        torch.cuda.set_device(place)
+    with process_group("nccl" if place.type == "cuda" else "gloo", timeout=LONGEST_WAIT):
+        yield Processes(dist.get_rank(), dist.get_world_size(), place), place
+
+
+def is_first() -> bool:
+    """Whether this process is the only one or the first, before they have joined.
+
+    >>> is_first()
+    True
+    """
+    return int(os.environ.get("RANK", "0")) == 0

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rungwise.core.npy import NpyWriter, mapped
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, ">f4"])
+@pytest.mark.parametrize("row", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("parts", [[], [0], [2, 0, 5]])
+def test_the_file_is_the_one_that_numpy_writes(tmp_path, dtype, row, parts):
+    whole = np.arange(sum(parts) * int(np.prod(row))).reshape(-1, *row)
+    with NpyWriter(tmp_path / "rows.npy", row, dtype) as writer:
+        for part in np.split(whole, np.cumsum(parts)[:-1]) if parts else []:
+            writer.append(part)
+    assert writer.rows == sum(parts)
+    np.save(tmp_path / "numpy.npy", whole.astype(np.dtype(dtype).newbyteorder("<")))
+    assert (tmp_path / "rows.npy").read_bytes() == (tmp_path / "numpy.npy").read_bytes()
+
+
+def test_rows_of_another_shape_are_refused(tmp_path):
+    with NpyWriter(tmp_path / "rows.npy", (2,), np.float32) as writer:
+        with pytest.raises(ValueError, match=r"shape \(2,\), got \(3,\)"):
+            writer.append(np.zeros((1, 3)))
+        writer.append(np.zeros((4, 2)))
+    assert np.load(tmp_path / "rows.npy").shape == (4, 2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no file here that is always full")
+def test_a_full_disk_is_an_error():
+    def fill() -> None:
+        with NpyWriter(Path("/dev/full"), (2,), np.float32) as writer:
+            writer.append(np.zeros((4, 2)))
+
+    with pytest.raises(OSError, match="No space left"):
+        fill()
+
+
+def test_an_error_in_the_block_closes_the_file_and_is_not_hidden(tmp_path):
+    def interrupted() -> None:
+        with NpyWriter(tmp_path / "rows.npy", (2,), np.float32) as writer:
+            writer.append(np.zeros((4, 2)))
+            raise KeyError("model")
+
+    with pytest.raises(KeyError, match="model"):
+        interrupted()
+    assert np.load(tmp_path / "rows.npy").shape == (0, 2)
+
+
+def test_an_array_is_mapped_not_read(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(3))
+    found = mapped(tmp_path / "a.npy")
+    assert isinstance(found, np.memmap)
+    assert not found.flags.writeable
+    assert found.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\3\4 an archive that was cut off", b"\x93NUMPY\1\0\x08\0{'shape'"])
+def test_what_is_no_array_is_a_value_error(tmp_path, content):
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(ValueError):
+        mapped(tmp_path / "a.npy")
+
+
+def test_an_array_that_was_cut_off_is_a_value_error(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(300))
+    (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-8])
+    with pytest.raises(ValueError):
+        mapped(tmp_path / "a.npy")
