@@ -96,7 +96,11 @@ class AdaptiveListwise(BlockLoss):
     """
 
     paper_similarity = "shifted_cosine"
+<<<<<<< HEAD
     takes_lists = True
+=======
+    reads_lists = True
+>>>>>>> losses
 
     def __init__(
         self,
