@@ -30,8 +30,8 @@ from scipy.stats import pearsonr
 
 from rungwise.relevance import BiEncoder, Cascade, CBoW, CrossEncoder
 from rungwise.relevance.base import CaptionPairSource
-from rungwise.relevance.cascade import CascadeReport, spoken
 from rungwise.relevance.bi_encoder import PACKAGED_MODEL
+from rungwise.relevance.cascade import CascadeReport, spoken
 
 Captions = tuple[list[str], list[int]]
 

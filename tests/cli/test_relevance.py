@@ -1,9 +1,14 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.relevance import Cascade, CBoW, CIDEr, CIDErD, Labels, TfIdf, load
+from rungwise.relevance import Cascade, CBoW, CIDEr, CIDErD, DocumentFrequencies, Labels, TfIdf, load
 from rungwise.relevance.base import CaptionPairSource
+from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
+from rungwise.relevance.config import KINDS
 from rungwise.relevance.describe import describe
 from rungwise.relevance.tokenisers import unicode_words, whitespace
 from rungwise.relevance.vectors import VectorSource, normalised
@@ -28,12 +33,15 @@ def table(tmp_path):
     return file
 
 
-def run(table, *arguments):
-    return main(["relevance", str(table), "--captions-only", *map(str, arguments)])
+PAIR_MODEL = ("--model", "letters", "--scale", "0,5")
+
+
+def run(source, table, *arguments):
+    return main(["relevance", source, str(table), "--captions-only", *map(str, arguments)])
 
 
 def test_builds_describes_and_saves(table, tmp_path, capsys):
-    assert run(table, "--out", tmp_path / "degrees") == 0
+    assert run("cider-d", table, "--out", tmp_path / "degrees") == 0
     said = capsys.readouterr().out
     source = CIDErD(TEXTS, OWNERS)
     np.testing.assert_array_equal(load(tmp_path / "degrees", expected=source).dense(), source.dense())
@@ -42,8 +50,8 @@ def test_builds_describes_and_saves(table, tmp_path, capsys):
 
 
 def test_options_reach_the_source(table, tmp_path):
-    options = ("--source", "tfidf", "--reference", "mean", "--leave-one-out", "--top", 2, "--direction", "t2i")
-    assert run(table, *options, "--out", tmp_path / "degrees") == 0
+    options = ("--reference", "mean", "--leave-one-out", "--top", 2, "--direction", "t2i")
+    assert run("tfidf", table, *options, "--out", tmp_path / "degrees") == 0
     source = TfIdf(TEXTS, OWNERS, reference="mean", leave_one_out=True)
     indices, values = load(tmp_path / "degrees", expected=source).topk(2, "t2i")
     np.testing.assert_array_equal(indices, source.topk(2, "t2i")[0])
@@ -51,17 +59,17 @@ def test_options_reach_the_source(table, tmp_path):
 
 
 def test_labels_and_word_vectors(table, tmp_path, capsys):
-    assert run(table, "--source", "labels", "--out", tmp_path / "labels") == 0
+    assert run("labels", table, "--out", tmp_path / "labels") == 0
     labels = Labels(["pets", "pets", "sport", "sport"], OWNERS)
     np.testing.assert_array_equal(load(tmp_path / "labels", expected=labels).dense(), labels.dense())
     (tmp_path / "vectors.txt").write_text("dog 1 0\ncat 0.9 0.1\nman 0 1\n")
-    assert run(table, "--source", "cbow", "--vectors", tmp_path / "vectors.txt") == 0
+    assert run("cbow", table, "--vectors", tmp_path / "vectors.txt") == 0
     assert "of the words have no vector, such as a" in capsys.readouterr().out
 
 
 def test_rungs_are_shown_on_a_page_and_in_the_terminal(table, tmp_path, capsys):
     page = tmp_path / "new" / "rungs.html"
-    assert run(table, "--show-rungs", page, "--thresholds", 0.5, 0.1) == 0
+    assert run("cider-d", table, "--show-rungs", page, "--thresholds", 0.5, 0.1) == 0
     said = capsys.readouterr().out
     assert "rung 1: 0.5 and above" in said
     assert "rung 3: below 0.1" in said
@@ -69,7 +77,7 @@ def test_rungs_are_shown_on_a_page_and_in_the_terminal(table, tmp_path, capsys):
 
 
 def test_thresholds_follow_from_shares_and_are_printed(table, tmp_path, capsys):
-    assert run(table, "--show-rungs", tmp_path / "rungs.html", "--shares", 0.2) == 0
+    assert run("cider-d", table, "--show-rungs", tmp_path / "rungs.html", "--shares", 0.2) == 0
     said = capsys.readouterr().out
     cut = float(next(line for line in said.splitlines() if line.startswith("thresholds: ")).split()[1])
     own = np.arange(4)[:, None] == np.array(OWNERS)[None, :]
@@ -81,8 +89,8 @@ def test_thresholds_follow_from_shares_and_are_printed(table, tmp_path, capsys):
 
 def test_people_s_judgements(table, tmp_path, capsys):
     (tmp_path / "grades.csv").write_text("image,caption,grade\na.jpg,a.jpg#0,4\na.jpg,d.jpg#0,2\nz.jpg,d.jpg#0,1\n")
-    judged = ("--source", "human", "--judgements", tmp_path / "grades.csv")
-    assert run(table, *judged, "--out", tmp_path / "degrees") == 0
+    judged = ("--judgements", tmp_path / "grades.csv")
+    assert run("human", table, *judged, "--out", tmp_path / "degrees") == 0
     said = capsys.readouterr().out
     assert "human: 2 pairs judged, 1 of them written for each other" in said
     assert "judgement of an unknown image" in said
@@ -91,7 +99,7 @@ def test_people_s_judgements(table, tmp_path, capsys):
 
 def test_other_tokenizers(table, tmp_path):
     for name, tokenizer in (("whitespace", whitespace), ("unicode", unicode_words)):
-        assert run(table, "--source", "cider", "--tokenizer", name, "--out", tmp_path / name) == 0
+        assert run("cider", table, "--tokenizer", name, "--out", tmp_path / name) == 0
         source = CIDEr(TEXTS, OWNERS, tokenizer=tokenizer)
         np.testing.assert_array_equal(load(tmp_path / name, expected=source).dense(), source.dense())
 
@@ -100,16 +108,16 @@ def test_one_split(tmp_path):
     file = tmp_path / "captions.csv"
     rows = [f"{image},{text},{'test' if image in 'a.jpg b.jpg' else 'train'}" for image, text, _ in CAPTIONS]
     file.write_text("\n".join(["image,caption,split", *rows]))
-    assert run(file, "--split", "test", "--out", tmp_path / "degrees") == 0
+    assert run("cider-d", file, "--split", "test", "--out", tmp_path / "degrees") == 0
     source = CIDErD(TEXTS[:4], OWNERS[:4])
     np.testing.assert_array_equal(load(tmp_path / "degrees", expected=source).dense(), source.dense())
 
 
 def test_as_many_pairs_and_examples_as_asked_for(table, tmp_path, capsys):
     page = tmp_path / "rungs.html"
-    assert run(table, "--show-rungs", page, "--thresholds", 0.1, "--examples", 2) == 0
+    assert run("cider-d", table, "--show-rungs", page, "--thresholds", 0.1, "--examples", 2) == 0
     assert page.read_text().count("<article>") == 4
-    assert run(table, "--pairs", 12) == 0
+    assert run("cider-d", table, "--pairs", 12) == 0
     looked = describe(CIDErD(TEXTS, OWNERS), pairs=12)
     assert looked.pairs < 24
     assert f"cider-d: {looked.pairs} pairs" in capsys.readouterr().out
@@ -126,7 +134,7 @@ def test_as_many_pairs_and_examples_as_asked_for(table, tmp_path, capsys):
 )
 def test_judgements_are_known_by_what_the_file_holds(table, tmp_path, name, grades, wanted):
     (tmp_path / name).write_text(grades)
-    assert run(table, "--source", "human", "--judgements", tmp_path / name, "--out", tmp_path / "degrees") == 0
+    assert run("human", table, "--judgements", tmp_path / name, "--out", tmp_path / "degrees") == 0
     degrees = load(tmp_path / "degrees").dense()
     assert degrees[0, 3] == wanted
     assert np.isnan(degrees).sum() == 23
@@ -136,8 +144,8 @@ def test_judgements_of_two_files(table, tmp_path):
     by_image, by_caption = tmp_path / "i2c.json", tmp_path / "c2i.json"
     by_image.write_text('{"a.jpg": ["a.jpg#0", "d.jpg#0"]}')
     by_caption.write_text('{"b.jpg#0": ["b.jpg"]}')
-    judged = ("--source", "human", "--judgements", by_image, by_caption)
-    assert run(table, *judged, "--out", tmp_path / "degrees") == 0
+    judged = ("--judgements", by_image, by_caption)
+    assert run("human", table, *judged, "--out", tmp_path / "degrees") == 0
     nan = float("nan")
     np.testing.assert_array_equal(
         load(tmp_path / "degrees").dense(),
@@ -147,7 +155,7 @@ def test_judgements_of_two_files(table, tmp_path):
 
 def test_degrees_are_written_before_they_are_looked_at(table, tmp_path, capsys):
     shown = ("--show-rungs", tmp_path / "rungs.html", "--shares", 0.0001, 0.0001)
-    assert run(table, *shown, "--out", tmp_path / "degrees") == 2
+    assert run("cider-d", table, *shown, "--out", tmp_path / "degrees") == 2
     error = capsys.readouterr().err
     assert "--shares 0.0001 0.0001: " in error
     assert "--thresholds" in error
@@ -157,7 +165,7 @@ def test_degrees_are_written_before_they_are_looked_at(table, tmp_path, capsys):
 def test_one_picture_has_nothing_to_look_at(tmp_path, capsys):
     file = tmp_path / "captions.csv"
     file.write_text("image,caption\na.jpg,A dog.\na.jpg,A black dog.\n")
-    assert run(file, "--out", tmp_path / "degrees") == 2
+    assert run("cider-d", file, "--out", tmp_path / "degrees") == 2
     assert f"{file}: all captions of its one picture" in capsys.readouterr().err
     assert load(tmp_path / "degrees").shape == (1, 2)
 
@@ -165,12 +173,12 @@ def test_one_picture_has_nothing_to_look_at(tmp_path, capsys):
 @pytest.mark.parametrize("place", ["--out", "--show-rungs", "--cache"])
 def test_a_place_that_cannot_be_written_is_found_out_before_the_work(table, tmp_path, monkeypatch, capsys, place):
     monkeypatch.setattr("rungwise.cli.relevance.read", lambda *_, **__: pytest.fail("began to work"))
-    options = ("--source", "cascade") if place == "--cache" else ()
-    assert run(table, *options, place, table / "below") == 2
+    options = ("cascade", table, *PAIR_MODEL) if place == "--cache" else ("cider-d", table)
+    assert run(*options, place, table / "below") == 2
     assert f"{table / 'below'}: a file stands where a folder is needed" in capsys.readouterr().err
     folder = tmp_path / "folder"
     folder.mkdir()
-    assert run(table, *options, place, folder) == 2
+    assert run(*options, place, folder) == 2
     assert str(folder) in capsys.readouterr().err
 
 
@@ -179,52 +187,165 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
     captions = ("A dog \\ud83d\\ude00.", "A cat \\ud83d.", "A caf\\u00e9.")
     file.write_text("\n".join(f'{{"image": "{n}.jpg", "caption": "{text}"}}' for n, text in enumerate(captions)))
     page = tmp_path / "rungs.html"
-    assert run(file, "--show-rungs", page, "--thresholds", 0.5) == 0
+    assert run("cider-d", file, "--show-rungs", page, "--thresholds", 0.5) == 0
     assert f"malformed row: {file}, line 2: an escape such as \\ud83d is half a character" in capsys.readouterr().out
     assert "A dog \U0001f600." in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("source", "arguments", "said"),
     [
-        (("--vectors", "nosuch.txt"), "--vectors does nothing with --source cider-d; it goes with cbow"),
-        (("--cache", "scores"), "--cache does nothing with --source cider-d; it goes with cascade"),
-        (("--pair-model", "x"), "--pair-model does nothing with --source cider-d; it goes with cross-encoder, cascade"),
-        (("--reference", "max"), "--reference does nothing with --source cider-d"),
-        (("--source", "sentences", "--tokenizer", "ptb"), "--tokenizer does nothing with --source sentences"),
-        (("--source", "cascade", "--vectors", "x"), "--vectors does nothing with --source cascade --coarse sentences"),
-        (("--source", "tfidf", "--coarse-threshold", "0"), "--coarse-threshold does nothing with --source tfidf"),
-        (("--source", "labels", "--leave-one-out"), "--leave-one-out does nothing with --source labels"),
-        (("--source", "human", "--show-rungs", "x.html"), "--show-rungs does nothing with --source human"),
-        (("--source", "human", "--pairs", "5"), "--pairs does nothing with --source human"),
-        (("--top", "2"), "--top does nothing without --out"),
-        (("--direction", "i2t", "--out", "x"), "--direction does nothing without --top"),
-        (("--examples", "2"), "--examples does nothing without --show-rungs"),
-        (("--shares", "0.1"), "--shares does nothing without --show-rungs"),
-        (("--show-rungs", "x", "--shares", "0.1", "--thresholds", "1"), "--shares does nothing beside --thresholds"),
-        (("--show-rungs", "x", "--shares", "0.5", "0.6"), "--shares must be positive and add up to less than 1"),
-        (("--show-rungs", "x", "--shares", "nan"), "--shares must be positive"),
-        (("--thresholds", "nan"), "--thresholds must be numbers that fall, got nan"),
-        (("--thresholds", "0.1", "0.5"), "--thresholds must be numbers that fall, got 0.1 0.5"),
-        (("--pairs", "-5"), "--pairs must be at least 1, got -5"),
-        (("--pairs", "0"), "--pairs must be at least 1, got 0"),
-        (("--show-rungs", "x", "--examples", "0"), "--examples must be at least 1, got 0"),
-        (("--show-rungs", "x", "--examples", "-1"), "--examples must be at least 1, got -1"),
-        (("--source", "cbow"), "give --vectors FILE"),
-        (("--source", "cross-encoder"), "needs --pair-model NAME and --scale"),
-        (("--source", "cascade", "--pair-model", "x"), "needs --pair-model NAME and --scale"),
-        (("--source", "cross-encoder", "--pair-model", "./x", "--scale", "loud"), "--scale must be"),
-        (("--source", "human"), "human needs --judgements"),
-        (("--top", "0", "--out", "x"), "--top must be at least 1, got 0"),
+        ("cider-d", ("--top", "2"), "--top does nothing without --out"),
+        ("cider-d", ("--direction", "i2t", "--out", "x"), "--direction does nothing without --top"),
+        ("cider-d", ("--examples", "2"), "--examples does nothing without --show-rungs"),
+        ("cider-d", ("--shares", "0.1"), "--shares does nothing without --show-rungs"),
+        ("cider-d", ("--show-rungs", "x", "--shares", "0.1", "--thresholds", "1"), "--shares does nothing beside"),
+        ("cider-d", ("--show-rungs", "x", "--shares", "0.5", "0.6"), "--shares must be positive and add up to less"),
+        ("cider-d", ("--show-rungs", "x", "--shares", "nan"), "--shares must be positive"),
+        ("cider-d", ("--thresholds", "nan"), "--thresholds must be numbers that fall, got nan"),
+        ("cider-d", ("--thresholds", "0.1", "0.5"), "--thresholds must be numbers that fall, got 0.1 0.5"),
+        ("cider-d", ("--pairs", "-5"), "--pairs must be at least 1, got -5"),
+        ("cider-d", ("--pairs", "0"), "--pairs must be at least 1, got 0"),
+        ("cider-d", ("--show-rungs", "x", "--examples", "0"), "--examples must be at least 1, got 0"),
+        ("cider-d", ("--show-rungs", "x", "--examples", "-1"), "--examples must be at least 1, got -1"),
+        ("cider-d", ("--top", "0", "--out", "x"), "--top must be at least 1, got 0"),
+        ("tfidf", ("--orders", "0"), "--orders must be at least 1, got 0"),
+        ("cbow", (), "cbow needs --vectors: a file of word vectors"),
+        ("cross-encoder", (), "cross-encoder needs --model: "),
+        ("cascade", ("--model", "x"), "cascade needs --scale: "),
+        ("cross-encoder", ("--model", "./x", "--scale", "loud"), "--scale must be"),
+        ("cascade", ("--model", "./x", "--scale", "raw", "--coarse", "glove"), "cascade: --coarse: no source 'glove'"),
+        ("cascade", ("--model", "./x", "--scale", "raw", "--coarse", "cbow"), "cbow needs --vectors"),
+        ("human", (), "human needs --judgements"),
+        ("human", ("--judgements", "a", "b", "c"), "human: 3 files under --judgements"),
+        ("combine", (), "combine needs --of: "),
+        ("combine", ("--of", "tfidf", "--weights", "1", "2"), "combine: 2 weights for 1 sources"),
+        ("combine", ("--of", "tfidf", "--weights", "1", "--how", "max"), "--weights does nothing with --how max"),
+        ("combine", ("--of", "nosuch"), "nosuch: neither a folder of saved degrees nor a source"),
+        ("sentences", (), "the source 'sentences' is called bi-encoder"),
+        ("degrees", (), "no source 'degrees'; the source comes first, one of cider-d, cider"),
+        ("captions.csv", ("--source", "tfidf"), "without --source: rungwise relevance tfidf DATA"),
+        ("captions.csv", ("--source=sentences",), "without --source: rungwise relevance bi-encoder DATA"),
+        ("tfidf", ("--split", "nosuch"), "no picture is in split 'nosuch'"),
     ],
 )
-def test_a_mistake_gets_one_line(table, tmp_path, monkeypatch, capsys, arguments, said):
+def test_a_mistake_gets_one_line(table, tmp_path, monkeypatch, capsys, source, arguments, said):
     monkeypatch.chdir(tmp_path)
-    assert run(table, *arguments) == 2
+    assert run(source, table, *arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("rungwise relevance: ")
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "option"),
+    [
+        ("cider-d", "--vectors"),
+        ("cider-d", "--reference"),
+        ("bi-encoder", "--tokenizer"),
+        ("bi-encoder", "--scale"),
+        ("cascade", "--vectors"),
+        ("tfidf", "--threshold"),
+        ("labels", "--leave-one-out"),
+        ("human", "--show-rungs"),
+        ("human", "--pairs"),
+        ("combine", "--device"),
+    ],
+)
+def test_a_source_knows_its_own_options_only(table, capsys, source, option):
+    with pytest.raises(SystemExit) as ended:
+        run(source, table, option, "1")
+    assert ended.value.code == 2
+    assert option in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["relevance", source, "--help"])
+    assert ended.value.code == 0
+    assert f"{option} " not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_the_sources_are_listed_on_a_line_each(capsys, arguments):
+    assert main(["relevance", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    for kind in KINDS:
+        assert sum(line.split()[:1] == [kind] for line in lines) == 1
+
+
+def test_a_list_of_sources_and_help_load_no_models():
+    for arguments in ((), ("cascade", "--help")):
+        code = (
+            "import sys\nfrom rungwise.cli import main\n"
+            f"try: main(['relevance', *{arguments!r}])\nexcept SystemExit: pass\n"
+            "sys.exit(bool({'torch', 'numba'} & set(sys.modules)))"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def with_splits(tmp_path):
+    file = tmp_path / "captions.csv"
+    of = {"a.jpg": "train", "b.jpg": "test", "c.jpg": "train", "d.jpg": "val"}
+    file.write_text("\n".join(["image,caption,split", *(f"{name},{text},{of[name]}" for name, text, _ in CAPTIONS)]))
+    return file
+
+
+def test_words_are_counted_in_the_training_split_unless_asked_otherwise(with_splits, tmp_path, capsys):
+    assert run("cider-d", with_splits, "--out", tmp_path / "default") == 0
+    assert "cider-d: document frequencies of the 2 training pictures alone, of 4" in capsys.readouterr().out
+    train = [0, 1, 4]
+    frequencies = DocumentFrequencies.of([TEXTS[c] for c in train], [0, 0, 1])
+    wanted = CIDErD(TEXTS, OWNERS, document_frequencies=frequencies)
+    stored = load(tmp_path / "default", expected=wanted)
+    np.testing.assert_array_equal(stored.dense(), wanted.dense())
+    assert stored.frequencies_from == "train"
+    assert run("cider-d", with_splits, "--frequencies", "collection", "--out", tmp_path / "all") == 0
+    assert load(tmp_path / "all", expected=CIDErD(TEXTS, OWNERS)).frequencies_from == "collection"
+    part = ([TEXTS[c] for c in train], [0, 0, 1])
+    assert run("cider-d", with_splits, "--split", "train", "--out", tmp_path / "train") == 0
+    assert load(tmp_path / "train", expected=CIDErD(*part)).frequencies_from == "collection"
+
+
+def test_a_split_is_scored_with_the_words_counted_in_another(with_splits, tmp_path, capsys):
+    file = with_splits
+    file.write_text(file.read_text().replace(",val", ",test"))
+    assert run("tfidf", file, "--split", "test", "--frequencies", "train", "--out", tmp_path / "degrees") == 0
+    frequencies = DocumentFrequencies.of([TEXTS[c] for c in (0, 1, 4)], [0, 0, 1], orders=1)
+    wanted = TfIdf([TEXTS[c] for c in (2, 3, 5)], [0, 0, 1], document_frequencies=frequencies)
+    assert load(tmp_path / "degrees", expected=wanted).frequencies_from == "train"
+    file.write_text(file.read_text().replace(",train", ",learn"))
+    assert run("tfidf", file, "--frequencies", "train") == 2
+    assert "no picture is in split 'train'; it has learn, test; take --frequencies coll" in capsys.readouterr().err
+
+
+def test_combines_folders_and_sources(table, tmp_path, capsys):
+    assert run("cider-d", table, "--out", tmp_path / "cider") == 0
+    assert run("tfidf", table, "--tokenizer", "unicode", "--out", tmp_path / "tfidf") == 0
+    cider, tfidf = CIDErD(TEXTS, OWNERS), TfIdf(TEXTS, OWNERS, tokenizer=unicode_words)
+    of = ("--of", tmp_path / "cider", "{kind: tfidf, tokenizer: unicode}")
+    for number, (options, wanted) in enumerate(
+        (
+            (("--weights", 0.1, 0.5), WeightedSum([cider, tfidf], [0.1, 0.5])),
+            (("--how", "max"), Maximum([cider, tfidf])),
+            (("--how", "mean", "--unit-interval"), mean([to_unit_interval(cider), to_unit_interval(tfidf)])),
+        )
+    ):
+        assert run("combine", table, *of, *options, "--out", tmp_path / f"{number}") == 0
+        stored = load(tmp_path / f"{number}", expected=wanted)
+        np.testing.assert_array_equal(stored.dense(), wanted.dense())
+    assert "becomes 0" in capsys.readouterr().out
+    other = tmp_path / "other.csv"
+    other.write_text("image,caption\na.jpg,A fox.\nb.jpg,A dog.\n")
+    assert run("combine", other, "--of", tmp_path / "cider") == 2
+    assert "degrees of 4 images and 6 captions, but " in capsys.readouterr().err
+
+
+def without_device(options):
+    """What a stand-in for a model can be told; the model's own options do nothing to it."""
+    return {
+        name: value for name, value in options.items() if name not in ("device", "precision", "batch_size", "cache")
+    }
 
 
 class Sentences(VectorSource):
@@ -233,7 +354,7 @@ class Sentences(VectorSource):
     vectors = fingerprint = None
 
     def __init__(self, captions, owners, model="mat", *, progress, **options):
-        super().__init__(captions, owners, **options)
+        super().__init__(captions, owners, **without_device(options))
         words = ("dog", "cat", "man", model)
         found = np.array([[word in text for word in words] for text in self.captions], np.float32)
         self.vectors, self.fingerprint = normalised(found), model
@@ -245,7 +366,7 @@ class Pairs(CaptionPairSource):
     symmetric = False
 
     def __init__(self, captions, owners, model, *, scale, progress, **options):
-        super().__init__(captions, owners, **options)
+        super().__init__(captions, owners, **without_device(options))
         self.fingerprint, self.scale = f"{model} {scale}", scale
 
     def options(self):
@@ -265,8 +386,9 @@ class Pairs(CaptionPairSource):
 
 @pytest.fixture
 def _models(monkeypatch):
-    monkeypatch.setattr("rungwise.cli.relevance.BiEncoder", Sentences)
-    monkeypatch.setattr("rungwise.cli.relevance.CrossEncoder", Pairs)
+    monkeypatch.setattr("rungwise.relevance.bi_encoder.BiEncoder", Sentences)
+    monkeypatch.setattr("rungwise.relevance.bi_encoder.PACKAGED_MODEL", "mat")
+    monkeypatch.setattr("rungwise.relevance.cross_encoder.CrossEncoder", Pairs)
 
 
 def sentences(**options):
@@ -279,44 +401,43 @@ def pairs(**options):
 
 @pytest.mark.usefixtures("_models")
 def test_sentences(table, tmp_path, capsys):
-    options = ("--source", "sentences", "--model", "grass", "--reference", "mean", "--out", tmp_path / "degrees")
-    assert run(table, *options) == 0
-    assert "sentences: 6 captions, vectors of 4" in capsys.readouterr().out
+    options = ("--model", "grass", "--reference", "mean", "--device", "cpu", "--out", tmp_path / "degrees")
+    assert run("bi-encoder", table, *options) == 0
+    said = capsys.readouterr().out
+    assert "bi-encoder: the model runs on cpu" in said
+    assert "bi-encoder: 6 captions, vectors of 4" in said
     source = sentences(model="grass", reference="mean")
     np.testing.assert_array_equal(load(tmp_path / "degrees", expected=source).dense(), source.dense())
 
 
-PAIR_MODEL = ("--pair-model", "letters", "--scale", "0,5")
-
-
 @pytest.mark.usefixtures("_models")
 def test_cross_encoder(table, tmp_path):
-    options = ("--source", "cross-encoder", *PAIR_MODEL, "--reference", "paired")
-    assert run(table, *options, "--out", tmp_path / "degrees") == 0
+    options = (*PAIR_MODEL, "--reference", "paired")
+    assert run("cross-encoder", table, *options, "--out", tmp_path / "degrees") == 0
     source = pairs(reference="paired")
     np.testing.assert_array_equal(load(tmp_path / "degrees", expected=source).dense(), source.dense())
 
 
 @pytest.mark.usefixtures("_models")
-@pytest.mark.parametrize("coarse", ["sentences", "tfidf", "cbow"])
+@pytest.mark.parametrize("coarse", ["bi-encoder", "tfidf", "cbow"])
 def test_cascade(table, tmp_path, monkeypatch, capsys, coarse):
     monkeypatch.setenv("RUNGWISE_CACHE", str(tmp_path / "cache"))
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("dog 1 0\ncat 0.9 0.1\nman 0 1\n")
     cheap, options = {
-        "sentences": (sentences(), ()),
-        "tfidf": (TfIdf(TEXTS, OWNERS, tokenizer=whitespace), ("--coarse", "tfidf", "--tokenizer", "whitespace")),
-        "cbow": (CBoW(TEXTS, OWNERS, vectors), ("--coarse", "cbow", "--vectors", vectors)),
+        "bi-encoder": (sentences(), ()),
+        "tfidf": (TfIdf(TEXTS, OWNERS, tokenizer=whitespace), ("--coarse", "{kind: tfidf, tokenizer: whitespace}")),
+        "cbow": (CBoW(TEXTS, OWNERS, vectors), ("--coarse", f"{{kind: cbow, vectors: {vectors}}}")),
     }[coarse]
-    options = ("--source", "cascade", *options, *PAIR_MODEL, "--coarse-threshold", 0.3, "--below", "coarse")
-    assert run(table, *options, "--out", tmp_path / "degrees") == 0
+    options = (*options, *PAIR_MODEL, "--threshold", 0.3, "--below", "coarse")
+    assert run("cascade", table, *options, "--out", tmp_path / "degrees") == 0
     said = capsys.readouterr().out
-    assert f"refined scores: {tmp_path / 'cache' / 'pair_scores'}" in said
+    assert f"cascade: scores of pairs are kept in {tmp_path / 'cache' / 'pair_scores'}" in said
     assert "pairs would take" in said
     wanted = Cascade(cheap, pairs(), threshold=0.3, below="coarse")
     np.testing.assert_allclose(load(tmp_path / "degrees", expected=wanted).dense(), wanted.dense(), rtol=1e-6)
     assert 0 < wanted.report.refined < wanted.report.considered
-    assert run(table, *options) == 0
+    assert run("cascade", table, *options) == 0
     assert "0 pairs scored of" in capsys.readouterr().out, "the default cache was read"
 
 
@@ -327,9 +448,9 @@ def test_cascade_with_a_tiny_cross_encoder(table, tmp_path, capsys):
 
     (tmp_path / "model").mkdir()
     tiny_model(tmp_path / "model", outputs=1)
-    options = ("--source", "cascade", "--coarse", "tfidf", "--coarse-threshold", 0.3, "--pair-model")
+    options = ("--coarse", "tfidf", "--threshold", 0.3, "--model")
     options = (*options, tmp_path / "model", "--scale", "sigmoid", "--cache", tmp_path / "scores")
-    assert run(table, *options) == 0
+    assert run("cascade", table, *options) == 0
     assert "pairs would take" in capsys.readouterr().out
-    assert run(table, *options) == 0
+    assert run("cascade", table, *options) == 0
     assert "0 pairs scored of" in capsys.readouterr().out

@@ -73,7 +73,7 @@ def test_a_second_run_scores_nothing(tmp_path):
 
 
 def test_an_interrupted_run_is_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr("rungwise.relevance.cascade._FEWEST", 2)
+    monkeypatch.setattr("rungwise.relevance.pair_cache._FEWEST", 2)
     whole = Fine()
     wanted = Cascade(Coarse(), whole, threshold=0.3).dense()
     stopped = Fine(fails_after=6)

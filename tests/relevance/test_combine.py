@@ -4,6 +4,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.relevance import CIDErD, Human, TfIdf
 from rungwise.relevance.base import Degrees
+from rungwise.relevance.caption_pairs import answers_caption_pairs
 from rungwise.relevance.combine import Calibrated, Maximum, WeightedSum, mean, pair_degrees, to_grades, to_unit_interval
 
 
@@ -136,3 +137,38 @@ def test_grades_and_degrees_that_are_no_numbers_are_refused():
         to_grades(source, [0, 0, 0], [0, 1, 2], [1, 2, 3])
     with pytest.raises(UserError, match="a knot or a value is not a number"):
         Calibrated(source, [0, np.nan], [0, 1])
+
+
+def test_to_unit_interval_goes_by_all_judgements_where_they_are_few():
+    images, captions = np.arange(40), np.arange(40) * 2
+    human = Human(images, captions, np.linspace(1, 5, 40), (1000, 2000))
+    assert to_unit_interval(human, pairs=1000).knots.tolist() == [1, 5]
+    assert to_unit_interval(human, images=range(10)).knots.tolist() == pytest.approx([1, human.grades[9]])
+
+
+def captioned(kind, **options):
+    return kind(["a dog", "a cat", "the dog runs", "a dog"], [0, 1, 2, 2], **options)
+
+
+def test_combinations_of_sources_of_caption_pairs_are_of_caption_pairs():
+    words, pairs = captioned(TfIdf), captioned(TfIdf, orders=2)
+    batch = [2, 0, 3]
+    a, b = (source.pair_block(batch, batch) for source in (words, pairs))
+    for source, wanted in (
+        (WeightedSum([words, pairs], [0.3, 2]), 0.3 * a + 2 * b),
+        (Maximum([words, pairs]), np.maximum(a, b)),
+        (Calibrated(words, [0, 1], [0, 10]), 10 * a),
+        (mean([Calibrated(words, [0, 1], [0, 10]), Maximum([pairs])]), (10 * a + b) / 2),
+    ):
+        assert answers_caption_pairs(source)
+        np.testing.assert_allclose(source.pair_block(batch, batch), wanted, rtol=1e-6)
+        with pytest.raises(UserError, match="caption positions run -1"):
+            source.pair_block([-1], [0])
+
+
+def test_a_source_without_caption_pairs_is_named():
+    words, cider = captioned(TfIdf), captioned(CIDErD)
+    for source in (mean([words, cider]), Maximum([words, mean([cider])]), Calibrated(cider, [0, 1], [0, 1])):
+        assert not answers_caption_pairs(source)
+        with pytest.raises(UserError, match="CIDErD: has no degrees of captions with captions"):
+            source.pair_block([0], [1])

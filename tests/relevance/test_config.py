@@ -1,4 +1,8 @@
-"""Configurations of sources, in all modules of ``rungwise.relevance.config``."""
+"""Configurations of sources, in all modules of the package.
+
+Also tests rungwise.relevance.config.base, rungwise.relevance.config.given, rungwise.relevance.config.models,
+rungwise.relevance.config.sources, rungwise.relevance.config.words.
+"""
 
 import subprocess
 import sys
@@ -160,10 +164,10 @@ def test_frequencies_of_the_split_that_training_would_draw():
         ({"kind": "cascade", "model": "x"}, "relevance: cascade needs scale: "),
         ({"kind": "cross-encoder", "model": "x", "scale": "loud"}, "scale must be raw, sigmoid"),
         ("human", "relevance: human needs judgements: "),
-        ({"kind": "human", "judgements": ["a", "b", "c"]}, "3 files of judgements"),
+        ({"kind": "human", "judgements": ["a", "b", "c"]}, "3 files under judgements"),
         ("combine", "relevance: combine needs of: "),
         ({"kind": "combine", "of": ["tfidf"], "weights": [1, 2]}, "2 weights for 1 sources"),
-        ({"kind": "combine", "of": ["tfidf"], "weights": [1], "how": "max"}, "weights do nothing with how=max"),
+        ({"kind": "combine", "of": ["tfidf"], "weights": [1], "how": "max"}, "weights does nothing with how max"),
         ({"kind": "combine", "of": ["nosuch"]}, "nosuch: neither a folder of saved degrees nor a source"),
         ({"kind": "tfidf", "orders": 0}, "orders must be at least 1"),
         ({"kind": "cascade", "model": "x", "scale": "raw", "coarse": "cider-d"}, "cider-d cannot choose pairs"),

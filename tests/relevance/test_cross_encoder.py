@@ -191,3 +191,38 @@ def test_memory_of_a_block_is_bounded(model, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 10**6, "a tuple for every pair would take 40 MB"
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_a_cache_spares_every_pair_that_was_scored(model, tmp_path, symmetric):
+    ran = []
+
+    def source(**options):
+        ran.clear()
+        return CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", symmetric=symmetric, progress=ran.append, **options)
+
+    wanted = source().pair_block([2, 0, 1], [0, 1])
+    first = source(cache=tmp_path / "scores")
+    np.testing.assert_array_equal(first.pair_block([2, 0, 1], [0, 1]), wanted)
+    assert sum(ran) == (5 if symmetric else 6)
+    np.testing.assert_array_equal(first.pair_block([2, 0, 1], [0, 1]), wanted)
+    np.testing.assert_array_equal(source(cache=tmp_path / "scores").pair_block([2, 0, 1], [0, 1]), wanted)
+    assert sum(ran) == 0
+    assert source(cache=tmp_path / "scores").content_hash() == first.content_hash() == source().content_hash()
+
+
+def test_a_cascade_finds_the_scores_of_its_cross_encoder(model, tmp_path):
+    cached = CrossEncoder(CAPTIONS, OWNERS, model, scale="sigmoid", cache=tmp_path / "scores")
+    everything = cached.pair_block(range(4), range(4))
+    vectors = WordVectors({word: row for row, word in enumerate(WORDS)}, np.eye(len(WORDS), dtype=np.float32))
+    words = CBoW(CAPTIONS, OWNERS, vectors)
+    fine = CrossEncoder(CAPTIONS, OWNERS, model, scale="sigmoid")
+    cascade = Cascade(words, fine, threshold=-1, cache=tmp_path / "scores")
+    np.testing.assert_array_equal(cascade.pair_block(range(4), range(4)), everything)
+    assert cascade.report.scored == 0
+
+
+def test_a_device_that_is_not_there_is_refused(model):
+    with pytest.raises(UserError, match="device 'cuda:99' is not on this machine"):
+        CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", device="cuda:99")
+    assert CrossEncoder(CAPTIONS, OWNERS, model, scale="raw").device in ("cpu", "cuda")

@@ -3,7 +3,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Degrees
-from rungwise.relevance.describe import agreement, describe, rung_shares, sample, thresholds
+from rungwise.relevance.describe import describe, rung_shares, sample, thresholds
 
 
 class Matrix(Degrees):
@@ -71,20 +71,6 @@ def test_a_description_counts_every_other_pair(graded):
     assert "at or above 0.75" in str(found)
 
 
-def test_agreement_of_a_source_with_itself_its_mirror_and_noise(graded):
-    draw = np.random.default_rng(1)
-    same = agreement(graded, graded)
-    assert (same.pearson, same.spearman, same.top) == pytest.approx((1, 1, 1))
-    mirrored = agreement(graded, Matrix(-graded.matrix))
-    assert (mirrored.pearson, mirrored.spearman) == pytest.approx((-1, -1))
-    noise = agreement(graded, Matrix(draw.random((100, 500))))
-    assert abs(noise.spearman) < 0.03
-    assert noise.top < 0.1
-    assert np.isnan(agreement(graded, Matrix(np.ones((100, 500)))).pearson)
-    with pytest.raises(UserError, match="no pairs in common"):
-        agreement(graded, Matrix(np.ones((2, 2))))
-
-
 def test_the_shares_reached_are_told(graded):
     cuts = thresholds(graded, (0.01, 0.1))
     assert rung_shares(graded, cuts) == pytest.approx((0.01, 0.1), abs=1e-4)
@@ -94,20 +80,6 @@ def test_the_shares_reached_are_told(graded):
     assert rung_shares(Matrix(coarse), (1.0,)) == pytest.approx((0.2,))
     with pytest.raises(UserError, match="there are none"):
         rung_shares(Matrix([[np.nan]]), (1.0,))
-
-
-def test_agreement_is_over_pairs_that_both_know(graded):
-    partial = np.where(np.random.default_rng(1).random((100, 500)) < 0.04, graded.matrix, np.nan)
-    same = agreement(graded, Matrix(partial), pairs=10**6)
-    assert (same.pearson, same.spearman, same.top) == pytest.approx((1, 1, 1))
-    assert same.pairs == (~np.isnan(partial) & (graded.matrix < 2)).sum()
-    mirrored = agreement(Matrix(-partial), graded, pairs=10**6)
-    assert mirrored.spearman == pytest.approx(-1)
-    assert mirrored.top < 0.8
-    nothing = agreement(graded, Matrix(np.full((100, 500), np.nan)))
-    assert nothing.pairs == 0
-    assert np.isnan(nothing.pearson)
-    assert np.isnan(nothing.top)
 
 
 def test_own_degrees_that_are_not_known_do_not_hide_the_others(graded):

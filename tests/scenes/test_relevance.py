@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.data.readers import read
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.describe import describe
-from rungwise.relevance.storage import load
+from rungwise.relevance.stored import load
 from rungwise.scenes.collection import SceneConfig, generate, held_out_combinations, sample_picture
 from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
-from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.relevance import SceneRelevance, own_degrees
 
 
 def by_definition(scene, statement):
@@ -125,3 +126,13 @@ def test_positions_outside_are_refused(relevance):
     for images, captions in (([-1], [0]), ([0], [-1])):
         with pytest.raises(UserError, match="must lie in 0"):
             relevance.block(images, captions)
+
+
+@pytest.mark.parametrize("given", [".", "captions.jsonl"])
+def test_scenes_bring_their_degrees_along_and_other_collections_none(tmp_path, given):
+    data = generate(tmp_path, SceneConfig(pictures=6, side=32))
+    degrees = own_degrees(tmp_path / given, read(tmp_path / given))
+    np.testing.assert_array_equal(degrees.dense(), SceneRelevance.load(tmp_path, data).dense())
+    assert own_degrees(None, data) is None
+    (tmp_path / "scenes.json").unlink()
+    assert own_degrees(tmp_path, read(tmp_path)) is None

@@ -27,6 +27,18 @@ def say(text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+def chosen_device(asked: str | None) -> str:
+    """Where a command computes; said where it is a device that nobody asked for.
+
+    Raises:
+        UserError: See :func:`rungwise.core.devices.choose_device`.
+    """
+    device = choose_device(asked)
+    if asked is None and device != "cpu":
+        say(f"computing on {device}; --device cpu leaves it alone")
+    return device
+
+
 @contextmanager
 def messages_apart(apart: bool = True) -> Iterator[None]:
     """Within it, lines and bars keep out of the standard output, where a program reads the result."""

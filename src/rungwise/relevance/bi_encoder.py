@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Reference
 from rungwise.relevance.vectors import VectorSource, normalised
@@ -54,7 +55,7 @@ class BiEncoder(VectorSource):
         images: Number of images.
         batch_size: Captions per pass.
         precision: ``"bfloat16"`` is about twice as fast where the processor has it, at a cosine of .998 to float32.
-        device: Such as ``"cuda"``; None takes what there is.
+        device: Such as ``"cuda"``; None takes it where there is one. A model that is loaded stays where it is.
         progress: Called with the number of captions that were encoded since the last call.
 
     Raises:
@@ -152,7 +153,7 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
     place = model_place(name, "sentence model")
     try:
         with without_bars():
-            return SentenceTransformer(place, device=device)
+            return SentenceTransformer(place, device=choose_device(device))
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise UserError(cannot_load(name, "sentence-transformers", error)) from error
 

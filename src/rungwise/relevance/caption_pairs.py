@@ -55,6 +55,8 @@ def caption_pairs(source: object) -> CaptionPairs:
     """
     if answers_caption_pairs(source):
         return source
+    for part in getattr(source, "sources", ()):
+        caption_pairs(part)
     raise UserError(
         f"{type(source).__name__}: has no degrees of captions with captions; tfidf, cbow, bi-encoder, cross-encoder,"
         " cascade and combinations of these have them, when they are built and not read from a folder"

@@ -9,7 +9,6 @@ a second run reads them there, and an interrupted one goes on where it stopped.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,12 +23,6 @@ from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 Below = Literal["zero", "coarse"]
-
-_SECONDS = 2.0
-"""Runs between two additions to the cache grow until they take so long: what an interruption loses, twice at most."""
-
-_FEWEST, _MOST = 64, 16384
-"""Pairs of a run: a batch of a slow source; as many as a fast one should hold in memory at once."""
 
 
 class CaptionPairScorer(Protocol):
@@ -211,28 +204,23 @@ class Cascade(CaptionPairSource):
         keys = self._keys.of(first, second)
         _, chosen, place = np.unique(keys, return_index=True, return_inverse=True)
         keys, first, second = keys[chosen], first[chosen], second[chosen]
-        scores, known = self._cache.look_up(keys)
-        missing = np.flatnonzero(~known)
-        # Pairs of like length go together, so that few tokens are padding; the longest first, so that memory runs out
-        # at once or never.
-        missing = missing[np.argsort(-(self._lengths[first[missing]] + self._lengths[second[missing]]), kind="stable")]
-        size, start = _FEWEST, 0
-        while start < len(missing):
-            run = missing[start : start + size]
-            start += len(run)
-            began = time.perf_counter()
-            scores[run] = self.fine.pair_scores(first[run], second[run])
-            seconds = time.perf_counter() - began
-            self._cache.add(keys[run], scores[run])
+
+        def ran(count: int, pending: int, seconds: float) -> None:
             self.report = replace(
                 self.report,
-                scored=self.report.scored + len(run),
-                pending=len(missing) - start,
+                scored=self.report.scored + count,
+                pending=pending,
                 seconds=self.report.seconds + seconds,
             )
             if self._progress is not None:
                 self._progress(self.report)
-            size = min(2 * size, _MOST) if seconds < _SECONDS else max(size // 2, _FEWEST)
+
+        scores = self._cache.completed(
+            keys,
+            self._lengths[first] + self._lengths[second],
+            lambda some: self.fine.pair_scores(first[some], second[some]),
+            ran,
+        )
         return scores[place]
 
 

@@ -1,9 +1,12 @@
-"""Continuous bag of words (Mikolov et al. 2013): the cosine of averaged word vectors, as the ladder authors use it.
+"""Continuous bag of words (Mikolov et al. 2013): the cosine of averaged word vectors.
 
-    v(t) = sum over tokens of weight * vector,  weight 2 for nouns, 0 for stop words, 1 else       R = cos(v(a), v(b))
+    v(t) = sum over tokens of weight * vector          R = cos(v(a), v(b))
 
-It sees that "pup" is near "dog"; it misses order, so "a man bites a dog" is "a dog bites a man". Sum and average differ
-by a factor that the cosine does not see.
+The ladder paper (Zhou et al. 2020) averages the vectors of all tokens: every weight is 1, which is the default here.
+Its authors' program gives nouns the weight 2. Neither leaves stop words out; here they can be (weight 0). Sum and
+average differ by a factor that the cosine does not see.
+
+The source sees that "pup" is near "dog". It does not see order: "a man bites a dog" equals "a dog bites a man".
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ class CBoW(VectorSource):
         image_of_caption: (captions,) the position of each caption's image.
         vectors: A file in GloVe's or word2vec's layout, or vectors that are loaded.
         tokenizer: Text to tokens; the words of ``vectors`` must look like them (lower case, say).
-        stop_words: Words that are left out. The paper leaves them out; the authors' program keeps them.
+        stop_words: Words that are left out. The ladder paper and its authors' program leave none out.
         nouns: Words that are nouns, or a callable that marks them; :func:`rungwise.relevance.word_vectors.nouns_from`
             makes one of a part-of-speech tagger.
         noun_weight: What a noun counts; the authors take 2.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.base import Block, Degrees, Frequencies, joint_frequencies
+from rungwise.relevance.base import Block, Degrees, Frequencies, Positions, joint_frequencies
 from rungwise.relevance.caption_pairs import answers_caption_pairs, caption_pairs
 from rungwise.relevance.describe import sample
 
@@ -34,6 +35,10 @@ class _Combined(Degrees):
         )
         self.captions_hash = next((one.captions_hash for one in sources if one.captions_hash is not None), None)
         self.complete = all(source.complete for source in sources)
+
+    def known_pairs(self) -> Positions | None:
+        """The pairs that every source knows."""
+        return common_pairs(self.sources)
 
     @property
     def frequencies_from(self) -> Frequencies | None:
@@ -190,7 +195,7 @@ def to_unit_interval(
     """A source brought to 0..1 by a straight line: its lowest degree of a sample to 0, its highest to 1.
 
     Captions of the sampled images are in the sample, so that the high end is that of well described images. What lies
-    beyond the sample's ends becomes 0 or 1.
+    beyond the sample's ends becomes 0 or 1. Where few pairs have a degree at all, all of these are the sample.
 
     Args:
         source: What to calibrate.
@@ -206,7 +211,7 @@ def to_unit_interval(
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    degrees = sample(source, pairs=pairs, seed=seed, images=images).degrees
+    degrees = _some_degrees(source, pairs, seed, images)
     degrees = degrees[~np.isnan(degrees)]
     if not degrees.size:
         raise UserError("calibration: no degree of the sampled pairs is known; sample more pairs")
@@ -214,6 +219,16 @@ def to_unit_interval(
     if not low < high:
         raise UserError(f"calibration: all {degrees.size} sampled degrees are {low:g}; such a source has no scale")
     return Calibrated(source, [low, high], [0.0, 1.0])
+
+
+def _some_degrees(source: Degrees, pairs: int, seed: int, images: ArrayLike | None) -> NDArray[Any]:
+    """Those of the pairs that are known, where they can be listed; those of a sample elsewhere."""
+    listed = source.known_pairs()
+    if listed is None:
+        return sample(source, pairs=pairs, seed=seed, images=images).degrees
+    if images is not None:
+        listed = listed[np.isin(listed[:, 0], np.asarray(images, np.int64))]
+    return pair_degrees(source, *listed.T)
 
 
 def to_grades(source: Degrees, images: ArrayLike, captions: ArrayLike, grades: ArrayLike) -> Calibrated:
@@ -274,6 +289,25 @@ def pair_degrees(source: Degrees, images: ArrayLike, captions: ArrayLike) -> NDA
     for part in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1) if len(rows) else []:
         degrees[part] = source.block(rows[part[:1]], columns[part])[0]
     return degrees
+
+
+def common_pairs(sources: Sequence[Degrees]) -> Positions | None:
+    """The pairs of which all sources have a degree, where they can be listed.
+
+    Returns:
+        (n, 2) positions (image, caption), ascending; None where no source lists its pairs. Those that do not are not
+        asked, so that a degree may still be NaN.
+
+    >>> from rungwise.relevance import Human
+    >>> common_pairs([Human([0, 1], [0, 1], [5, 4], (2, 2)), Human([1, 1], [0, 1], [5, 4], (2, 2))])
+    array([[1, 1]])
+    """
+    lists = [pairs for source in sources if (pairs := source.known_pairs()) is not None]
+    if not lists:
+        return None
+    width = max(1, sources[0].shape[1])
+    keys = reduce(np.intersect1d, (pairs @ np.array([width, 1]) for pairs in lists))
+    return np.stack(np.divmod(keys, width), axis=1)
 
 
 def _common_shape(sources: Sequence[Degrees]) -> tuple[int, int]:

@@ -15,10 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import CHUNK_BYTES, CaptionPairSource, Positions, Reference
 from rungwise.relevance.bi_encoder import Precision, cannot_load, model_place, weights_hash, wiring, without_bars
 from rungwise.relevance.caption_pairs import caption_positions
+from rungwise.relevance.pair_cache import Keys, PairCache
 
 _PAIR_BYTES = 64
 """What a pair takes while it waits for its score: positions, texts' numbers, order."""
@@ -54,7 +56,9 @@ class CrossEncoder(CaptionPairSource):
         batch_size: Pairs per pass; pairs of like length go together.
         max_length: Tokens of a pair beyond which both are cut; None takes the model's own limit.
         precision: ``"bfloat16"`` is two to three times as fast where the processor has it.
-        device: Such as ``"cuda"``.
+        device: Such as ``"cuda"``; None takes it where there is one.
+        cache: File of scores, made when missing, so that no pair is scored twice: not in a second run, and not in the
+            next epoch of a training. None keeps none.
         progress: Called with the number of pairs that were scored since the last call.
 
     Raises:
@@ -81,7 +85,8 @@ class CrossEncoder(CaptionPairSource):
         batch_size: int = 64,
         max_length: int | None = None,
         precision: Precision = "float32",
-        device: str = "cpu",
+        device: str | None = None,
+        cache: Path | str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(
@@ -93,14 +98,15 @@ class CrossEncoder(CaptionPairSource):
         self.symmetric = symmetric
         self.batch_size = batch_size
         self.precision = precision
-        self.device = device
+        self.device = choose_device(device)
         self._progress = progress
+        self._cache = None if cache is None else PairCache(Path(cache).expanduser())
         self._texts = sorted(set(self.captions))
         number = {text: place for place, text in enumerate(self._texts)}
         self._text = np.array([number[text] for text in self.captions], np.int64)
         self._lengths = np.array([len(text) for text in self._texts], np.int64)
         self._tokenizer, self._model = _load(model)
-        self._model.to(device).eval()
+        self._model.to(self.device).eval()
         self.max_length = max_length or _longest(self._tokenizer, self._model.config)
         outputs = int(self._model.config.num_labels)
         if not 0 <= output < outputs:
@@ -122,7 +128,7 @@ class CrossEncoder(CaptionPairSource):
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """(len(first), len(second)) float32 scores; the model runs for every pair of different texts once.
 
-        Nothing is remembered from one call to the next: :class:`rungwise.relevance.Cascade` keeps scores in a file.
+        Without a ``cache`` nothing is remembered from one call to the next.
         """
         references, captions = caption_positions(first, second, self.shape[1])
         rows, row = np.unique(self._text[references], return_inverse=True)
@@ -153,6 +159,20 @@ class CrossEncoder(CaptionPairSource):
         return (np.minimum(first, second), np.maximum(first, second)) if self.symmetric else (first, second)
 
     def _scored(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(n,) float32 scores of pairs of numbers of texts, from the cache where there is one."""
+        if self._cache is None:
+            return self._computed(first, second)
+        return self._cache.completed(
+            self._keys.of(first, second),
+            self._lengths[first] + self._lengths[second],
+            lambda some: self._computed(first[some], second[some]),
+        )
+
+    @cached_property
+    def _keys(self) -> Keys:
+        return Keys(self._texts, self.fingerprint, symmetric=self.symmetric)
+
+    def _computed(self, first: Positions, second: Positions) -> NDArray[np.float32]:
         """(n,) float32 scores of pairs of numbers of texts; pairs of like length go together, the longest first."""
         order = np.argsort(-(self._lengths[first] + self._lengths[second]), kind="stable")
         scores = np.empty(len(order), np.float32)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Block, Degrees, Positions
@@ -248,59 +247,4 @@ def describe(
         edges=edges,
         counts=counts,
         shares={float(cut): float((others >= cut).mean()) for cut in at},
-    )
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How alike two sources order the same pairs.
-
-    Attributes:
-        pairs: How many pairs were compared: those written for each other, and unknown (NaN) to a source, left out.
-        pearson: Correlation of degrees; NaN where one source is constant.
-        spearman: Correlation of ranks.
-        top: Mean share of an image's ten best captions (of the compared) that both sources name; NaN without any.
-    """
-
-    pairs: int
-    pearson: float
-    spearman: float
-    top: float
-
-    def __str__(self) -> str:
-        return (
-            f"Pearson {self.pearson:.3f}, Spearman {self.spearman:.3f}, top 10 shared {self.top:.1%}"
-            f" ({self.pairs:,} pairs)"
-        )
-
-
-def agreement(first: Degrees, second: Degrees, *, pairs: int = 200_000, seed: int = 0) -> Agreement:
-    """Compare two sources of the same images and captions on a sample of pairs.
-
-    Raises:
-        UserError: If their shapes differ.
-
-    >>> from rungwise.relevance import CIDErD
-    >>> source = CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3])
-    >>> print(agreement(source, source))
-    Pearson 1.000, Spearman 1.000, top 10 shared 100.0% (12 pairs)
-    """
-    if first.shape != second.shape:
-        raise UserError(f"sources of shapes {first.shape} and {second.shape} have no pairs in common")
-    owning = first if first.image_of_caption is not None else second
-    seen = sample(owning, pairs=pairs, seed=seed)
-    here = [
-        seen.degrees if source is owning else source.block(seen.images, seen.captions) for source in (first, second)
-    ]
-    compared = ~seen.own & ~np.isnan(here[0]) & ~np.isnan(here[1])
-    left, right = (degrees[compared].astype(np.float64) for degrees in here)
-    constant = not len(left) or np.ptp(left) == 0 or np.ptp(right) == 0
-    orders = [np.argsort(-np.where(compared, degrees, -np.inf), axis=1, kind="stable") for degrees in here]
-    counts = np.minimum(10, compared.sum(axis=1))
-    shared = [len(np.intersect1d(a[:k], b[:k])) / k for a, b, k in zip(*orders, counts, strict=True) if k]
-    return Agreement(
-        pairs=len(left),
-        pearson=float("nan") if constant else float(stats.pearsonr(left, right).statistic),
-        spearman=float("nan") if constant else float(stats.spearmanr(left, right).statistic),
-        top=float(np.mean(shared)) if shared else float("nan"),
     )

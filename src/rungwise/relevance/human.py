@@ -272,6 +272,10 @@ class Human(Degrees):
             return np.zeros(len(self.pairs), np.bool_)
         return np.asarray(self.image_of_caption[self.pairs[:, 1]] == self.pairs[:, 0])
 
+    def known_pairs(self) -> Positions | None:
+        """``pairs``; None where other pairs of a checked gallery are known to be 0."""
+        return None if self._closed_images.any() or self._closed_captions.any() else self.pairs
+
     def options(self) -> Mapping[str, Any]:
         """Nothing besides the judgements decides the degrees."""
         return {}

@@ -8,7 +8,8 @@ its pair scored again. Several processes may add to one file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,12 @@ from rungwise.core.files import explained
 KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("score", "<f4"), ("check", "<u4")])
 _HEADER = b"rungwise pair scores 1 \n"
+_SECONDS = 2.0
+"""Runs between two additions to the file grow until they take so long: what an interruption loses, twice at most."""
+
+_FEWEST, _MOST = 64, 16384
+"""Pairs of a run: a batch of a slow source; as many as a fast one should hold in memory at once."""
+
 assert len(_HEADER) == _RECORD.itemsize, "records stay aligned with the file's beginning"
 
 
@@ -127,6 +134,48 @@ class PairCache:
         records["high"], records["low"], records["score"] = keys["high"], keys["low"], scores
         records["check"] = _checks(records)
         self._append(self._path, records.tobytes())
+
+    def completed(
+        self,
+        keys: NDArray[np.void],
+        sizes: NDArray[np.int64],
+        score: Callable[[NDArray[np.int64]], NDArray[np.float32]],
+        ran: Callable[[int, int, float], None] | None = None,
+    ) -> NDArray[np.float32]:
+        """(n,) scores by (n,) different keys; those that are missing are computed and kept, a run at a time.
+
+        Args:
+            keys: Of the pairs.
+            sizes: (n,) how long the texts of each pair are.
+            score: Given positions in ``keys``, their scores.
+            ran: Called after every run with the number of its pairs, that of the pairs to go, and its seconds.
+
+        Raises:
+            UserError: As :meth:`add`.
+
+        >>> keys = Keys(["a dog", "a cat"], "model", symmetric=False).of(np.array([0]), np.array([1]))
+        >>> cache = PairCache(None)
+        >>> for ran in (1, 2):
+        ...     scores = cache.completed(keys, np.array([10]), lambda places: np.float32([len(places)]), print)
+        1 0 ...
+        """
+        scores, known = self.look_up(keys)
+        missing = np.flatnonzero(~known)
+        # Pairs of like length go together, so that few tokens are padding; the longest first, so that memory runs out
+        # at once or never.
+        missing = missing[np.argsort(-sizes[missing], kind="stable")]
+        size, start = _FEWEST, 0
+        while start < len(missing):
+            run = missing[start : start + size]
+            start += len(run)
+            began = time.perf_counter()
+            scores[run] = score(run)
+            seconds = time.perf_counter() - began
+            self.add(keys[run], scores[run])
+            if ran is not None:
+                ran(len(run), len(missing) - start, seconds)
+            size = min(2 * size, _MOST) if seconds < _SECONDS else max(size // 2, _FEWEST)
+        return scores
 
     def _append(self, path: Path, records: bytes) -> None:
         with explained(path):

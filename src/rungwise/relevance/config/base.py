@@ -26,13 +26,17 @@ class Building:
 
     Attributes:
         train: Names of the splits that count as training data.
+        whole: The collection that the data are a part of, whose training split can be asked for; None: the data.
         say: Takes a line that the user should read, such as the device in use.
         progress: Takes a line on what is done so far, many times a second; show the latest now and then.
+        option: What an option is called in messages, by its name in the configuration.
     """
 
     train: Sequence[str] = ("train",)
+    whole: ImageCaptions | None = None
     say: Callable[[str], None] = _silent
     progress: Callable[[str], None] = _silent
+    option: Callable[[str], str] = str
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,10 @@ class SourceConfig(ABC):
         """
         if not data.captions:
             raise UserError(f"{data.name}: there are no captions; relevance needs some")
+        building = building or Building()
         for name, what in self.missing().items():
-            raise UserError(f"relevance: {self.kind} needs {name}: {what}")
-        return self._built(data, building or Building())
+            raise UserError(f"relevance: {self.kind} needs {building.option(name)}: {what}")
+        return self._built(data, building)
 
     def missing(self) -> dict[str, str]:
         """Options that must be given and were not, with what to give for each."""

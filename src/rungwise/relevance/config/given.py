@@ -55,5 +55,6 @@ class HumanConfig(SourceConfig):
             case (by_image, by_caption):
                 return Human.eccv(by_image, by_caption, data)
         raise UserError(
-            f"relevance: {len(self.judgements)} files of judgements; give one, or ECCV Caption's two JSON files"
+            f"human: {len(self.judgements)} files under {building.option('judgements')}; give one, or ECCV Caption's"
+            " two JSON files"
         )

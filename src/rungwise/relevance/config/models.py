@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
@@ -95,7 +96,11 @@ class PairModelConfig(ModelConfig):
     batch_size: int = 64
 
     def cross_encoder(
-        self, data: ImageCaptions, building: Building, progress: Callable[[int], None] | None
+        self,
+        data: ImageCaptions,
+        building: Building,
+        progress: Callable[[int], None] | None = None,
+        cache: Path | None = None,
     ) -> CrossEncoder:
         """The source itself, which a cascade has as its fine one."""
         from rungwise.relevance import cross_encoder
@@ -105,18 +110,24 @@ class PairModelConfig(ModelConfig):
             data.captions,
             data.image_of_caption,
             self.model,
-            scale=_scale(self.scale or ""),
+            scale=_scale(self.scale or "", building.option("scale")),
             batch_size=self.batch_size,
             progress=progress,
+            cache=cache,
             **self._of_model(data, building),
         )
 
 
 @dataclass(frozen=True)
 class CrossEncoderConfig(PairModelConfig):
-    """A model that reads pairs of captions."""
+    """A model that reads pairs of captions.
+
+    Attributes:
+        cache: File of scores, where a second run finds them; default: none is kept.
+    """
 
     kind: Literal["cross-encoder"] = field(default="cross-encoder", init=False)
+    cache: Path | None = None
 
     @property
     def pairs_are_costly(self) -> bool:
@@ -124,14 +135,14 @@ class CrossEncoderConfig(PairModelConfig):
         return True
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        return self.cross_encoder(data, building, Counter(building, "pairs scored"))
+        return self.cross_encoder(data, building, Counter(building, "pairs scored"), self.cache)
 
 
-def _scale(text: str) -> Scale:
+def _scale(text: str, option: str) -> Scale:
     if text in _SCALES:
         return _SCALES[text]
     try:
         low, high = map(float, text.split(","))
     except ValueError as error:
-        raise UserError(f"scale must be raw, sigmoid, softmax or LOW,HIGH such as 0,5, got {text!r}") from error
+        raise UserError(f"{option} must be raw, sigmoid, softmax or LOW,HIGH such as 0,5, got {text!r}") from error
     return low, high

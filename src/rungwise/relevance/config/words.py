@@ -52,15 +52,15 @@ class WordsConfig(CaptionsConfig):
         if self.frequencies == "collection":
             return None
         if self.frequencies == "train":
-            data = with_splits(data)
+            data = with_splits(building.whole or data)
         training = training_images(data, building.train)
         if self.frequencies is None and len(training) in (0, len(data)):
             return None
         if not len(training):
             known = ", ".join(data.split_names)
             raise UserError(
-                f"{data.name}: no picture is in split {' or '.join(map(repr, building.train))}; it has {known}, so"
-                " frequencies cannot be those of the training split: choose collection"
+                f"{data.name}: no picture is in split {' or '.join(map(repr, building.train))}; it has {known};"
+                f" take {building.option('frequencies')} collection"
             )
         from rungwise.relevance.ngrams import DocumentFrequencies
 
@@ -114,7 +114,7 @@ class TfIdfConfig(WordsConfig, CaptionPairsConfig):
         from rungwise.relevance.tfidf import TfIdf
 
         if self.orders < 1:
-            raise UserError(f"relevance: orders must be at least 1, got {self.orders}")
+            raise UserError(f"tfidf: {building.option('orders')} must be at least 1, got {self.orders}")
         options = self._of_words(data, building, self.orders) | self.of_captions(data)
         return TfIdf(data.captions, data.image_of_caption, orders=self.orders, **options)
 

@@ -1,0 +1,245 @@
+"""All sources by name, and those that are made of others.
+
+They stand together because the one needs the other: a part of a source may be a source of any kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import yaml
+from pydantic import BeforeValidator
+
+from rungwise.core.cache_folder import default_cache
+from rungwise.core.configuration import from_plain
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.relevance.base import CaptionPairSource, Degrees
+from rungwise.relevance.cascade import Below, CascadeReport
+from rungwise.relevance.config.base import Building, CaptionPairsConfig, SourceConfig, training_images
+from rungwise.relevance.config.given import HumanConfig, LabelsConfig
+from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig, ModelConfig, PairModelConfig
+from rungwise.relevance.config.words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
+from rungwise.relevance.stored import load
+
+
+def _flow(value: Any) -> Any:
+    """A source with options from YAML, as the command line writes it."""
+    if not isinstance(value, Mapping):
+        return value
+    return yaml.safe_dump(dict(value), default_flow_style=True, sort_keys=False, width=10**6).strip()
+
+
+Part = Annotated[str, BeforeValidator(_flow)]
+"""A source that another one is made of, as :func:`degrees_of` takes it; YAML may give a mapping."""
+
+
+@dataclass(frozen=True)
+class CascadeConfig(PairModelConfig):
+    """A cheap source chooses the pairs for a cross-encoder.
+
+    Attributes:
+        coarse: What chooses the pairs: bi-encoder, tfidf, cbow, or one of them with options in braces, such as
+            "{kind: cbow, vectors: glove.txt}".
+        threshold: Coarse degree from which a pair is scored by the model.
+        below: What other pairs keep: 0 (zero) or their coarse degree (coarse).
+        cache: File of scores, where a second run finds them; default: pair_scores in RUNGWISE_CACHE or the system's
+            cache folder.
+    """
+
+    kind: Literal["cascade"] = field(default="cascade", init=False)
+    coarse: Part = "bi-encoder"
+    threshold: float = 0.8
+    below: Below = "zero"
+    cache: Path | None = None
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        from rungwise.relevance.cascade import Cascade
+
+        coarse = source_config(self.coarse, f"cascade: {building.option('coarse')}")
+        if not isinstance(coarse, CaptionPairsConfig):
+            raise UserError(f"cascade: {coarse.kind} cannot choose pairs of captions; take bi-encoder, tfidf or cbow")
+        if isinstance(coarse, ModelConfig) and coarse.device is None:
+            coarse = replace(coarse, device=self.device)
+        # Which captions are references matters in the cascade alone; the coarse source is known by it all the same.
+        coarse = replace(coarse, reference=self.reference, leave_one_out=self.leave_one_out)
+        cache = (self.cache or default_cache() / "pair_scores").expanduser()
+        building.say(f"cascade: scores of pairs are kept in {cache}")
+
+        def progress(report: CascadeReport) -> None:
+            building.progress(f"{report}; {report.pending} to go in this block")
+
+        built = coarse.build(data, building=building)
+        assert isinstance(built, CaptionPairSource)
+        return Cascade(
+            built,
+            self.cross_encoder(data, building),
+            threshold=self.threshold,
+            below=self.below,
+            cache=cache,
+            reference=self.reference,
+            leave_one_out=self.leave_one_out,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True)
+class CombineConfig(SourceConfig):
+    """Several sources or saved folders in one.
+
+    Attributes:
+        of: What is combined: folders of saved degrees, names of sources, or sources with options in braces, such as
+            "{kind: tfidf, tokenizer: unicode}".
+        how: Weighted sum (sum), average (mean), or the highest degree (max).
+        weights: With sum: one for each; default: 1 each.
+        unit_interval: Bring each to 0..1 first: the lowest degree of a sample becomes 0, the highest 1.
+    """
+
+    NEEDS: ClassVar[Mapping[str, str]] = {"of": "folders of saved degrees, or names of sources"}
+    kind: Literal["combine"] = field(default="combine", init=False)
+    of: tuple[Part, ...] = ()
+    how: Literal["sum", "mean", "max"] = "sum"
+    weights: tuple[float, ...] = ()
+    unit_interval: bool = False
+
+    @property
+    def pairs_are_costly(self) -> bool:
+        """One of the sources runs a model for every pair."""
+        return any(source_config(part).pairs_are_costly for part in self.of if names_source(part))
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
+
+        if self.weights and self.how != "sum":
+            weights, how = building.option("weights"), building.option("how")
+            raise UserError(f"combine: {weights} does nothing with {how} {self.how}; leave it out, or take sum")
+        if self.weights and len(self.weights) != len(self.of):
+            raise UserError(f"combine: {len(self.weights)} weights for {len(self.of)} sources; give one each")
+        sources = [degrees_of(part, data, building=building) for part in self.of]
+        if self.unit_interval:
+            training = training_images(data, building.train)
+            lines = [to_unit_interval(source, images=training if len(training) else None) for source in sources]
+            for part, line in zip(self.of, lines, strict=True):
+                low, high = line.knots
+                building.say(f"combine: {part}: {low:.4g} becomes 0, {high:.4g} becomes 1")
+            sources = list(lines)
+        match self.how:
+            case "sum":
+                return WeightedSum(sources, self.weights or [1.0] * len(sources))
+            case "mean":
+                return mean(sources)
+            case "max":
+                return Maximum(sources)
+
+
+CONFIGS: tuple[type[SourceConfig], ...] = (
+    CIDErDConfig,
+    CIDErConfig,
+    TfIdfConfig,
+    CBoWConfig,
+    BiEncoderConfig,
+    CrossEncoderConfig,
+    CascadeConfig,
+    LabelsConfig,
+    HumanConfig,
+    CombineConfig,
+)
+"""Every source, in the order of their list on the command line."""
+
+KINDS: dict[str, type[SourceConfig]] = {config.kind: config for config in CONFIGS}
+"""Configurations by the name of their source."""
+
+
+def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "relevance") -> SourceConfig:
+    """The configuration of a source from its name, or from a mapping with its ``kind`` and options.
+
+    Args:
+        value: Such as ``"tfidf"``, ``{"kind": "tfidf", "tokenizer": "unicode"}``, or that mapping as a text in braces.
+        where: What to name in an error.
+
+    Raises:
+        UserError: If there is no such source, or an option is unknown or of the wrong type.
+
+    >>> source_config("bi-encoder").kind
+    'bi-encoder'
+    >>> source_config("{kind: tfidf, orders: 2}").orders
+    2
+    >>> source_config("bleu")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: relevance: no source 'bleu'; there are cider-d, cider, tfidf, cbow, bi-encoder, ...
+    """
+    if isinstance(value, SourceConfig):
+        return value
+    if isinstance(value, str):
+        value = _in_braces(value, where) or {"kind": value}
+    if not isinstance(value, Mapping):
+        raise UserError(f"{where}: give the name of a source or a mapping with its kind, got {type(value).__name__}")
+    options = dict(value)
+    kind = options.pop("kind", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        said = "the mapping has no kind" if kind is None else f"no source {kind!r}"
+        raise UserError(f"{where}: {said}; there are {', '.join(KINDS)}")
+    return from_plain(KINDS[kind], options, where)
+
+
+AnySource = Annotated[SourceConfig, BeforeValidator(source_config)]
+"""A field of a configuration that holds a source; YAML may give a name or a mapping."""
+
+AnySourceOrNone = Annotated[
+    SourceConfig | None, BeforeValidator(lambda value: None if value is None else source_config(value))
+]
+"""The same where there may be none."""
+
+
+def degrees_of(
+    value: str | Mapping[str, Any] | SourceConfig, data: ImageCaptions, *, building: Building | None = None
+) -> Degrees:
+    """Degrees of a collection: built by a source, or saved in a folder.
+
+    Args:
+        value: What :func:`source_config` takes, or the path of a folder that
+            :meth:`rungwise.relevance.base.Degrees.save` made; a folder that has the name of a source is ``./name``.
+        data: The collection that the degrees must be of.
+        building: See :meth:`SourceConfig.build`.
+
+    Raises:
+        UserError: As :func:`source_config` and ``build``; or if there is no such folder, or its degrees are of other
+            data.
+    """
+    if not isinstance(value, str) or names_source(value):
+        return source_config(value).build(data, building=building)
+    if not Path(value).expanduser().exists():
+        raise UserError(f"{value}: neither a folder of saved degrees nor a source; sources are {', '.join(KINDS)}")
+    stored = load(Path(value).expanduser(), data=data)
+    owners = stored.image_of_caption
+    if stored.shape != (len(data), len(data.captions)) or (
+        owners is not None and not np.array_equal(owners, data.image_of_caption)
+    ):
+        raise UserError(
+            f"{value}: degrees of {stored.shape[0]} images and {stored.shape[1]} captions, but {data.name} has"
+            f" {len(data)} and {len(data.captions)}, or in another order; save the degrees of these data"
+        )
+    return stored
+
+
+def names_source(text: str) -> bool:
+    """Whether a text is the name of a source, or one with options in braces, and not a path.
+
+    >>> names_source("tfidf"), names_source("{kind: tfidf}"), names_source("./tfidf")
+    (True, True, False)
+    """
+    return text in KINDS or text.lstrip().startswith("{")
+
+
+def _in_braces(text: str, where: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: {text!r} is not YAML; write it as '{{kind: tfidf, tokenizer: unicode}}'") from error
+    return dict(found)
