@@ -72,9 +72,7 @@ class ColourModel(DualEncoder):
             if progress is not None:
                 progress(1)
         rows = np.array(vectors, np.float32).reshape(-1, 3)
-        return EncodedImages(
-            self._prepared(rows, self._similarity.images), np.array(kept, np.int64), tuple(issues)
-        )
+        return EncodedImages(self._prepared(rows, self._similarity.images), np.array(kept, np.int64), tuple(issues))
 
     def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
         named = [[COLOURS[word] for word in text.split() if word in COLOURS] for text in texts]

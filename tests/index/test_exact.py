@@ -67,8 +67,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["upsert", "delete", "compact", "re
 def test_any_sequence_of_changes_equals_a_dictionary(
     changes: list[tuple[str, list[str]]], query: list[int], k: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
+    with tempfile.TemporaryDirectory() as folder:
         store, model = ExactStore.create(Path(folder) / "store", 2, Order()), ToyStore(2, Order())
         for step, (change, names) in enumerate(changes):
             vectors = np.array([[(step + place) % 3 - 1, place % 2] for place in range(len(names))], np.float32)
@@ -102,18 +101,21 @@ OPERATIONS = [(os, "fsync"), (os, "replace"), (os, "unlink"), (Path, "open"), (N
 def failing(at: int, error: BaseException, *, for_good: bool) -> Iterator[list[str]]:
     """The operation on files with this number fails, and all after it if the failure is for good; gives their names."""
     done: list[str] = []
+
+    def counted(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if name == "open" and args[1:2] in ((), ("r",), ("rb",)):
+                return original(*args, **kwargs)  # reading, which changes nothing
+            done.append(name)
+            if len(done) - 1 == at or (for_good and len(done) > at):
+                raise error
+            return original(*args, **kwargs)
+
+        return wrapped
+
     with pytest.MonkeyPatch.context() as patch:
         for place, name in OPERATIONS:
-
-            def wrapped(*args: Any, _original: Callable = getattr(place, name), _name: str = name, **kwargs: Any) -> Any:
-                if _name == "open" and args[1:2] in ((), ("r",), ("rb",)):
-                    return _original(*args, **kwargs)  # reading, which changes nothing
-                done.append(_name)
-                if len(done) - 1 == at or (for_good and len(done) > at):
-                    raise error
-                return _original(*args, **kwargs)
-
-            patch.setattr(place, name, wrapped)
+            patch.setattr(place, name, counted(getattr(place, name), name))
         yield done
 
 
@@ -139,9 +141,8 @@ def test_a_death_at_any_operation_leaves_the_old_or_the_new(store: ExactStore, c
         place = tmp_path / str(at)
         shutil.copytree(store.folder, place)
         victim = ExactStore.open(place)
-        with failing(at, Killed(), for_good=True) as done:
-            with suppress(Killed):
-                CHANGE[change](victim)
+        with failing(at, Killed(), for_good=True) as done, suppress(Killed):
+            CHANGE[change](victim)
         survivor = ExactStore.open(place)
         seen.append(state(survivor) == after)
         assert state(survivor) in (before, after)
@@ -301,7 +302,6 @@ def test_a_writer_sees_what_others_wrote_and_a_store_made_anew_in_its_place(stor
 
 
 def test_parts_stay_few_and_a_row_is_seldom_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
     store = ExactStore.create(tmp_path / "store", 2, Cosine())
     written = []
     append = NpyWriter.append

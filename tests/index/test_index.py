@@ -2,6 +2,7 @@ import errno
 import itertools
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -336,3 +337,66 @@ def test_hits_are_rows_of_queries() -> None:
     hits = in_memory(np.eye(3, dtype=np.float32)).search(np.eye(3)[[2, 0]], k=1, exclude=(0,))
     assert (len(hits), hits.positions.shape, hits.ids[0]) == (2, (2, 1), ("2",))
     assert [hit.score for row in hits for hit in row] == [1, 0]
+
+
+def test_pictures_are_added_put_in_place_of_others_and_removed(index: Index, tmp_path: Path) -> None:
+    model = ColourModel()
+    more = colour_pictures(tmp_path / "more", ["blue", "yellow"])
+    changed = replace(more, image_ids=("1-green", "new"), caption_ids=("c1", "c2"))
+    before = Index.open(index.folder)
+    assert index.upsert(changed, model) == ()
+    for one in (index, Index.open(index.folder)):
+        assert [item.id for item in one.items] == ["0-red", "2-blue", "3-red", "4-yellow", "1-green", "new"]
+        assert one.items[4].captions == ("a blue square",)
+        assert one.captions == ("a red square", "a blue square", "a yellow square")
+        assert {hit.id for hit in Searcher(one, model).search_text("blue", k=2)} == {"2-blue", "1-green"}
+        assert Searcher(one, model).captions_for(more.paths[0], k=1)[0].positions == (1, 4)
+        assert one.caption_store.count() == 3
+    assert len(before) == 5
+    assert index.remove(["4-yellow", "new", "nobody"]) == 2
+    assert Index.open(index.folder).captions == index.captions == ("a red square", "a blue square")
+    assert index.caption_store.count() == 2
+
+
+def test_pictures_that_cannot_be_read_stay_as_they_were(index: Index, tmp_path: Path) -> None:
+    again = colour_pictures(tmp_path / "photos", MIXED)
+    again.paths[0].write_bytes(b"")
+    issues = index.upsert(again, ColourModel())
+    assert len(issues) == 1
+    assert [item.id for item in index.items] == ["0-red", "1-green", "2-blue", "3-red", "4-yellow"]
+    assert Searcher(index, ColourModel()).search_text("red", k=1)[0].id == "0-red"
+
+
+def test_a_death_between_captions_and_pictures_leaves_the_old(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = replace(colour_pictures(tmp_path / "more", ["rot"]), image_ids=("new",))
+
+    class Dies(ColourModel):
+        def encode_image(self, *arguments: object, **options: object) -> EncodedImages:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.upsert(more, Dies())
+    after = Index.open(index.folder)
+    assert (len(after), after.captions) == (5, index.captions)
+    found = Searcher(after, ColourModel()).captions_for(picture_bytes(COLOURS["red"]))
+    assert "a rot square" not in [caption.text for caption in found]
+    after.upsert(more, ColourModel())
+    assert "a rot square" in after.captions
+    assert len(after) == 6
+
+
+def test_an_index_that_was_replaced_meanwhile_is_not_changed(index: Index, tmp_path: Path) -> None:
+    opened = Index.open(index.folder)
+    other = ColourModel(fingerprint="another")
+    Index.build(colour_pictures(tmp_path / "others", ["green"]), other, index.folder, overwrite=True)
+    with pytest.raises(UserError, match="another index stands here"):
+        opened.remove(["0-red"])
+    with pytest.raises(UserError, match="another index stands here"):
+        opened.upsert(colour_pictures(tmp_path / "others", ["green"]), ColourModel())
+
+
+def test_a_collection_of_captions_alone_is_not_added(index: Index) -> None:
+    with pytest.raises(UserError, match="no picture files and no features"):
+        index.upsert(ImageCaptions(("a",), (), np.empty(0)), ColourModel())

@@ -302,7 +302,9 @@ def _read_part(folder: Path, entry: PartEntry, dimension: int) -> Part:
     lines = list(read_lines(rows))
     if len(lines) != entry.rows:
         raise damaged(rows, f"{len(lines)} rows where {entry.rows} are expected")
-    if odd := [line for line in lines if not isinstance(line.get("id"), str) or not isinstance(line.get("record"), dict)]:
+    if odd := [
+        line for line in lines if not isinstance(line.get("id"), str) or not isinstance(line.get("record"), dict)
+    ]:
         raise damaged(rows, f"a row lacks id or record: {odd[0]!r}"[:200])
     return Part(
         entry.number,

@@ -114,7 +114,7 @@ def read_description(path: Path, form: str, version: int | tuple[int, ...]) -> d
     except ValueError as error:
         raise damaged(path, f"not JSON ({error})") from error
     if not isinstance(stored, dict) or stored.get("format") != form:
-        raise UserError(f"{path}: not the description of a {form}; name a folder that `rungwise index` made")
+        raise UserError(f"{path}: not the description of a {form!r}; name a folder that `rungwise index` made")
     known = version if isinstance(version, tuple) else (version,)
     if stored.get("version") not in known:
         raise UserError(

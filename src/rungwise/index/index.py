@@ -285,7 +285,7 @@ class Index:
         """What :attr:`picture_store` found, with positions in this index."""
         of_id = self._contents.position_of_id
         positions = np.array([[of_id[one] for one in row] for row in found.ids], np.int64)
-        scores = np.array([row for row in found.scores], np.float32)
+        scores = np.array(list(found.scores), np.float32)
         return Hits(positions.reshape(len(found.ids), -1), scores.reshape(len(found.ids), -1), found.ids)
 
     @property
@@ -330,9 +330,7 @@ class Index:
             items = items_at(some, encoded.kept.tolist())
             _require_finite(encoded.vectors, [str(item.path or item.id) for item in items])
             issues.extend(encoded.issues)
-            yield Batch(
-                [item.id for item in items], encoded.vectors, [to_record(item, self.folder) for item in items]
-            )
+            yield Batch([item.id for item in items], encoded.vectors, [to_record(item, self.folder) for item in items])
 
     def _settle(self) -> None:
         """After pictures have changed: forget the captions that nobody bears any more."""

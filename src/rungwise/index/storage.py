@@ -1,4 +1,4 @@
-"""The folder of an index: ``index.json``, the pictures that were left out, and a store each for pictures and captions."""
+"""The folder of an index: ``index.json``, what was left out, and a store each for pictures and captions."""
 
 from __future__ import annotations
 
@@ -118,6 +118,8 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """
     refuse_strangers(folder, _KNOWN, "an index")
     if not overwrite and folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True")
+        raise UserError(
+            f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True"
+        )
     with folders.replacing_folder(folder, _KNOWN, "an index") as draft:
         yield draft

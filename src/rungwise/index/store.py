@@ -148,10 +148,10 @@ class Store(ABC):
         for batch in batches:
             self.upsert(*batch)
 
-    def refresh(self) -> None:
+    def refresh(self) -> None:  # noqa: B027  # a store that always answers from its newest state needs none
         """See what other processes have written since the store was opened."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # nor does one that holds nothing open
         """Give back what the store holds open; nothing may be asked of it afterwards."""
 
     def __enter__(self) -> Self:

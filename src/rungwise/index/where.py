@@ -1,4 +1,4 @@
-"""Filters: which rows of a store a search may find, as values that every kind of store can evaluate by its own means."""
+"""Filters: which rows of a store a search may find, as values that every kind of store can evaluate its own way."""
 
 from __future__ import annotations
 
