@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, TypedDict, get_args
+from typing import ClassVar, Literal, TypedDict, get_args
 
 from torch import Tensor, nn
 
@@ -39,11 +39,7 @@ class Loss(nn.Module, ABC):
     Attributes:
         reduction: how the values of the queries become one.
         paper_similarity: the similarity that its paper computes it with, as models name it.
-<<<<<<< HEAD
-        takes_lists: whether it has a form for lists that were sampled before (:meth:`of_lists`).
-=======
         reads_lists: it can be computed from lists of candidates, see :meth:`of_lists`.
->>>>>>> losses
 
     >>> class Attraction(Loss):
     ...     reduction = "sum"
@@ -57,11 +53,7 @@ class Loss(nn.Module, ABC):
 
     reduction: Reduction
     paper_similarity: str = "cosine"
-<<<<<<< HEAD
-    takes_lists: bool = False
-=======
     reads_lists: ClassVar[bool] = False
->>>>>>> losses
 
     @property
     def reads(self) -> Reads:
@@ -92,18 +84,6 @@ class Loss(nn.Module, ABC):
         return None
 
     def of_lists(self, i2t: Tensor, t2i: Tensor | None = None) -> LossValue:
-<<<<<<< HEAD
-        """The loss of lists that were sampled before, the relevant item first.
-
-        Args:
-            i2t: (T, K + 1) similarities of image queries and their captions.
-            t2i: (T, K + 1) the other way round, where there are any.
-
-        Raises:
-            ValueError: the loss has no such form.
-        """
-        raise ValueError(f"{type(self).__name__} reads blocks of similarities and has no form for lists")
-=======
         """The loss of lists that were drawn before, where :attr:`reads_lists` says that it has one.
 
         Args:
@@ -114,7 +94,6 @@ class Loss(nn.Module, ABC):
             ValueError: it is a loss of blocks alone.
         """
         raise ValueError(f"{type(self).__name__} is a loss of blocks, not of lists")
->>>>>>> losses
 
     def check_batch(self, pairs: int) -> None:
         """Refuse options that batches of so many pairs cannot meet.

@@ -96,11 +96,7 @@ class AdaptiveListwise(BlockLoss):
     """
 
     paper_similarity = "shifted_cosine"
-<<<<<<< HEAD
-    takes_lists = True
-=======
     reads_lists = True
->>>>>>> losses
 
     def __init__(
         self,
