@@ -340,10 +340,11 @@ class _Run:
         building = Building(train=self.config.data.train, say=self._say)
         found = given if given is not None else training_degrees(self.config.data, self.data, building)
         if found is None:
+            config = self.config
+            wants = f"loss {config.loss.kind}" if config.loss.needs_relevance else f"sampler {config.sampler.kind}"
             raise UserError(
-                f"the loss {self.config.loss.kind} or the sampler {self.config.sampler.kind} needs relevance degrees as"
-                " it is set, and there are none; name a source or a folder of saved degrees in data.relevance, or pass"
-                " relevance="
+                f"the {wants} needs relevance degrees as it is set, and there are none; name a source or a folder of"
+                " saved degrees in data.relevance, or pass relevance="
             )
         self.config, thresholds = with_training_thresholds(self.config, self.data, found)
         if thresholds:

@@ -118,7 +118,7 @@ class Plain(Step):
             )
         if lists and not isinstance(model, TrainableEncoder):
             raise UserError("sampler label_lists needs a model that gives vectors; choose another sampler")
-        if lists and not loss.takes_lists:
+        if lists and not loss.reads_lists:
             raise UserError("sampler label_lists goes with a loss of lists, such as adaptive_listwise; choose one")
 
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:
