@@ -256,7 +256,7 @@ def ndcg_row(images: int, repeats: int) -> Row:
 def big_row(images: int) -> Row:
     """R@K and nDCG@10 from embeddings with the 100 most relevant captions of each image."""
     from rungwise.evaluation import evaluate
-    from rungwise.relevance.storage import Stored
+    from rungwise.relevance.stored import Stored
 
     captions, kept = PER_IMAGE * images, min(100, PER_IMAGE * images)
     image, text = unit(images, 512, 0), unit(captions, 512, 1)

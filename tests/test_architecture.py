@@ -1,61 +1,106 @@
-"""The arrows of docs/architecture.md, held to."""
+"""The floors of docs/architecture.md, held to: what a room may import, and that no modules need each other."""
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import rungwise
+from tests.house import PACKAGE, imports_of, modules, room_of
 
-ROOT = Path(rungwise.__file__).parent
-FORBIDDEN = {
-    "losses": {"models", "training", "index", "encoders", "data", "evaluation", "serving", "cli"},
-    "metrics": {"models", "training", "index", "encoders", "losses", "serving", "cli"},
-    "relevance": {"models", "training", "index", "encoders", "losses", "metrics", "serving", "cli"},
-    "similarity": {"models", "training", "index", "encoders", "losses", "metrics", "data", "serving", "cli"},
-    "data": {"models", "training", "index", "encoders", "losses", "metrics", "serving", "cli", "relevance"},
-    "encoders": {"models", "training", "index", "losses", "metrics", "serving", "cli"},
-    "models": {"training", "index", "losses", "metrics", "serving", "cli"},
-    "index": {"models", "training", "losses", "metrics", "serving", "cli", "encoders"},
-    "training": {"index", "serving", "cli"},
-    "evaluation": {"models", "training", "index", "serving", "cli"},
-    "serving": {"training", "losses", "metrics", "cli"},
+FLOORS = (
+    "core",
+    "similarity",
+    "losses",
+    "metrics",
+    "data",
+    "relevance",
+    "scenes",
+    "encoders",
+    "models",
+    "evaluation",
+    "training",
+    "index",
+    "serving",
+    "demo",
+    "cli",
+    "__main__",
+    "",  # the package itself, which nothing below may import
+)
+"""Rooms from the ground up; a room imports from lower ones only."""
+
+APART = {
+    "metrics": {"similarity", "losses"},
+    "data": {"similarity", "losses", "metrics"},
+    "relevance": {"similarity", "losses", "metrics"},
+    "scenes": {"similarity", "losses", "metrics"},
+    "encoders": {"losses", "metrics", "relevance", "scenes"},
+    "models": {"losses", "metrics", "relevance", "scenes"},
+    "evaluation": {"losses", "scenes", "encoders", "models"},
+    "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training"},
+    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training"},
 }
+"""Lower rooms that are none of a room's business."""
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """Rooms whose code a file runs; what it names for type checkers alone does not count."""
-    names = []
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
+def test_every_room_has_a_floor():
+    assert {room_of(module) for module in modules()} <= set(FLOORS), "give the new room its place among the floors"
+
+
+@pytest.mark.parametrize("room", FLOORS)
+def test_a_room_imports_from_lower_floors_only(room):
+    """Imports inside functions and those for type checkers count as well."""
+    mine = [module for module in modules() if room_of(module) == room]
+    assert mine, f"there is no room {room!r}"
+    allowed = {room, *FLOORS[: FLOORS.index(room)]} - APART.get(room, set()) - {""}
+    wrong = [
+        f"{modules()[module].relative_to(PACKAGE)}:{line}: {room} may not import {name}"
+        for module in mine
+        for name, line in imports_of(module).items()
+        if room_of(name) not in allowed
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_index_knows_the_contracts_of_models_and_nothing_else_of_them():
+    wrong = {
+        f"{module}: {name}"
+        for module in modules()
+        if room_of(module) == "index"
+        for name in imports_of(module)
+        if room_of(name) == "models" and name != "rungwise.models.contracts"
     }
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names.append(node.module)
-        elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-    return {name.split(".")[1] for name in names if name.startswith("rungwise.")}
+    assert not wrong, wrong
 
 
-@pytest.mark.parametrize("room", FORBIDDEN)
-def test_arrows_point_one_way(room: str) -> None:
-    files = list((ROOT / room).rglob("*.py"))
-    assert files
-    for path in files:
-        assert not imported_rooms(path) & FORBIDDEN[room], path
+def test_no_modules_import_each_other():
+    """Neither two nor a longer circle, wherever the imports stand."""
+    done: set[str] = set()
+    circles: list[str] = []
+
+    def visit(module: str, path: list[str]) -> None:
+        for name in imports_of(module):
+            if name in path:
+                circles.append(" -> ".join([*path[path.index(name) :], name]))
+            elif name not in done:
+                visit(name, [*path, name])
+        done.add(module)
+
+    for module in modules():
+        if module not in done:
+            visit(module, [module])
+    assert not circles, "\n" + "\n".join(circles)
 
 
 @pytest.mark.parametrize(
-    "light", ["import rungwise", "import rungwise.cli", "import rungwise.relevance", "import rungwise.data"]
+    "light",
+    [
+        "import rungwise",
+        "import rungwise.cli",
+        "import rungwise.relevance",
+        "import rungwise.data",
+        "import rungwise.core.topk",
+    ],
 )
 def test_light_imports_load_no_torch(light: str) -> None:
-    code = f"import sys; {light}; sys.exit('torch' in sys.modules)"
+    code = f"import sys; {light}; sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

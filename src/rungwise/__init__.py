@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rungwise.core.version import __version__
+
 if TYPE_CHECKING:
     from rungwise.evaluation.evaluate import evaluate
     from rungwise.evaluation.result import Result
-
-__version__ = "0.1.0"
 
 __all__ = ["Result", "__version__", "evaluate"]
 

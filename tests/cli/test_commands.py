@@ -1,4 +1,8 @@
-"""The commands as a user meets them: what they print, what they leave behind, and how they refuse."""
+"""The commands as a user meets them: what they print, what they leave behind, and how they refuse.
+
+Also tests rungwise.cli, rungwise.cli.index, rungwise.cli.inspect, rungwise.cli.search, rungwise.cli.serve,
+rungwise.cli.terminal and rungwise.cli.train.
+"""
 
 import json
 from dataclasses import dataclass

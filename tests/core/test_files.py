@@ -1,3 +1,5 @@
+"""Also tests rungwise.core.errors: every refusal is one line with a remedy."""
+
 import errno
 import os
 from pathlib import Path

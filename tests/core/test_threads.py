@@ -34,5 +34,21 @@ def test_an_error_in_a_part_reaches_the_caller(monkeypatch):
         in_threads(work, 100, entries=1000)
 
 
+def test_a_call_within_a_part_stays_on_its_thread(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 3)
+    monkeypatch.setattr(threads, "_SMALL", 1)
+    seen = []
+
+    def outer(low: int, high: int) -> None:
+        own = threading.get_ident()
+        in_threads(lambda low, high: seen.append((threading.get_ident() == own, low, high)), 50, entries=1000)
+
+    in_threads(outer, 10, entries=1000)
+    assert set(seen) == {(True, 0, 50)}
+    parts = []
+    in_threads(lambda low, high: parts.append(low), 100, entries=1000)
+    assert len(parts) > 1
+
+
 def test_there_is_a_core():
     assert cores() >= 1

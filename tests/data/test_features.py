@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows, place_of
+from rungwise.data.features import FeatureRows, map_rows, place_of
 
 
 def mapped(path: Path, values: NDArray[Any]) -> NDArray[Any]:
@@ -86,3 +86,33 @@ def test_a_mapped_file_is_named(tmp_path: Path) -> None:
     assert place_of(whole[1:]) == str(tmp_path / "a.npy")
     with pytest.raises(UserError, match=r"a\.npy: rows of shape"):
         FeatureRows(np.zeros((1, 3)), whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", r"missing.npy: cannot be read \(no such file or directory\); correct the path"),
+        ("objects", r"objects.npy: cannot be mapped into memory \(it holds Python objects\); save an array of numbers"),
+        ("short", r"short.npy: cannot be mapped into memory \(.*\); it may be cut short: copy or write it again"),
+        ("text", "text.npy: not a NumPy file; write it with numpy.save"),
+        ("empty", r"empty.npy: an array of shape \(0, 4\) holds no features; write it again"),
+        ("whole", "whole.npy: numbers of type int64, but features are floating-point; save them as float32"),
+    ],
+)
+def test_a_file_that_cannot_be_mapped_gets_one_line(tmp_path: Path, name: str, message: str) -> None:
+    np.save(tmp_path / "objects.npy", np.array([[1, "a"]], object), allow_pickle=True)
+    np.save(tmp_path / "empty.npy", np.zeros((0, 4)))
+    np.save(tmp_path / "whole.npy", np.zeros((2, 4), np.int64))
+    np.save(tmp_path / "short.npy", np.zeros((50, 4)))
+    (tmp_path / "short.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:300])
+    (tmp_path / "text.npy").write_text("1 2 3\n")
+    with pytest.raises(UserError, match=message) as caught:
+        map_rows(tmp_path / f"{name}.npy")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_is_mapped_not_loaded(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.asfortranarray(np.arange(6.0).reshape(3, 2)))
+    rows = map_rows(tmp_path / "a.npy")
+    assert isinstance(rows, np.memmap)
+    assert FeatureRows(rows)[1].tolist() == [2.0, 3.0]

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from rich.console import Console
 
-from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.inspection import Inspection, SplitSize, contact_sheet, inspect, render
+from rungwise.data.features import FeatureRows
+from rungwise.data.inspection import SAMPLED_ROWS, FeatureSize, Inspection, SplitSize, inspect, render
 from rungwise.data.readers import read
 
 MakePicture = Callable[..., Path]
@@ -120,40 +119,49 @@ def test_what_is_printed_fits_a_terminal_and_has_plain_digits() -> None:
     assert "and 2 more" in text
 
 
-def test_a_contact_sheet_has_the_pictures_asked_for(tmp_path: Path, odd_collection: ImageCaptions) -> None:
-    for name, columns, rows, seed in (("a", 3, 1, 0), ("b", 3, 1, 0), ("c", 3, 1, 5), ("d", 4, 9, 0)):
-        contact_sheet(odd_collection, tmp_path / f"{name}.out", columns=columns, rows=rows, seed=seed)
-    sheets = {name: Image.open(tmp_path / f"{name}.out") for name in "abcd"}
-    assert sheets["a"].format == "PNG"
-    assert sheets["a"].tobytes() == sheets["b"].tobytes()
-    assert sheets["a"].tobytes() != sheets["c"].tobytes()
-    # Seven pictures fill two rows of four, however many rows were asked for.
-    assert sheets["d"].width > sheets["a"].width
-    assert sheets["a"].height < sheets["d"].height < 3 * sheets["a"].height
+def rows_with_holes() -> FeatureRows:
+    rows = np.random.default_rng(0).normal(size=(5, 3, 2)).astype(np.float16)
+    rows[1, 2] = 0
+    rows[3, 0, 1] = np.nan
+    rows[4] = np.inf
+    return FeatureRows(rows)
 
 
-def test_a_contact_sheet_wraps_captions_that_are_too_long(tmp_path: Path, picture: MakePicture) -> None:
-    path = picture("a.png")
-    data = ImageCaptions(("a",), ("word " * 500 + "x" * 500,), np.array([0]), paths=(path,))
-    contact_sheet(data, tmp_path / "sheet.png", columns=1, rows=1)
-    sheet = np.asarray(Image.open(tmp_path / "sheet.png"))
-    assert (sheet[:, -8:] == 255).all()
-    assert (sheet[-8:] == 255).all()
-    assert (sheet[215:] < 128).any()
+def test_features_are_sampled_for_what_no_model_can_use() -> None:
+    data = ImageCaptions(tuple("abcde"), ("A dog.",), np.array([0]), features=rows_with_holes())
+    found = inspect(data)
+    assert found.features == FeatureSize(row=(3, 2), dtype="float16", size=60, sampled=5)
+    assert [(issue.kind, issue.where, issue.detail) for issue in found.odd] == [
+        ("features all zero", "b", "1 of 3 regions"),
+        ("features not finite", "d", "1 of 3 regions"),
+        ("features not finite", "e", "3 of 3 regions"),
+    ]
+    assert (found.files, found.checked, found.widths) == (0, False, None)
+    text = " ".join(printed(found).split())
+    assert "features in place of pictures 3 regions of 2 numbers, float16" in text
+    assert "3 odd things; 5 of 5 rows of features were looked at" in text
+    assert "picture files" not in text
 
 
-def test_a_contact_sheet_needs_pictures(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no picture files to show"):
-        contact_sheet(ImageCaptions(("a",), (), np.empty(0, np.int64)), tmp_path / "sheet.png")
+def test_a_large_file_of_features_is_sampled_only_and_always_alike() -> None:
+    rows = np.ones((1000, 4))
+    rows[0] = 0
+    data = ImageCaptions(tuple(map(str, range(1000))), (), np.empty(0, np.int64), features=FeatureRows(rows))
+    found = inspect(data)
+    assert found == inspect(data)
+    assert found.features is not None
+    assert (found.features.sampled, found.features.row, found.kinds) == (SAMPLED_ROWS, (4,), {"features all zero": 1})
+    quick = inspect(data, check_pictures=False)
+    assert quick.features is not None
+    assert (quick.features.sampled, quick.odd) == (0, ())
+    assert "nothing odd; 0 of 1000 rows of features were looked at" in printed(quick)
 
 
 @pytest.mark.real_data
 @pytest.mark.slow
-def test_the_real_photos(real_data: Path, tmp_path: Path) -> None:
+def test_the_real_photos(real_data: Path) -> None:
     data = read(real_data / "flickr8k")
     found = inspect(data)
     assert found.captions_per_picture == (5, 5.0, 5)
     assert "unreadable picture" not in found.kinds
     assert found.tokens > found.frequent_tokens > 2000
-    contact_sheet(data, tmp_path / "sheet.png")
-    assert (tmp_path / "sheet.png").stat().st_size > 100_000

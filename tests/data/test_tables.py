@@ -129,12 +129,19 @@ def test_another_table_is_left_out_and_said(tmp_path: Path) -> None:
     ]
 
 
-def test_scenes_are_read_as_a_table_of_their_own_name(tmp_path: Path) -> None:
+def test_a_folder_that_a_program_made_is_a_layout_of_its_own_name(tmp_path: Path) -> None:
     add_pictures(tmp_path, "pictures/0.png")
-    (tmp_path / "scenes.json").write_text("{}")
     write(tmp_path / "captions.jsonl", [{"image": "pictures/0.png", "caption": "A red circle.", "split": "test"}])
-    data = read(tmp_path)
-    assert (data.layout, data.image_ids, data.splits) == ("scenes", ("pictures/0.png",), ("test",))
+    for content, layout in (
+        ('{"format":"rungwise scenes","version":1}', "scenes"),
+        ('{\n  "format": "rungwise plants"}', "plants"),
+        ('{"format": "other"}', "table"),
+        ('{"name": {"format": "rungwise scenes"}}', "table"),
+        ("", "table"),
+    ):
+        (tmp_path / "about.json").write_text(content)
+        data = read(tmp_path)
+        assert (data.layout, data.image_ids, data.splits) == (layout, ("pictures/0.png",), ("test",))
 
 
 def test_composed_and_decomposed_names_match(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+"""Also tests rungwise.encoders.reading: what the cache stores was read by it."""
+
 import errno
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Also tests rungwise.encoders.preprocessing."""
+
 from pathlib import Path
 
 import pytest

@@ -16,7 +16,7 @@ from rungwise.relevance import CIDErD, TfIdf
 OWNERS = np.repeat(np.arange(30), 3)
 
 
-def judged(noise=1.0, seed=0, measures=("R@1", "R@5", "R@10", "MedR", "rsum", "CS@5"), **more):
+def evaluated(noise=1.0, seed=0, measures=("R@1", "R@5", "R@10", "MedR", "rsum", "CS@5"), **more):
     world = np.random.default_rng(7)
     image, text = world.standard_normal((30, 6)), world.standard_normal((90, 6))
     generator = np.random.default_rng(seed)
@@ -32,14 +32,14 @@ def judged(noise=1.0, seed=0, measures=("R@1", "R@5", "R@10", "MedR", "rsum", "C
 
 
 def test_a_result_does_not_differ_from_itself():
-    found = compare(judged(), judged())
+    found = compare(evaluated(), evaluated())
     for one in found.differences:
         assert (one.difference, one.interval, one.p, one.p_holm, one.improved) == (0.0, (0.0, 0.0), 1.0, 1.0, None)
     assert found.better == {"i2t": (), "t2i": ()}
 
 
 def test_a_plain_improvement_is_found_and_its_sense_is_right():
-    found = compare(judged(noise=8), judged(noise=0))
+    found = compare(evaluated(noise=8), evaluated(noise=0))
     for name in ("t2i/R@1", "rsum"):
         one = found[name]
         assert one.difference == pytest.approx(one.second - one.first)
@@ -48,13 +48,13 @@ def test_a_plain_improvement_is_found_and_its_sense_is_right():
         assert one.p_holm < 0.05
     assert found["t2i/MedR"].difference < 0
     assert found["t2i/MedR"].improved
-    back = compare(judged(noise=0), judged(noise=8))
+    back = compare(evaluated(noise=0), evaluated(noise=8))
     assert back["rsum"].improved is False
     assert back["rsum"].p == found["rsum"].p
 
 
 def test_noise_alone_is_seldom_called_a_difference():
-    p = [compare(judged(seed=one), judged(seed=one + 100), ["rsum"], draws=199)["rsum"].p for one in range(1, 41)]
+    p = [compare(evaluated(seed=one), evaluated(seed=one + 100), ["rsum"], draws=199)["rsum"].p for one in range(1, 41)]
     assert sum(value < 0.05 for value in p) <= 7  # of 40; with chance 0.05 each, more has a probability of 0.001
 
 
@@ -79,7 +79,7 @@ def test_randomisation_comes_close_to_trying_every_exchange():
 
 
 def test_the_interval_draws_the_same_images_for_both():
-    first, second = judged(seed=1), judged(seed=2)
+    first, second = evaluated(seed=1), evaluated(seed=2)
     found = compare(first, second, ["t2i/R@1"], draws=4000)["t2i/R@1"]
     per_image = (second.per_query("t2i/R@1") - first.per_query("t2i/R@1")).reshape(30, 3).mean(axis=1)
     spread = 1.96 * per_image.std() / np.sqrt(30)
@@ -95,8 +95,8 @@ def test_holm(p, corrected):
 
 
 def test_queries_that_changed_are_listed_by_their_ids():
-    one = judged(measures=["R@1"], noise=3)
-    other = judged(measures=["R@1"], noise=0)
+    one = evaluated(measures=["R@1"], noise=3)
+    other = evaluated(measures=["R@1"], noise=0)
     found = compare(one, other)
     gain = other.per_query("t2i/R@1") - one.per_query("t2i/R@1")
     assert [change.query for change in found.better["t2i"]] == [f"c{n}" for n in np.flatnonzero(gain > 0)]
@@ -104,7 +104,7 @@ def test_queries_that_changed_are_listed_by_their_ids():
     assert [change.query for change in found.better["i2t"]] == [
         str(n) for n in np.flatnonzero(other.per_query("i2t/R@1") > one.per_query("i2t/R@1"))
     ]
-    by_rank = compare(judged(measures=["MeanR"], noise=3), judged(measures=["MeanR"], noise=0)).better["t2i"]
+    by_rank = compare(evaluated(measures=["MeanR"], noise=3), evaluated(measures=["MeanR"], noise=0)).better["t2i"]
     sizes = [change.first - change.second for change in by_rank]
     assert sizes == sorted(sizes, reverse=True)
     assert min(sizes) > 0
@@ -121,34 +121,34 @@ def test_queries_that_changed_are_listed_by_their_ids():
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(other, message):
     with pytest.raises(UserError, match=f"B cannot be compared with A: .*{message}") as caught:
-        compare(judged(), judged(**other), labels=("A", "B"))
+        compare(evaluated(), evaluated(**other), labels=("A", "B"))
     assert "\n" not in str(caught.value)
 
 
 def test_other_galleries_and_missing_values_are_refused(tmp_path):
     small = evaluate(similarity=np.eye(3), image_of_caption=[0, 1, 2], data_hash="d1")
     with pytest.raises(UserError, match=r"gallery i2t 3 and t2i 3 against i2t 90 and t2i 30"):
-        compare(judged(), small)
-    judged().to_json(tmp_path / "short.json")
+        compare(evaluated(), small)
+    evaluated().to_json(tmp_path / "short.json")
     from rungwise.evaluation import Result
 
     with pytest.raises(UserError, match="first: holds no values per query"):
-        compare(Result.from_json(tmp_path / "short.json"), judged())
+        compare(Result.from_json(tmp_path / "short.json"), evaluated())
     with pytest.raises(UserError, match=r"i2t/R@7: has no value in both results; in both are i2t/R@1"):
-        compare(judged(), judged(), ["i2t/R@7"])
+        compare(evaluated(), evaluated(), ["i2t/R@7"])
     with pytest.raises(UserError, match="by='CS@9' is not a measure of both results"):
-        compare(judged(), judged(), by="CS@9")
+        compare(evaluated(), evaluated(), by="CS@9")
 
 
 def test_what_only_one_has_is_named():
-    found = compare(judged(measures=["R@1", "MRR"]), judged(measures=["R@1", "MedR"]))
+    found = compare(evaluated(measures=["R@1", "MRR"]), evaluated(measures=["R@1", "MedR"]))
     assert found.only_in_one == ("i2t/MRR", "t2i/MRR", "i2t/MedR", "t2i/MedR")
     assert [one.name for one in found.differences] == ["i2t/R@1", "t2i/R@1"]
 
 
 def test_the_table_fits_and_the_file_holds_everything(tmp_path):
     measures = ["rsum", "MeanR", "NCS@10(non_gt)", "SR@10(m=5,non_gt)", "CS@5"]
-    found = compare(judged(noise=8, measures=measures), judged(noise=0, measures=measures))
+    found = compare(evaluated(noise=8, measures=measures), evaluated(noise=0, measures=measures))
     console = Console(width=80, record=True, color_system=None, file=io.StringIO())
     console.print(render_comparison(found))
     text = console.export_text()
@@ -183,9 +183,9 @@ def test_graded_measures_of_other_degrees_are_not_compared():
 
 
 def test_degrees_are_named_only_where_they_were_used():
-    assert judged(measures=("R@1",)).relevance == ""
-    assert judged().relevance == "given as a matrix"
-    assert judged().right == "captions written for the image"
+    assert evaluated(measures=("R@1",)).relevance == ""
+    assert evaluated().relevance == "given as a matrix"
+    assert evaluated().right == "captions written for the image"
 
 
 def test_numbers_without_a_value_are_listed_and_not_compared():
@@ -205,7 +205,7 @@ def test_numbers_without_a_value_are_listed_and_not_compared():
 
 def test_results_without_a_common_number_are_refused():
     with pytest.raises(UserError, match="have no number in common: one has i2t/R@1, t2i/R@1, the other i2t/MRR"):
-        compare(judged(measures=("R@1",)), judged(measures=("MRR",)))
+        compare(evaluated(measures=("R@1",)), evaluated(measures=("MRR",)))
 
 
 def test_other_right_answers_are_refused():
@@ -223,8 +223,8 @@ def test_other_right_answers_are_refused():
 
 
 def test_what_cannot_be_checked_is_said():
-    found = compare(judged(), judged())
+    found = compare(evaluated(), evaluated())
     assert found.unchecked == ("the degrees of both were given as a matrix, which may be two",)
     output = io.StringIO()
-    Console(width=80, file=output).print(render_comparison(compare(judged(data_hash=""), judged(data_hash=""))))
+    Console(width=80, file=output).print(render_comparison(compare(evaluated(data_hash=""), evaluated(data_hash=""))))
     assert "neither result names its data" in " ".join(output.getvalue().split())

@@ -17,7 +17,7 @@ def world(images=30, per_image=3, width=16, seed=0):
     return image, text, owners
 
 
-class Judged:
+class Blocks:
     """A relevance that answers blocks and counts what it was asked for."""
 
     def __init__(self, matrix):
@@ -53,7 +53,7 @@ def test_every_kind_of_input_gives_the_same_numbers(tmp_path):
         {"image_embeddings": image.astype(np.float64), "text_embeddings": text.astype(np.float64)},
         {"image_embeddings": image, "text_embeddings": text, "similarity_function": lambda a, b: a @ b.T},
     ]
-    degrees = [relevance, torch.from_numpy(relevance), Judged(relevance), relevance.tolist()]
+    degrees = [relevance, torch.from_numpy(relevance), Blocks(relevance), relevance.tolist()]
     for position, given in enumerate(inputs):
         result = evaluate(**given, relevance=degrees[position % len(degrees)], **asked)
         assert result.numbers == pytest.approx(wanted.numbers, rel=1e-12), position
@@ -109,7 +109,7 @@ def test_ndcg_and_average_precision_are_scikit_learns():
 
 def test_graded_measures_ask_the_relevance_once_or_for_long_lists_twice(monkeypatch):
     image, text, owners = world()
-    source = Judged(np.ones((30, 90)))
+    source = Blocks(np.ones((30, 90)))
     evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=owners, relevance=source)
     assert source.asked == 0
     evaluate(

@@ -4,7 +4,7 @@ import numpy as np
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import RankedLists, find_false_negatives, write_false_negatives
-from rungwise.evaluation.top_lists import look
+from rungwise.evaluation.top_candidates import top_candidates_of
 
 
 def test_they_are_what_the_definition_says():
@@ -12,7 +12,7 @@ def test_they_are_what_the_definition_says():
     owners = np.repeat(np.arange(20), 2)
     scores = generator.standard_normal((20, 40))
     degrees = generator.integers(0, 5, (20, 40)) / 4
-    lists = look(scores, owners, degrees)
+    lists = top_candidates_of(scores, owners, degrees)
     for way, s, r, own in (("i2t", scores, degrees, None), ("t2i", scores.T, degrees.T, owners)):
         for right_from in (None, 0.75):
             wanted = set()
@@ -30,17 +30,17 @@ def test_they_are_what_the_definition_says():
 
 
 def test_a_pair_that_nobody_judged_is_not_right():
-    lists = look(np.array([[0.1, 0.9], [0.9, 0.1]]), [0, 1], np.array([[1.0, np.nan], [2.0, 1.0]]))
+    lists = top_candidates_of(np.array([[0.1, 0.9], [0.9, 0.1]]), [0, 1], np.array([[1.0, np.nan], [2.0, 1.0]]))
     assert [(one.query, one.candidate) for one in find_false_negatives(lists["i2t"])] == [(1, 0)]
 
 
 def test_without_degrees_there_are_none():
-    assert find_false_negatives(look(np.eye(2), [0, 1])["i2t"], right_from=0.0) == []
+    assert find_false_negatives(top_candidates_of(np.eye(2), [0, 1])["i2t"], right_from=0.0) == []
 
 
 def test_the_csv_names_images_and_captions_by_id_in_both_directions(tmp_path):
     data = ImageCaptions(("a.jpg", "b.jpg"), ("a dog", "a, pup"), np.array([0, 1]), caption_ids=("c1", "c2"))
-    lists = look(np.array([[0.1, 0.9], [0.9, 0.1]]), [0, 1], np.ones((2, 2)))
+    lists = top_candidates_of(np.array([[0.1, 0.9], [0.9, 0.1]]), [0, 1], np.ones((2, 2)))
     found = [one for way in ("i2t", "t2i") for one in find_false_negatives(lists[way], top=1)]
     write_false_negatives(tmp_path / "f.csv", found, data)
     with (tmp_path / "f.csv").open(newline="") as file:
@@ -57,7 +57,7 @@ def test_the_csv_names_images_and_captions_by_id_in_both_directions(tmp_path):
 def test_candidates_that_a_short_list_does_not_name_are_none_and_have_no_similarity(tmp_path):
     data = ImageCaptions(tuple("abcd"), ("p", "q", "r", "s"), np.arange(4))
     given = RankedLists({"i2t": [[1, 0], [1], [], [0]]}, (4, 4))
-    found = find_false_negatives(look(given, np.arange(4), np.ones((4, 4)))["i2t"], right_from=0.5)
+    found = find_false_negatives(top_candidates_of(given, np.arange(4), np.ones((4, 4)))["i2t"], right_from=0.5)
     assert [(one.query, one.candidate, one.rank) for one in found] == [(0, 1, 1), (3, 0, 1)]
     write_false_negatives(tmp_path / "f.csv", found, data)
     with (tmp_path / "f.csv").open(newline="") as file:

@@ -13,7 +13,7 @@ from rungwise.metrics import parse
 MEASURES = ["R@1", "R@5", "R@10", "MedR", "MeanR", "rsum", "CS@5"]
 
 
-def judged(images=40, per_image=3, noise=2.0, seed=0, protocol="full", measures=MEASURES, empty=0):
+def evaluated(images=40, per_image=3, noise=2.0, seed=0, protocol="full", measures=MEASURES, empty=0):
     generator = np.random.default_rng(seed)
     owners = np.repeat(np.arange(images - empty), per_image)
     image = generator.standard_normal((images, 8))
@@ -40,7 +40,7 @@ def by_hand(result, counts):
 
 @pytest.mark.parametrize("empty", [0, 4])
 def test_draws_equal_the_numbers_of_the_drawn_queries_written_out(empty):
-    result = judged(empty=empty)
+    result = evaluated(empty=empty)
     found = bootstrap([result], list(result.numbers), draws=6, seed=3)
     chosen = np.random.default_rng(3).integers(0, 40, (6, 40))  # the same draws, taken one by one
     for draw in range(6):
@@ -50,7 +50,7 @@ def test_draws_equal_the_numbers_of_the_drawn_queries_written_out(empty):
 
 
 def test_folds_are_drawn_by_themselves_and_averaged():
-    result = judged(protocol=ConsecutiveFolds("halves", count=2, size=20), measures=["MedR", "R@1"])
+    result = evaluated(protocol=ConsecutiveFolds("halves", count=2, size=20), measures=["MedR", "R@1"])
     found = bootstrap([result], ["t2i/MedR", "i2t/R@1"], draws=5, seed=1)
     generator = np.random.default_rng(1)
     folds = [generator.integers(0, 20, (5, 20)), generator.integers(0, 20, (5, 20))]
@@ -69,7 +69,7 @@ def test_folds_are_drawn_by_themselves_and_averaged():
 
 
 def test_all_numbers_have_intervals_that_hold_them_and_one_seed_gives_one_interval():
-    result = judged()
+    result = evaluated()
     intervals = result.intervals()
     assert set(intervals) == set(result.numbers)
     for name, (low, high) in intervals.items():
@@ -81,7 +81,7 @@ def test_all_numbers_have_intervals_that_hold_them_and_one_seed_gives_one_interv
 
 
 def test_the_interval_of_a_mean_is_that_of_the_textbook():
-    result = judged(images=400, per_image=1, measures=["R@1"])
+    result = evaluated(images=400, per_image=1, measures=["R@1"])
     values = result.per_query("i2t/R@1")
     spread = 1.96 * values.std() / math.sqrt(len(values))
     low, high = result.interval("i2t/R@1", draws=4000)
@@ -100,7 +100,7 @@ def test_captions_of_one_image_do_not_make_it_surer():
 
 
 def test_intervals_survive_the_file(tmp_path):
-    result = judged()
+    result = evaluated()
     result.to_json(tmp_path / "r.json", per_query=True)
     again = Result.from_json(tmp_path / "r.json")
     assert again.intervals() == result.intervals()
@@ -110,7 +110,7 @@ def test_intervals_survive_the_file(tmp_path):
 
 
 def test_a_number_without_any_value_has_no_interval():
-    result = judged(measures=["R@1"])
+    result = evaluated(measures=["R@1"])
     nothing = {**vars(result), "_per_query": {name: np.full(40, np.nan) for name in ("i2t/R@1",)}}
     low, high = Result(**nothing).interval("i2t/R@1")
     assert math.isnan(low)
@@ -118,7 +118,7 @@ def test_a_number_without_any_value_has_no_interval():
 
 
 def test_what_makes_no_sense_is_refused():
-    result = judged(measures=["R@1"])
+    result = evaluated(measures=["R@1"])
     with pytest.raises(UserError, match="draws must be at least 1, got 0"):
         result.interval("i2t/R@1", draws=0)
     with pytest.raises(UserError, match="level must lie between 0 and 1, got 95"):

@@ -1,3 +1,5 @@
+"""Also tests rungwise.evaluation.report_style."""
+
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,8 +11,8 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import (
     RankedLists,
+    diagnose,
     evaluate,
-    examine,
     find_false_negatives,
     plots,
     published_beside,
@@ -62,7 +64,7 @@ def scenes(tmp_path_factory):
 
 def report(data, relevance, scores, **more):
     result = evaluate(**scores, image_of_caption=data.image_of_caption, relevance=relevance, measures=["R@1", "CS@10"])
-    found = examine(scores, data, relevance=relevance)
+    found = diagnose(scores, data, relevance=relevance)
     wrong = [one for lists in found.lists.values() for one in find_false_negatives(lists)]
     return report_page(result, found, false_negatives=wrong, **more), found, wrong
 
@@ -74,7 +76,7 @@ def noisy(relevance, seed=0):
 
 def test_a_full_report_stands_alone_and_shows_everything(scenes):
     data, relevance = scenes
-    other = examine(noisy(relevance, 1), data, relevance=relevance)
+    other = diagnose(noisy(relevance, 1), data, relevance=relevance)
     page, _found, wrong = report(data, relevance, noisy(relevance), beside=other, names=("mine", "theirs"))
     parser = checked(page)
     assert len(wrong) > 0
@@ -93,7 +95,7 @@ def test_a_full_report_stands_alone_and_shows_everything(scenes):
 def test_the_strip_marks_candidates_by_their_rung(scenes):
     data, relevance = scenes
     page, found, _ = report(
-        data, relevance, noisy(relevance), beside=examine(noisy(relevance, 1), data, relevance=relevance)
+        data, relevance, noisy(relevance), beside=diagnose(noisy(relevance, 1), data, relevance=relevance)
     )
     first, *_ = re.findall(r"<ol class=strip>(.*?)</ol>", page)
     cells = re.findall(r'<li class="(r\d)[^"]*" title="(\d+)\. [^"]*, degree ([\d.]+)"', first)
@@ -109,7 +111,7 @@ def test_markup_in_captions_ids_and_names_is_text():
     relevance = np.array([[1.0, 0.5], [0.7, 1.0]])
     scores = {"similarity": np.array([[0.1, 0.9], [0.8, 0.2]])}
     result = evaluate(**scores, image_of_caption=[0, 1], data_name=nasty)
-    found = examine(scores, data, relevance=relevance)
+    found = diagnose(scores, data, relevance=relevance)
     page = report_page(result, found, beside=found, names=(nasty, nasty))
     checked(page)
     assert "&lt;script&gt;" in page
@@ -120,7 +122,7 @@ def test_a_picture_that_cannot_be_read_is_said_in_its_place(tmp_path):
         ("a", "b"), ("a dog", "a cat"), np.array([0, 1]), paths=(tmp_path / "a.jpg", Path(tmp_path / "b.jpg"))
     )
     scores = {"similarity": np.eye(2)}
-    page = report_page(evaluate(**scores, image_of_caption=[0, 1]), examine(scores, data))
+    page = report_page(evaluate(**scores, image_of_caption=[0, 1]), diagnose(scores, data))
     assert "class=missing" in page
     assert "a.jpg" in page
 
@@ -142,7 +144,7 @@ def test_every_kind_of_input_makes_a_page(scenes):
         {"similarity": RankedLists({"t2i": [[0, 1], [1, 0]]}, (2, 2))},
     ):
         result = evaluate(**scores, image_of_caption=[0, 1], measures=["R@1"])
-        checked(report_page(result, examine(scores, bare), has_texts=False))
+        checked(report_page(result, diagnose(scores, bare), has_texts=False))
 
 
 def test_a_page_of_short_lists_says_nothing_of_what_they_do_not_name():
@@ -154,7 +156,7 @@ def test_a_page_of_short_lists_says_nothing_of_what_they_do_not_name():
     lists["t2i"] = [generator.permutation(60)[:5] for _ in range(120)]
     scores = {"similarity": RankedLists(lists, (60, 120))}
     result = evaluate(**scores, image_of_caption=owners, measures=["R@5"])
-    found = examine(scores, data, relevance=generator.random((60, 120)))
+    found = diagnose(scores, data, relevance=generator.random((60, 120)))
     wrong = [one for lists in found.lists.values() for one in find_false_negatives(lists, right_from=0.5)]
     page = report_page(result, found, false_negatives=wrong, beside=found)
     checked(page)
@@ -178,7 +180,7 @@ def test_published_rows_stand_beside_with_their_source():
     data = ImageCaptions(tuple(map(str, range(1000))), ("c",) * 5000, owners, tuple(map(str, range(5000))))
     scores = {"similarity": np.eye(1000, dtype=np.float32)[:, owners]}
     result = evaluate(**scores, image_of_caption=owners, protocol="flickr30k-1k")
-    page = report_page(result, examine(scores, data), published=published_beside(result, "vsepp"))
+    page = report_page(result, diagnose(scores, data), published=published_beside(result, "vsepp"))
     checked(page)
     assert "VSE++: Improving Visual-Semantic Embeddings with Hard Negatives" in page
 
@@ -186,6 +188,6 @@ def test_published_rows_stand_beside_with_their_source():
 def test_two_models_must_rank_the_same_queries(scenes):
     data, relevance = scenes
     part = data.select(range(20))
-    other = examine({"similarity": np.eye(20).repeat(2, axis=1)}, part)
+    other = diagnose({"similarity": np.eye(20).repeat(2, axis=1)}, part)
     with pytest.raises(UserError, match="rank 80 and 40 queries; give the same data to both"):
         report(data, relevance, noisy(relevance), beside=other)

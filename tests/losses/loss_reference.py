@@ -108,7 +108,7 @@ def max_of_hinges(margin):
     return per_query(one_pair)
 
 
-def ladder(thresholds, margins, weights, sampling, levels, pair_in_top_level):
+def ladder(thresholds, margins, weights, sampling, levels, pair_in_top_level, masking="exclude"):
     def level(value):
         for number, threshold in enumerate(thresholds, start=1):
             if float(value) >= threshold:
@@ -131,6 +131,12 @@ def ladder(thresholds, margins, weights, sampling, levels, pair_in_top_level):
             else:
                 upper = [i for i in level_of if level_of[i] <= rung - 1]
             lower = [j for j in level_of if level_of[j] >= rung]
+            if masking == "product":
+                far = [s[k] if k in upper else 1.0 for k in range(len(s))]
+                near = [s[k] if k in lower else 0.0 for k in range(len(s))]
+                gap = far[first_lowest(far, range(len(s)))] - near[first_highest(near, range(len(s)))]
+                value = value + weights[rung - 1] * hinge(margins[rung - 1] - gap)
+                continue
             if not upper or not lower:
                 continue
             if sampling == "hard_contrastive":

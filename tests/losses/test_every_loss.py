@@ -1,9 +1,12 @@
 """What holds for every loss."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from rungwise import losses
+from rungwise.losses.batch import WholeBatch
 
 FAMILIES = {
     "SumOfHinges": losses.SumOfHinges,
@@ -21,6 +24,9 @@ FAMILIES = {
     "Sigmoid": losses.Sigmoid,
     "SoftContrastive": losses.SoftContrastive,
     "SmoothNDCG": losses.SmoothNDCG,
+    "Weighted": lambda **k: losses.Weighted(
+        [losses.MaxOfHinges(negative_set=3, **k), losses.MultiModalNCE(**k), losses.Ladder(**k)], [1.0, 0.5, 0.1]
+    ),
 }
 
 
@@ -31,7 +37,7 @@ def family(request):
 
 def within(loss, block):
     images, captions = block.shape
-    if not isinstance(loss, losses.MultiModalNCE):
+    if not loss.reads.within:
         return {}
     kind = {"device": block.device, "dtype": block.dtype}
     return {
@@ -103,3 +109,41 @@ def test_mean_is_the_sum_over_the_pairs_and_none_adds_up_to_the_sum(family):
     assert (i2t.shape, t2i.shape) == ((3,), (7,))
     torch.testing.assert_close(i2t.sum() + t2i.sum(), values["sum"])
     torch.testing.assert_close(values["sum"] / 7, values["mean"])
+
+
+class Unprovided(WholeBatch):
+    """Leaves out what a loss may declare, and gives the items other places."""
+
+    def across(self, reads, extra_positives, mask_above):
+        i2t, t2i = super().across(reads, extra_positives, mask_above)
+        places = torch.arange(100, 100 + len(i2t.similarity))
+        return replace(i2t, query_ids=places), replace(t2i, query_ids=places)
+
+
+def test_a_loss_declares_all_that_it_reads_and_no_more(family):
+    torch.manual_seed(0)
+    loss, block = family(), torch.randn(8, 8)
+    batch = {"similarity": block, "relevance": torch.rand(8, 8), "image_similarity": block, "text_similarity": block}
+
+    def value(kind=WholeBatch, **without):
+        torch.manual_seed(1)
+        return loss.value(kind(**(batch | without)))
+
+    relevance = dict.fromkeys(["relevance"])
+    modalities = dict.fromkeys(["image_similarity", "text_similarity"])
+    for declared, without in ((loss.reads.relevance, relevance), (loss.reads.within, modalities)):
+        if declared:
+            with pytest.raises(ValueError, match="pass relevance|must be .8, 8., got nothing"):
+                value(**without)
+        else:
+            assert value(**without) == value()
+    assert (value(Unprovided) != value()) == loss.reads.draws
+
+
+def test_mask_above_reads_relevance(family):
+    assert family(mask_above=0.5).reads.relevance
+
+
+def test_a_misspelt_argument_is_refused(family):
+    with pytest.raises(TypeError, match="positive"):
+        family()(torch.zeros(3, 3), positive=torch.eye(3, dtype=torch.bool))

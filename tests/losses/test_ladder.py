@@ -22,6 +22,25 @@ def test_equals_loops(equals_loops, sampling, levels, pair_in_top_level):
     equals_loops(lambda **k: Ladder(**THREE, **form, **k), reference.ladder(**THREE, **form))
 
 
+@pytest.mark.parametrize(("levels", "pair_in_top_level"), READINGS)
+def test_masking_by_product_equals_loops(equals_loops, levels, pair_in_top_level):
+    form = {"levels": levels, "pair_in_top_level": pair_in_top_level, "masking": "product"}
+    wide = THREE | {"margins": (0.2, 0.61, 0.93)}
+    loops = reference.ladder(**wide, **form, sampling="hard_contrastive")
+    equals_loops(lambda **k: Ladder(**wide, **form, **k), loops)
+
+
+def test_masking_by_product_compares_with_0_where_all_that_is_dissimilar_lies_below():
+    s = torch.tensor([[0.1, -0.5], [-0.5, 0.1]], requires_grad=True)
+    relevance = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    authors = {"margins": (0.2, 0.3), "weights": (1.0, 1.0), "levels": "cumulative", "pair_in_top_level": True}
+    assert Ladder(**authors)(s, relevance) == 0
+    value = Ladder(**authors, masking="product")(s, relevance)
+    value.backward()
+    torch.testing.assert_close(value, torch.tensor(4 * (0.3 - 0.1)))
+    assert s.grad.tolist() == [[-2.0, 0.0], [0.0, -2.0]]
+
+
 @pytest.mark.parametrize("sampling", ["sum", "hard_contrastive"])
 def test_two_rungs_equal_loops(equals_loops, sampling):
     form = {"sampling": sampling, "levels": "single", "pair_in_top_level": False}
@@ -127,6 +146,8 @@ def test_half_precision_stays_finite(half_block, sampling):
         ({"thresholds": (0.5,), "margins": (1,), "weights": (1, 1)}, "1 margins"),
         ({"sampling": "all"}, "sampling must be one of sum, hard_contrastive"),
         ({"levels": "paper"}, "levels"),
+        ({"masking": "multiply"}, "masking must be one of exclude, product"),
+        ({"masking": "product", "sampling": "sum"}, "'sum' takes no maximum"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, complaint):

@@ -1,4 +1,8 @@
+"""Also tests rungwise.metrics, rungwise.metrics.classic and rungwise.metrics.graded."""
+
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -6,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.metrics import CS, FAMILIES, NCS, NSUM, SR, TOTALS, MedR, R, parse, parse_all
+from rungwise.evaluation import evaluate
+from rungwise.metrics import CS, FAMILIES, NCS, NSUM, SR, TOTALS, Measure, MedR, R, parse, parse_all
 from rungwise.metrics.rankings import Positives, Rankings, rank_all
 
 CUT = st.integers(1, 10**6)
@@ -66,6 +71,22 @@ def test_an_unknown_name_lists_what_there_is():
         UserError, match=r"measure 'P@1' is not known; there are R@K, .*SR@K\(m=..,non_gt,lists=..\).*rsum"
     ):
         parse("P@1")
+
+
+def test_a_measure_is_known_as_soon_as_its_class_is_defined():
+    @dataclass(frozen=True)
+    class FoundWithin(Measure):
+        k: int
+        strict: bool = False
+        name: ClassVar[str] = "FoundWithin"
+
+        def per_query(self, rankings):
+            return 100.0 * (rankings.best_rank < self.k + (not self.strict))
+
+    assert parse("FoundWithin@3(strict)") == FoundWithin(3, strict=True)
+    result = evaluate(similarity=np.eye(4)[::-1], image_of_caption=np.arange(4), measures=["FoundWithin@2"])
+    assert result["i2t/FoundWithin@2"] == 25.0
+    assert result.interval("i2t/FoundWithin@2").high > 25.0
 
 
 def test_measures_know_unit_bounds_and_sense():

@@ -9,8 +9,8 @@ import pytest
 
 from rungwise.metrics import parse
 from rungwise.metrics.rankings import DIRECTIONS, Positives
-from rungwise.metrics.sources import Degrees, MatrixSource, ProductSource
-from rungwise.metrics.streaming import judge
+from rungwise.metrics.sources import CheckedDegrees, MatrixSource, ProductSource
+from rungwise.metrics.streaming import measure_all
 
 QUERIES, GALLERY = 25, 60
 
@@ -38,9 +38,9 @@ def ours(world, names):
         "i2t": Positives(starts, np.concatenate(positives)),
         "t2i": Positives(np.zeros(GALLERY + 1, dtype=np.int64), np.empty(0, dtype=np.int64)),
     }
-    degrees = Degrees(lambda i, c: grades[i][:, c].astype(float), np.arange(QUERIES), np.arange(GALLERY))
+    degrees = CheckedDegrees(lambda i, c: grades[i][:, c].astype(float), np.arange(QUERIES), np.arange(GALLERY))
     owners = np.zeros(GALLERY, dtype=np.int64)
-    found = judge(MatrixSource(scores), owners, [parse(name) for name in names], degrees, positives=right)
+    found = measure_all(MatrixSource(scores), owners, [parse(name) for name in names], degrees, positives=right)
     return {name: found.values["i2t", parse(name)] for name in names}
 
 
@@ -136,7 +136,7 @@ def test_eccv_caption_on_its_own_files():
             rows = [own.get(query, []) for query in range(len(queries))]
             starts = np.cumsum([0, *map(len, rows)])
             right[way] = Positives(starts, np.array([one for row in rows for one in row], dtype=np.int64))
-        found = judge(source, owners, [parse(name) for name in names.values()], positives=right)
+        found = measure_all(source, owners, [parse(name) for name in names.values()], positives=right)
         for key, name in names.items():
             for way in DIRECTIONS:
                 number = parse(name).aggregate(found.values[way, parse(name)])

@@ -1,4 +1,7 @@
-"""Every measure against slow obvious references, over every way of cutting the matrix."""
+"""Every measure against slow obvious references, over every way of cutting the matrix.
+
+Also tests rungwise.metrics.rankings and rungwise.metrics.relevant_sets.
+"""
 
 import math
 
@@ -8,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.metrics import DIRECTIONS, Measure, parse, sources, streaming
-from rungwise.metrics.sources import Degrees, MatrixSource, ProductSource, TiledSource, as_slice
-from rungwise.metrics.streaming import judge
+from rungwise.metrics import DIRECTIONS, FAMILIES, Measure, parse, sources, streaming
+from rungwise.metrics.sources import CheckedDegrees, MatrixSource, ProductSource, TiledSource, as_slice
+from rungwise.metrics.streaming import measure_all
 
 from . import slow_metrics
 
@@ -30,9 +33,13 @@ NAMES = (
 )
 
 
+def test_every_family_is_held_against_a_reference():
+    assert {parse(name).name for name in NAMES} == {family.name for family in FAMILIES}
+
+
 def degrees_of(matrix):
     images, captions = (np.arange(length) for length in matrix.shape)
-    return Degrees(lambda i, c: matrix[i][:, c], images, captions)
+    return CheckedDegrees(lambda i, c: matrix[i][:, c], images, captions)
 
 
 def measures(names=NAMES):
@@ -42,7 +49,7 @@ def measures(names=NAMES):
 
 
 def assert_matches_reference(similarity, relevance, owners, names=NAMES, chunk=None):
-    found = judge(MatrixSource(similarity), owners, measures(names), degrees_of(relevance), chunk)
+    found = measure_all(MatrixSource(similarity), owners, measures(names), degrees_of(relevance), chunk)
     for direction in DIRECTIONS:
         scores, degrees = (m if direction == "i2t" else m.T for m in (similarity, relevance))
         for name in names:
@@ -94,7 +101,7 @@ def test_lists_kept_during_the_pass_equal_the_definitions_too(world, chunk):
 def test_semantic_recall_with_the_sets_of_the_authors_program(world, chunk, m, length, non_gt):
     similarity, relevance, owners = world
     measure = parse(f"SR@3(m={m}{',non_gt' if non_gt else ''},lists={length})")
-    found = judge(MatrixSource(similarity), owners, [measure], degrees_of(relevance), chunk)
+    found = measure_all(MatrixSource(similarity), owners, [measure], degrees_of(relevance), chunk)
     sets = [slow_metrics.caption_list_set(relevance, owners, i, m, length, non_gt) for i in range(len(similarity))]
     wanted_i2t, wanted_t2i = [], []
     for image, scores in enumerate(similarity):
@@ -118,14 +125,18 @@ def test_every_measure_equals_its_definition_without_ties():
 def test_constant_rows_count_zero_and_are_counted():
     similarity = np.array([[0.5, 0.5, 0.5], [0.1, 0.2, 0.3]])
     relevance = np.array([[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
-    found = judge(MatrixSource(similarity), np.array([0, 1, 1]), [parse("CS@3"), parse("NCS@2")], degrees_of(relevance))
+    found = measure_all(
+        MatrixSource(similarity), np.array([0, 1, 1]), [parse("CS@3"), parse("NCS@2")], degrees_of(relevance)
+    )
     assert found.values["i2t", parse("CS@3")].tolist() == [0.0, 0.0]
     assert dict(found.remarks["i2t", parse("CS@3")]) == {"constant S or R, counted 0": 2}
     assert dict(found.remarks["i2t", parse("NCS@2")]) == {"nothing relevant, counted 0": 1}
 
 
 def test_images_without_captions_are_left_out_and_counted():
-    found = judge(MatrixSource(np.array([[0.1, 0.9], [0.3, 0.2]])), np.array([0, 0]), [parse("R@1"), parse("MedR")])
+    found = measure_all(
+        MatrixSource(np.array([[0.1, 0.9], [0.3, 0.2]])), np.array([0, 0]), [parse("R@1"), parse("MedR")]
+    )
     assert found.values["i2t", parse("R@1")].tolist() == pytest.approx([100.0, math.nan], nan_ok=True)
     assert dict(found.remarks["i2t", parse("R@1")]) == {"no positive, left out": 1}
     assert parse("R@1").aggregate(found.values["i2t", parse("R@1")]) == 100.0
@@ -156,9 +167,9 @@ def test_the_numbers_are_the_same_whatever_the_chunk(kind, shuffled, monkeypatch
         "matrix": lambda: MatrixSource(image @ text.T),
     }[kind]
     wanted = measures((*NAMES, "SR@10(m=2,lists=5)", "SR@10(m=2,non_gt,lists=5)"))
-    results = [judge(source(), owners, wanted, degrees_of(relevance), chunk) for chunk in (1, 7, 1000, 10**9)]
+    results = [measure_all(source(), owners, wanted, degrees_of(relevance), chunk) for chunk in (1, 7, 1000, 10**9)]
     monkeypatch.setattr(streaming, "_KEPT", 0)  # lists of caption queries from columns instead
-    results.append(judge(source(), owners, wanted, degrees_of(relevance), 7))
+    results.append(measure_all(source(), owners, wanted, degrees_of(relevance), 7))
     for key, values in results[0].values.items():
         for other in results[1:]:
             np.testing.assert_array_equal(values, other.values[key], err_msg=str(key))
@@ -175,22 +186,22 @@ def test_ranks_of_both_directions_come_from_the_same_bits(shuffled, monkeypatch)
     for which, block in source.columns(64):
         np.testing.assert_array_equal(similarity[:, which], block.T)
     np.testing.assert_array_equal(source.pairs(owners, np.arange(2100)), similarity[owners, np.arange(2100)])
-    found = judge(source, owners, [parse("MeanR")])
+    found = measure_all(source, owners, [parse("MeanR")])
     ranks = found.values["t2i", parse("MeanR")]
     for caption in range(0, 2100, 50):
         assert ranks[caption] == slow_metrics.best_rank(similarity[:, caption].tolist(), [owners[caption]])
-    exact = judge(MatrixSource(similarity), owners, [parse("MeanR")])
+    exact = measure_all(MatrixSource(similarity), owners, [parse("MeanR")])
     for direction in DIRECTIONS:
         np.testing.assert_array_equal(found.values[direction, parse("MeanR")], exact.values[direction, parse("MeanR")])
 
 
-def test_a_selection_is_judged_like_the_cut_out_matrix():
+def test_a_selection_is_measured_like_the_cut_out_matrix():
     image, text, owners = embeddings(40, 200, 8, shuffled=True)
     images, captions = np.arange(10, 30), np.flatnonzero((owners >= 10) & (owners < 30))
     source = ProductSource(image, text, np.argsort(owners, kind="stable")).select(images, captions)
     matrix = MatrixSource(image @ text.T).select(images, captions)
     for direction in DIRECTIONS:
-        a, b = (judge(one, owners[captions] - 10, [parse("MeanR")]).values for one in (source, matrix))
+        a, b = (measure_all(one, owners[captions] - 10, [parse("MeanR")]).values for one in (source, matrix))
         assert np.mean(a[direction, parse("MeanR")] != b[direction, parse("MeanR")]) < 0.05  # bits of ties may differ
 
 
@@ -200,7 +211,7 @@ def test_random_scores_give_the_expected_numbers():
     captions = images * per_image
     owners = np.repeat(np.arange(images), per_image)
     wanted = measures(("R@10", "MeanR", "CS@50", "Recall@10"))
-    found = judge(
+    found = measure_all(
         MatrixSource(generator.random((images, captions))),
         owners,
         wanted,
@@ -223,7 +234,7 @@ def test_an_oracle_gives_the_maxima():
     relevance = generator.random((20, 60))
     relevance[owners, np.arange(60)] += 1
     names = [name for name in NAMES if name not in ("R@500", "MedR", "MeanR", "CS@1", "Recall@2")]
-    found = judge(MatrixSource(relevance), owners, measures(names), degrees_of(relevance))
+    found = measure_all(MatrixSource(relevance), owners, measures(names), degrees_of(relevance))
     for (direction, measure), values in found.values.items():
         wanted = measure.bounds[1]
         if str(measure) == "SR@1":  # one candidate of three wanted ones fits
@@ -237,21 +248,19 @@ def test_a_scorer_that_changes_its_mind_is_found_out():
     generator = np.random.default_rng(0)
     source = TiledSource(lambda i, c: generator.random((len(i), len(c))), (3, 6), np.arange(6))
     with pytest.raises(UserError, match="images 0 to 2: a pair got another score"):
-        judge(source, np.repeat(np.arange(3), 2), [parse("R@1")])
+        measure_all(source, np.repeat(np.arange(3), 2), [parse("R@1")])
 
 
 def test_negative_relevance_is_refused_by_gains_and_taken_by_correlations():
     similarity, owners = np.array([[0.3, 0.2], [0.1, 0.4]]), np.array([0, 1])
     degrees = degrees_of(np.array([[-0.5, 0.2], [0.1, 1.0]]))
-    assert judge(MatrixSource(similarity), owners, [parse("CS@2")], degrees).values["i2t", parse("CS@2")].tolist() == [
-        -1,
-        1,
-    ]
+    found = measure_all(MatrixSource(similarity), owners, [parse("CS@2")], degrees)
+    assert found.values["i2t", parse("CS@2")].tolist() == [-1, 1]
     for name in ("NCS@1", "nDCG@1"):
         with pytest.raises(UserError, match=r"degree of -0\.5 is negative"):
-            judge(MatrixSource(similarity), owners, [parse(name)], degrees)
+            measure_all(MatrixSource(similarity), owners, [parse(name)], degrees)
 
 
 def test_graded_measures_need_relevance():
     with pytest.raises(UserError, match="CS@2 needs relevance"):
-        judge(MatrixSource(np.eye(2)), np.array([0, 1]), [parse("CS@2")])
+        measure_all(MatrixSource(np.eye(2)), np.array([0, 1]), [parse("CS@2")])

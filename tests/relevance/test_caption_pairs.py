@@ -4,6 +4,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.relevance import Cascade, CBoW, CIDErD, Labels, TfIdf, load
 from rungwise.relevance.caption_pairs import CaptionPairs, answers_caption_pairs, caption_pairs
+from rungwise.relevance.combine import Calibrated, Maximum, mean
 from rungwise.relevance.word_vectors import WordVectors
 
 CAPTIONS = ["a dog runs", "a dog", "the cat sleeps", "a black cat"]
@@ -57,3 +58,10 @@ def test_a_source_of_anybody_s_answers_by_its_method_alone():
             return np.zeros((len(first), len(second)), np.float32)
 
     assert answers_caption_pairs(Theirs())
+
+
+def test_a_combination_answers_if_all_its_sources_do():
+    pairs, images = TfIdf(CAPTIONS, OWNERS), CIDErD(CAPTIONS, OWNERS)
+    for one, does in ((pairs, True), (images, False)):
+        for combined in (mean([pairs, one]), Maximum([one]), Calibrated(one, [0, 1], [0, 1])):
+            assert answers_caption_pairs(combined) == does

@@ -1,3 +1,5 @@
+"""Also tests rungwise.relevance.vectors: cosines of captions' vectors."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Also tests rungwise.relevance.lexical and rungwise.relevance.ngrams, against nested loops over n-grams."""
+
 import csv
 import gzip
 

@@ -1,4 +1,8 @@
-"""Configurations of sources, in all modules of ``rungwise.relevance.config``."""
+"""Configurations of sources, in all modules of the package.
+
+Also tests rungwise.relevance.config.base, rungwise.relevance.config.given, rungwise.relevance.config.models,
+rungwise.relevance.config.sources, rungwise.relevance.config.words.
+"""
 
 import subprocess
 import sys

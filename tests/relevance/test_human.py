@@ -8,7 +8,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.human import Human
-from rungwise.relevance.storage import load
+from rungwise.relevance.stored import load
 
 COCO = ImageCaptions(
     ("COCO_val2014_000000391895.jpg", "COCO_val2014_000000000009.jpg"),

@@ -1,13 +1,13 @@
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.data.readers import read
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.describe import describe
-from rungwise.relevance.storage import load
+from rungwise.relevance.stored import load
 from rungwise.scenes.collection import SceneConfig, generate, held_out_combinations, sample_picture
 from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
 from rungwise.scenes.relevance import SceneRelevance, own_degrees
@@ -128,14 +128,11 @@ def test_positions_outside_are_refused(relevance):
             relevance.block(images, captions)
 
 
-def test_a_collection_s_own_degrees(tmp_path):
-    data = generate(tmp_path / "scenes", SceneConfig(pictures=30, side=32))
-    for part in (data, data.split("train")):
-        own = own_degrees(tmp_path / "scenes", part)
-        assert own is not None
-        assert own.content_hash() == SceneRelevance.load(tmp_path / "scenes", part).content_hash()
-    assert own_degrees(str(tmp_path / "scenes"), data) is not None
-    assert own_degrees(tmp_path / "scenes", replace(data, layout="table")) is None, "other layouts bring none"
+@pytest.mark.parametrize("given", [".", "captions.jsonl"])
+def test_scenes_bring_their_degrees_along_and_other_collections_none(tmp_path, given):
+    data = generate(tmp_path, SceneConfig(pictures=6, side=32))
+    degrees = own_degrees(tmp_path / given, read(tmp_path / given))
+    np.testing.assert_array_equal(degrees.dense(), SceneRelevance.load(tmp_path, data).dense())
     assert own_degrees(None, data) is None
-    with pytest.raises(UserError):
-        own_degrees(tmp_path / "nowhere", data)
+    (tmp_path / "scenes.json").unlink()
+    assert own_degrees(tmp_path, read(tmp_path)) is None

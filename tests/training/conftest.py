@@ -11,9 +11,10 @@ from rungwise.data import ImageCaptions
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
 from rungwise.losses import MaxOfHinges
-from rungwise.models import ModelConfig
+from rungwise.models import VSEConfig
 from rungwise.training.config import TrainConfig
 from rungwise.training.loss_config import config_of
+from rungwise.training.sampling import ByLength
 
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
 
@@ -45,11 +46,12 @@ def config() -> TrainConfig:
     """Two short phases of a small model."""
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
     return TrainConfig(
-        model=ModelConfig(image, TextConfig(word_dimension=8, min_count=1), dimension=16),
+        model=VSEConfig(image=image, text=TextConfig(word_dimension=8, min_count=1), dimension=16),
         loss=config_of(MaxOfHinges)(),
         epochs=(2, 1),
         learning_rates=(1e-2, 1e-3),
         batch_size=8,
+        sampler=ByLength(),
         checkpoint_steps=3,
     )
 

@@ -8,6 +8,7 @@ from torch import nn
 
 from rungwise import losses
 from rungwise.losses import Loss, Weighted
+from rungwise.training.distributed import GlobalNegatives
 from rungwise.training.loss_config import config_of
 
 PICTURES = 12
@@ -80,6 +81,38 @@ class Source:
     def positives(self, images, captions):
         # Caption 4 describes three pictures, of which the first two share nothing else.
         return (images[:, None] == captions % PICTURES) | ((images[:, None] < 2) & (captions == 4))
+
+
+class CaptionPairs:
+    """Degrees of captions against captions; no picture has a position here."""
+
+    def __init__(self) -> None:
+        self.degrees = np.random.default_rng(4).random((3 * PICTURES, 3 * PICTURES), np.float32)
+
+    def block(self, references, captions):
+        return self.degrees[np.ix_(references, captions)]
+
+    def dense(self):
+        return self.degrees
+
+
+def inner(a, b):
+    return a @ b.T
+
+
+def by_caption_pair():
+    """A batch, and a loss whose relevance is that of the captions paired in it."""
+    loss = losses.Ladder(reduction="mean").double()
+    source = Source()
+    return BATCHES["square, pictures twice"], GlobalNegatives(
+        loss, relevance=CaptionPairs(), positives=source.positives
+    )
+
+
+def with_another_similarity_within():
+    """A batch, and a loss whose similarities within a modality are not those across."""
+    loss = losses.MultiModalNCE(reduction="mean").double()
+    return BATCHES["square, of two sizes"], GlobalNegatives(loss, within=inner)
 
 
 class Encoders(nn.Module):

@@ -12,7 +12,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from rungwise.training.cached_gradients import cached_backward
 from rungwise.training.distributed import GlobalNegatives, average_gradients, process_group
-from tests.training.every_loss import Encoders, Source, cases, gradients
+from tests.training.every_loss import (
+    Encoders,
+    Source,
+    by_caption_pair,
+    cases,
+    gradients,
+    with_another_similarity_within,
+)
 
 
 def run(rank: int) -> dict[str, torch.Tensor]:
@@ -29,6 +36,13 @@ def run(rank: int) -> dict[str, torch.Tensor]:
         results[name] = torch.cat([value.detach().reshape(1), gradients(model, loss)])
     own = 4 - rank
     assert source.asked[:2] == [(own, 7), (7, own)]
+    for make in (by_caption_pair, with_another_similarity_within):
+        shares, together = make()
+        images, captions = (torch.tensor(positions) for positions in shares[rank])
+        model.zero_grad()
+        value = together(*model(images, captions), images, captions, captions)
+        value.backward()
+        results[make.__name__] = torch.cat([value.detach().reshape(1), gradients(model)])
     results["cached"] = cached(model, source, rank)
     return results
 

@@ -8,7 +8,7 @@ from rungwise.data import ImageCaptions
 from rungwise.losses import MaxOfHinges
 from rungwise.similarity import cosine
 from rungwise.training import collapse
-from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
+from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseMemory, CollapseWatch, spread
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
@@ -17,7 +17,7 @@ from rungwise.training.reports import Watcher
 
 def told_by(losses, spreads, **options):
     told = []
-    watch = CollapseWatch(0.2, told.append, **options)
+    watch = CollapseWatch(0.4, told.append, **options)
     for number, (loss, width) in enumerate(zip(losses, spreads, strict=True)):
         watch.observe(10 * number, loss, width)
     return told
@@ -110,5 +110,6 @@ class Stopping(Listener):
 def test_memory_is_kept_in_the_checkpoint(tmp_path: Path) -> None:
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.Adam(model.parameters())
-    save_checkpoint(tmp_path / "c", model, optimizer, RunState(collapse=CollapseMemory(70, True)))
-    assert load_checkpoint(tmp_path / "c", model, optimizer, {}).collapse == CollapseMemory(70, True)
+    trained = Trained(model, torch.nn.Identity(), optimizer)
+    save_checkpoint(tmp_path / "c", trained, RunState(collapse=CollapseMemory(70, True)))
+    assert load_checkpoint(tmp_path / "c")[0].collapse == CollapseMemory(70, True)

@@ -7,9 +7,19 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
 
-from rungwise.losses import MaxOfHinges, MultiModalNCE, SemanticAdaptiveMargin
+from rungwise.losses import Ladder, MaxOfHinges, MultiModalNCE, SemanticAdaptiveMargin, Weighted
+from rungwise.similarity import cosine
 from rungwise.training.distributed import GlobalNegatives, process_group
-from tests.training.every_loss import Encoders, Source, cases, gradients
+from tests.training.every_loss import (
+    CaptionPairs,
+    Encoders,
+    Source,
+    by_caption_pair,
+    cases,
+    gradients,
+    inner,
+    with_another_similarity_within,
+)
 
 
 def two_processes(folder: Path) -> list[dict[str, torch.Tensor]]:
@@ -35,6 +45,13 @@ def one_process() -> dict[str, torch.Tensor]:
         )
         value.backward()
         results[name] = torch.cat([value.detach().reshape(1), gradients(model, loss)])
+    for make in (by_caption_pair, with_another_similarity_within):
+        shares, together = make()
+        images, captions = (torch.tensor(first + second) for first, second in zip(*shares, strict=True))
+        model.zero_grad()
+        value = together(*model(images, captions), images, captions, captions)
+        value.backward()
+        results[make.__name__] = torch.cat([value.detach().reshape(1), gradients(model)])
     return results
 
 
@@ -58,6 +75,39 @@ def test_one_process_needs_no_group() -> None:
         assert GlobalNegatives(loss, relevance=source, positives=source.positives)(*vectors, images, captions) > 0
     with pytest.raises(ValueError, match="pass images= and captions="):
         GlobalNegatives(MaxOfHinges(), positives=source.positives)(*vectors)
+
+
+def test_relevance_is_asked_by_the_reference_and_positives_by_the_image() -> None:
+    source, pairs, vectors = Source(), CaptionPairs(), Encoders()(torch.tensor([0, 1]), torch.tensor([12, 1]))
+    images, captions = torch.tensor([0, 1]), torch.tensor([12, 1])
+    loss = GlobalNegatives(Ladder(), relevance=pairs, positives=source.positives)
+    degrees = torch.from_numpy(pairs.block(captions, captions))
+    positives = torch.from_numpy(source.positives(images.numpy(), captions.numpy()))
+    assert loss(*vectors, images, captions, reference=captions) == Ladder()(cosine(*vectors), degrees, positives)
+
+
+def test_the_source_is_asked_only_where_the_loss_reads_it() -> None:
+    images, captions = torch.tensor([0, 1]), torch.tensor([0, 1])
+    vectors = Encoders()(images, captions)
+    for loss, asked in (
+        (MaxOfHinges(), 0),
+        (MaxOfHinges(mask_above=0.5), 1),
+        (Weighted([MaxOfHinges(), SemanticAdaptiveMargin(), Ladder()], [1.0, 1.0, 1.0]), 1),
+    ):
+        source = Source()
+        GlobalNegatives(loss, relevance=source)(*vectors, images, captions)
+        assert len(source.asked) == asked
+
+
+def test_similarities_within_a_modality_may_be_others_than_across() -> None:
+    images, captions = torch.tensor([0, 1, 2]), torch.tensor([0, 1, 2])
+    i, t = Encoders()(images, captions)
+    for within in (cosine, inner):
+        got = GlobalNegatives(MultiModalNCE(), within=within)(i, t)
+        assert got == MultiModalNCE()(cosine(i, t), image_similarity=within(i, i), text_similarity=within(t, t))
+    assert GlobalNegatives(MultiModalNCE(), similarity=inner)(i, t) == MultiModalNCE()(
+        inner(i, t), image_similarity=inner(i, i), text_similarity=inner(t, t)
+    )
 
 
 def test_a_process_alone_in_its_group_still_leaves_cleanly(tmp_path: Path) -> None:

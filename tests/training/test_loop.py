@@ -72,7 +72,7 @@ def test_a_run_learns_and_leaves_what_it_says(config: TrainConfig, coloured: Ima
     # Pictures of one colour cannot be told apart, but colours can: the first hit should have the right one.
     model = load(result.model_folder)
     vectors = model.encode_image(list(coloured.paths), cache=tmp_path / "cache").vectors
-    hits = model.similarity(vectors, model.encode_text(["a red picture", "a blue picture"])).argmax(axis=0)
+    hits = model.similarity.array(vectors, model.encode_text(["a red picture", "a blue picture"])).argmax(axis=0)
     assert [hit % 4 for hit in hits] == [0, 2]
 
 
@@ -174,7 +174,7 @@ def test_every_loss_trains(loss: LossConfig, config: TrainConfig, coloured: Imag
     [
         (config_of(ContrastiveSum)(temperature=0), r"loss.contrastive_sum: temperature must be above 0, got 0$"),
         (config_of(Ladder)(thresholds=(0.8, 0.6)), r"loss.ladder: 2 thresholds make 3 rungs, .* got 2 margins and 2 w"),
-        (config_of(Ladder)(shares=(0.01,)), "loss.shares must be turned into thresholds"),
+        (config_of(Ladder)(shares=(0.01,)), "loss.shares are measured on a relevance source"),
     ],
 )
 def test_a_loss_that_cannot_be_built_is_one_line(
@@ -212,12 +212,12 @@ def test_mistakes_have_one_line(config: TrainConfig, coloured: ImageCaptions, tm
     with pytest.raises(UserError, match="no checkpoint to resume from"):
         train(config, coloured, tmp_path / "run", cache=cache, resume=True)
     train(replace(config, epochs=(1, 1)), coloured, tmp_path / "run", cache=cache)
-    with pytest.raises(UserError, match="holds a run already; give --resume"):
+    with pytest.raises(UserError, match="holds a run already; go on with it"):
         train(config, coloured, tmp_path / "run", cache=cache)
-    with pytest.raises(UserError, match="started with another configuration"):
+    with pytest.raises(UserError, match=r"started with other settings: epochs: \[1, 1\] then, \[2, 1\] now"):
         train(config, coloured, tmp_path / "run", cache=cache, resume=True)
     other = replace(coloured, captions=("changed", *coloured.captions[1:]))
-    with pytest.raises(UserError, match="started with another data"):
+    with pytest.raises(UserError, match="started with other data"):
         train(replace(config, epochs=(1, 1)), other, tmp_path / "run", cache=cache, resume=True)
     with pytest.raises(UserError, match="no picture is in split 'dev'; it has train, val"):
         train(

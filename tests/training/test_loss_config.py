@@ -1,12 +1,16 @@
 import inspect
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import ArrayLike, NDArray
 
 from rungwise import losses
-from rungwise.core.configuration import from_plain, to_plain
+from rungwise.core.configuration import from_plain, load_yaml, to_plain
 from rungwise.core.errors import UserError
+from rungwise.data import ImageCaptions
 from rungwise.losses import (
     AdaptiveListwise,
     BlockLoss,
@@ -23,7 +27,8 @@ from rungwise.losses import (
 from rungwise.losses.batch import Reads
 from rungwise.losses.pairs import Side
 from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import LossConfig, config_of, kinds, with_thresholds
+from rungwise.training.loop import train
+from rungwise.training.loss_config import LossConfig, config_of, kinds, loss_named, with_thresholds
 from tests.training.every_loss import NAMED, PLAIN
 
 
@@ -61,8 +66,6 @@ def test_yaml_and_back_with_the_defaults_of_the_loss_itself(name: str) -> None:
     for option, value in vars(bare).items():
         if isinstance(value, int | float | str | tuple) and option != "training":
             assert getattr(built, option) == value
-    kind = loss if name not in ("MultiModalNCE", "SmoothNDCG") else None
-    assert kind is None or config.loss.kind.replace("_", "") == name.lower()
 
 
 def test_kinds_are_the_names_that_configurations_have_always_used() -> None:
@@ -73,6 +76,7 @@ def test_kinds_are_the_names_that_configurations_have_always_used() -> None:
         "weighted",
     }
     assert named <= set(kinds())
+    assert not {"loss", "block_loss"} & set(kinds())
 
 
 @pytest.mark.parametrize("config", NAMED, ids=lambda config: config.kind)
@@ -90,7 +94,8 @@ def test_unknown_loss_and_misspelt_option_are_one_line() -> None:
     for loss, message in (
         ({"kind": "hinge"}, "config.yaml: loss: .*'hinge'.* ladder, .* weighted"),
         ({"margin": 0.2}, "config.yaml: loss: name the loss by its kind: .*ladder"),
-        ("ladder", "config.yaml: loss: name the loss by its kind: .*ladder"),
+        (3, "config.yaml: loss: name the loss by its kind: .*ladder"),
+        ("hinge", "config.yaml: loss: .*'hinge'.* ladder, .* weighted"),
         ({"kind": "ladder", "treshold": 1}, "config.yaml: loss.ladder.treshold: "),
         ({"kind": "ladder", "reduction": "none"}, "config.yaml: loss.ladder.reduction: "),
         (
@@ -102,6 +107,13 @@ def test_unknown_loss_and_misspelt_option_are_one_line() -> None:
         with pytest.raises(UserError, match=message) as caught:
             from_plain(TrainConfig, {"loss": loss}, "config.yaml")
         assert "\n" not in str(caught.value)
+
+
+def test_a_name_alone_takes_the_defaults() -> None:
+    loss = {"kind": "weighted", "losses": ["sum_of_hinges", {"kind": "ladder"}], "weights": [1, 2]}
+    config = from_plain(TrainConfig, {"loss": loss}, "config.yaml").loss
+    assert config.losses == (config_of(SumOfHinges)(), config_of(Ladder)())
+    assert from_plain(TrainConfig, {"loss": "ladder"}, "config.yaml").loss == config_of(Ladder)()
 
 
 def test_a_negative_set_must_fit_the_batch() -> None:
@@ -169,27 +181,59 @@ class Cubed(BlockLoss):
         return side.sum_per_query(side.rows(gap).sum(dim=1) - side.of_pairs(side.similarity))
 
 
+class Irrelevant:
+    """Degrees of 0."""
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        return np.zeros((len(np.asarray(images)), len(np.asarray(captions))), np.float32)
+
+    def dense(self) -> NDArray[np.float32]:
+        raise NotImplementedError
+
+
 class Softened(Loss):
     """A loss around a loss.
 
     Args:
         inner: The one inside.
+        others: More of them.
+        scales: Numbers.
     """
 
-    def __init__(self, inner: Loss) -> None:
+    def __init__(self, inner: Loss, others: tuple[Loss, ...] = (), scales: list[float] = [1.0, 2.0]) -> None:  # noqa: B006
         super().__init__()
-        self.inner, self.reduction = inner, inner.reduction
+        self.inner, self.others, self.scales, self.reduction = inner, others, scales, inner.reduction
 
     @property
     def reads(self) -> Reads:
         return self.inner.reads
 
-    @property
-    def shared(self):
-        return self.inner.shared
-
     def value(self, batch):
         return self.inner.value(batch).sqrt()
+
+
+def test_a_loss_of_ones_own_trains_from_yaml(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("loss: {kind: cubed, reach: 0.25}")
+    own = load_yaml(TrainConfig, tmp_path / "own.yaml").loss
+    result = train(
+        replace(config, loss=own), coloured, tmp_path / "run", relevance=Irrelevant(), cache=tmp_path / "cache"
+    )
+    losses = [epoch["loss"] for epoch in result.history]
+    assert losses[-1] < losses[0]
+    assert "kind: cubed\n  reach: 0.25\n" in (tmp_path / "run" / "config.yaml").read_text()
+
+
+def test_two_losses_of_one_name_are_told_apart_by_renaming_one() -> None:
+    def another(module: str) -> type[Loss]:
+        return type("Stretched", (Softened,), {"__module__": module})
+
+    defined_first, defined_anew = another("notebook"), another("notebook")
+    assert defined_first is not defined_anew
+    assert loss_named("stretched") is defined_anew
+    elsewhere = another("library")
+    assert elsewhere.__module__ == "library"
+    with pytest.raises(UserError, match="'stretched' names several losses: library.Stretched, notebook.Stretched"):
+        from_plain(TrainConfig, {"loss": "stretched"}, "config.yaml")
 
 
 def test_a_loss_of_ones_own_is_named_without_telling_anybody() -> None:
@@ -199,6 +243,10 @@ def test_a_loss_of_ones_own_is_named_without_telling_anybody() -> None:
     assert [one.name for one in fields(config.loss)] == ["kind", "reach"]
     built = config.loss.build()
     assert (type(built), built.reach) == (Cubed, 0.25)
-    plain = to_plain(TrainConfig(loss=config_of(Softened)(inner=config.loss)))
-    assert plain["loss"] == {"kind": "softened", "inner": {"kind": "cubed", "reach": 0.25}}
-    assert type(from_plain(TrainConfig, plain, "config.yaml").loss.build().inner) is Cubed
+    around = TrainConfig(loss=config_of(Softened)(inner=config.loss, others=(config.loss,)))
+    plain = to_plain(around)
+    member = {"kind": "cubed", "reach": 0.25}
+    assert plain["loss"] == {"kind": "softened", "inner": member, "others": [member], "scales": [1.0, 2.0]}
+    assert from_plain(TrainConfig, plain, "config.yaml") == around
+    built = around.loss.build()
+    assert (type(built.inner), type(built.others[0]), built.scales) == (Cubed, Cubed, (1.0, 2.0))

@@ -5,8 +5,11 @@ import pytest
 from rungwise.core.configuration import dump_yaml
 from rungwise.core.errors import UserError
 from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
+from rungwise.similarity import Inner, Order
 from rungwise.training.loss_config import config_of
 from rungwise.training.recipes import load_config, preset_names
+from rungwise.training.sampling import Shuffled
+from rungwise.training.steps import Plain
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -17,11 +20,22 @@ def test_presets_read_and_survive_yaml(name: str, tmp_path: Path) -> None:
 
 
 def test_presets_are_the_papers() -> None:
-    vsepp, vse0, ladder = (load_config(name) for name in ("vsepp", "vse0", "cvsepp"))
+    vsepp, vse0, ladder, order0, orderpp = (
+        load_config(name) for name in ("vsepp", "vse0", "cvsepp", "order0", "orderpp")
+    )
     assert vsepp.loss == config_of(MaxOfHinges)(margin=0.2, reduction="sum")
     assert (vsepp.epochs, vsepp.learning_rates, vsepp.batch_size, vsepp.clip_norm) == ((15, 15), (2e-4, 2e-5), 128, 2.0)
     assert (vsepp.model.dimension, vsepp.model.text.word_dimension, vsepp.model.text.min_count) == (1024, 300, 4)
-    assert (vse0.model.similarity, vse0.loss) == ("inner", config_of(SumOfHinges)(margin=0.2))
+    assert (vse0.model.similarity, vse0.loss) == (Inner(), config_of(SumOfHinges)(margin=0.2))
+    for config in (vsepp, vse0, ladder, order0, orderpp):
+        image = config.model.image
+        assert (image.backbone, image.size, image.size / image.crop) == ("resnet152.tv_in1k", 224, 256)
+        assert (image.resize, image.frozen, image.l2_normalise) == ("square", True, True)
+        assert (config.sampler, config.step, config.weight_decay) == (Shuffled(), Plain(), 0.0)
+    assert (order0.model.similarity, order0.loss) == (Order(absolute=True), config_of(SumOfHinges)(margin=0.05))
+    assert order0.learning_rates == (1e-3, 1e-4)
+    assert (orderpp.model.similarity, orderpp.loss) == (Order(), vsepp.loss)
+    assert ladder.data.reference == "batch"
     assert ladder.loss == config_of(Ladder)(thresholds=(0.63,), margins=(0.2, 0.01), weights=(1.0, 0.25))
 
 

@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rungwise import __version__
 from rungwise.core.errors import UserError
+from rungwise.core.version import __version__
 
 COMMANDS = {
     "demo": "make pictures, train, measure, and search them in the browser",

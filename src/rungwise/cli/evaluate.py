@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
-from rungwise.cli.judged import Judged, judged_of, load_scores
+from rungwise.cli.scored import Scored, read_beside, read_scored
 from rungwise.cli.terminal import console, messages_apart, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.evaluation import (
     Result,
+    diagnose,
     evaluate,
-    examine,
-    find_false_negatives,
     format_result,
     protocol_named,
     published_beside,
@@ -25,25 +24,27 @@ from rungwise.evaluation import (
     report_page,
     write_false_negatives,
 )
-from rungwise.evaluation.findings import Findings, false_negatives_of_all
+from rungwise.evaluation.diagnostics import Diagnostics, false_negatives_by_gallery, in_positions_of_data
 from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.tables import Intervals
 from rungwise.metrics import Total, parse_all
 from rungwise.metrics.rankings import positives_of
+from rungwise.metrics.sources import SimilaritySource
 
 
 @dataclass
 class Evaluate:
     """How well a model ranks the captions of pictures and the pictures of captions.
 
-    Give a model and data, or anybody's embeddings, similarities or ranked lists. FILE:KEY names one array of several.
+    Give MODEL DATA; or DATA and somebody's embeddings, similarities or ranked lists; or embeddings or similarities
+    alone, saying whose each caption is. FILE:KEY names one array of several.
 
     Attributes:
-        model: Folder of a model, or a hub repository.
-        collection: Its data; the same as --data.
+        model: Folder of a model, or a hub repository; left out where scores come as files.
         data: Folder or caption file: ids, captions, and which caption belongs to which picture.
+        old_data: The old spelling of DATA.
         image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").
         text_embeddings: One vector a caption.
         similarity: Scores of every picture (rows) with every caption (columns): npy, npz, or JSON rows.
@@ -70,12 +71,13 @@ class Evaluate:
         right_from: The degree from which a candidate is right; default the query's least relevant annotated one.
         paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
+        device: Where a model computes, such as cpu or cuda; cuda by itself where there is one.
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 
-    model: tyro.conf.Positional[str | None] = None
-    collection: tyro.conf.Positional[Path | None] = None
-    data: Path | None = None
+    model: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[MODEL]")] = None
+    data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
+    old_data: Annotated[Path | None, tyro.conf.arg(name="data")] = None
     image_embeddings: str | None = None
     text_embeddings: str | None = None
     similarity: str | None = None
@@ -100,62 +102,75 @@ class Evaluate:
     right_from: float | None = None
     paper: tuple[str, ...] = ()
     dataset: str | None = None
+    device: str | None = None
     cache: Path | None = None
+
+    @property
+    def has_files(self) -> bool:
+        """Scores come as files rather than from a model."""
+        return any((self.image_embeddings, self.text_embeddings, self.similarity, self.ranked_lists))
 
 
 def main(arguments: list[str]) -> int:
-    """Judge, print, write."""
-    asked = tyro.cli(Evaluate, args=arguments, prog="rungwise evaluate")
+    """Evaluate, print, write."""
+    asked = _with_data_in_place(tyro.cli(Evaluate, args=arguments, prog="rungwise evaluate"))
     protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
     parse_all(asked.measures)
     _refuse_idle_options(asked)
     with messages_apart(asked.format != "table"):
-        _evaluate(asked)
+        scored = read_scored(asked)
+        _refuse_missing_degrees(asked, scored)
+        positives = _positives(asked, scored)
+        result = evaluate(
+            similarity=scored.similarity,
+            image_of_caption=scored.data.image_of_caption,
+            relevance=scored.relevance,
+            measures=_measures(asked, scored, positives),
+            protocol=asked.protocol,
+            positives=positives,
+            data_name=scored.data.name,
+            data_hash=scored.data.content_hash() if scored.has_texts else "",
+            model_hash=scored.model_hash,
+            relevance_name=scored.relevance_name,
+            seed=scored.seed,
+            image_ids=scored.data.image_ids if scored.has_texts else None,
+            caption_ids=scored.data.caption_ids if scored.has_texts else None,
+        )
+        intervals = result.intervals() if asked.intervals or asked.report else None
+        rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
+        _print(asked, result, rows, intervals if asked.intervals else None)
+        if asked.out:
+            result.to_json(asked.out, per_query=True)
+            say(f"written: {asked.out}")
+        if asked.report or asked.false_negatives:
+            _look_closer(asked, scored, positives, result, rows, intervals)
     return 0
 
 
-def _evaluate(asked: Evaluate) -> None:
-    judged = judged_of(asked)
-    _refuse_missing_degrees(asked, judged)
-    positives = _positives(asked, judged)
-    result = evaluate(
-        **judged.scores,
-        image_of_caption=judged.data.image_of_caption,
-        images=len(judged.data),
-        relevance=judged.relevance,
-        measures=_measures(asked, judged, positives),
-        protocol=asked.protocol,
-        positives=positives,
-        data_name=judged.data.name,
-        data_hash=judged.data.content_hash() if judged.has_texts else "",
-        model_hash=judged.model_hash,
-        relevance_name=judged.relevance_name,
-        seed=judged.seed,
-        image_ids=judged.data.image_ids if judged.has_texts else None,
-        caption_ids=judged.data.caption_ids if judged.has_texts else None,
-    )
-    intervals = result.intervals() if asked.intervals or asked.report else None
-    rows = [row for paper in asked.paper for row in _published(asked, paper, result, judged.split)]
-    _print(asked, result, rows, intervals if asked.intervals else None)
-    if asked.out:
-        result.to_json(asked.out, per_query=True)
-        say(f"written: {asked.out}")
-    if asked.report or asked.false_negatives:
-        _look_closer(asked, judged, positives, result, rows, intervals)
+def _with_data_in_place(asked: Evaluate) -> Evaluate:
+    """DATA alone stands where MODEL would, and the old spelling is an option."""
+    if asked.has_files and asked.model is not None and asked.data is None:
+        asked = replace(asked, model=None, data=Path(asked.model))
+    if asked.old_data is None:
+        return asked
+    if asked.data is not None:
+        raise UserError(f"data were given twice, {asked.data} and --data {asked.old_data}; give one")
+    return replace(asked, data=asked.old_data, old_data=None)
 
 
 def _refuse_idle_options(asked: Evaluate) -> None:
     """An option that would change nothing is a misunderstanding."""
-    data = asked.collection or asked.data
     report, false_negatives = asked.report is not None, asked.false_negatives is not None
+    has_data, runs_a_model = asked.data is not None, asked.model is not None or len(asked.beside) == 1
     for option, given, other, is_there in (
         ("--beside", bool(asked.beside), "--report", report),
         ("--thresholds", bool(asked.thresholds), "--report", report),
         ("--right-from", asked.right_from is not None, "--false-negatives or --report", false_negatives or report),
         ("--dataset", asked.dataset is not None, "--paper", bool(asked.paper)),
-        ("--split", asked.split != Evaluate.split, "--data", data is not None),
-        ("--captions-only", asked.captions_only, "--data", data is not None),
-        ("--join-restval", asked.join_restval, "--data", data is not None),
+        ("--split", asked.split != Evaluate.split, "DATA", has_data),
+        ("--captions-only", asked.captions_only, "DATA", has_data),
+        ("--join-restval", asked.join_restval, "DATA", has_data),
+        ("--device", asked.device is not None, "a model", runs_a_model),
     ):
         if given and not is_there:
             raise UserError(f"{option} changes nothing without {other}; give both, or leave {option} out")
@@ -163,26 +178,26 @@ def _refuse_idle_options(asked: Evaluate) -> None:
         ("--captions-per-image", asked.captions_per_image is not None),
         ("--image-of-caption", asked.image_of_caption is not None),
     ):
-        if given and data is not None:
-            raise UserError(f"{option} contradicts --data {data}, which says whose each caption is; give one of them")
+        if given and has_data:
+            raise UserError(f"{option} contradicts DATA {asked.data}, which says whose each caption is; give one")
 
 
-def _refuse_missing_degrees(asked: Evaluate, judged: Judged) -> None:
+def _refuse_missing_degrees(asked: Evaluate, scored: Scored) -> None:
     needing = [str(one) for one in parse_all(asked.measures or protocol_named(asked.protocol).measures) if one.graded]
     needing += ["--false-negatives"] * (asked.false_negatives is not None)
     needing += ["--thresholds"] * bool(asked.thresholds)
     needing += ["--right-from"] * (asked.right_from is not None)
-    if needing and judged.relevance is None:
+    if needing and scored.relevance is None:
         raise UserError(f"{needing[0]} needs degrees of relevance; give --relevance, or leave {needing[0]} out")
 
 
-def _measures(asked: Evaluate, judged: Judged, positives: RightAnswers | None) -> tuple[str, ...]:
+def _measures(asked: Evaluate, scored: Scored, positives: RightAnswers | None) -> tuple[str, ...]:
     """Those that were asked for; else the protocol's, without those that short lists cannot answer."""
     usual = asked.measures or protocol_named(asked.protocol).measures
-    lists = judged.scores.get("similarity")
+    lists = scored.similarity
     if asked.measures or not isinstance(lists, RankedLists):
         return usual
-    right = positives or positives_of(judged.data.image_of_caption, len(judged.data))
+    right = positives or positives_of(scored.data.image_of_caption, len(scored.data))
     kept = []
     for measure in parse_all(usual):
         terms = measure.terms if isinstance(measure, Total) else (measure,)
@@ -196,19 +211,24 @@ def _measures(asked: Evaluate, judged: Judged, positives: RightAnswers | None) -
     return tuple(kept)
 
 
-def _positives(asked: Evaluate, judged: Judged) -> RightAnswers | None:
+def _positives(asked: Evaluate, scored: Scored) -> RightAnswers | None:
     if asked.positives:
         if len(asked.positives) != 2:
             raise UserError("--positives takes two files: IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json")
-        if not judged.has_texts:
-            raise UserError("--positives names ids; give --data, whose ids they are")
-        positives, issues = positives_from_json(*asked.positives, judged.data)
+        if not scored.has_texts:
+            raise UserError("--positives names ids; give DATA, whose ids they are")
+        positives, issues = positives_from_json(*asked.positives, scored.data)
         say_issues(issues)
         return positives
     if asked.protocol == "labels":
-        if not judged.data.labels:
-            raise UserError(f"{judged.data.name}: has no class labels; give data with a column 'label' or 'labels'")
-        return positives_from_labels(judged.data.labels, judged.data.image_of_caption)
+        if not scored.data.labels:
+            raise UserError(f"{scored.data.name}: has no class labels; give data with a column 'label' or 'labels'")
+        return positives_from_labels(scored.data.labels, scored.data.image_of_caption)
+    rule = protocol_named(asked.protocol)
+    if rule.takes_positives:
+        raise UserError(
+            f"protocol {rule.name} needs {rule.right}; give --positives IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json"
+        )
     return None
 
 
@@ -234,47 +254,39 @@ def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals:
 
 def _look_closer(
     asked: Evaluate,
-    judged: Judged,
+    scored: Scored,
     positives: RightAnswers | None,
     result: Result,
     rows: list[PublishedRow],
     intervals: Intervals | None,
 ) -> None:
-    def look(scores: dict[str, object]) -> Findings:
-        return examine(
-            scores,
-            judged.data,
-            relevance=judged.relevance,
+    def diagnosed(similarity: SimilaritySource) -> Diagnostics:
+        return diagnose(
+            similarity,
+            scored.data,
+            relevance=scored.relevance,
             positives=positives,
             protocol=asked.protocol,
             thresholds=asked.thresholds,
         )
 
-    found = look(judged.scores)
+    found = diagnosed(scored.similarity)
+    galleries = None if asked.false_negatives else 1  # a report shows those of the first
+    wrong = false_negatives_by_gallery(found, right_from=asked.right_from, galleries=galleries)
     if asked.false_negatives:
-        everywhere = false_negatives_of_all(
-            found,
-            judged.scores,
-            judged.data,
-            relevance=judged.relevance,
-            positives=positives,
-            right_from=asked.right_from,
-        )
-        write_false_negatives(asked.false_negatives, everywhere, judged.data)
+        everywhere = in_positions_of_data(found, wrong)
+        write_false_negatives(asked.false_negatives, everywhere, scored.data)
         say(f"written: {asked.false_negatives} ({len(everywhere)} candidates)")
     if asked.report:
-        wrong = [
-            one for lists in found.lists.values() for one in find_false_negatives(lists, right_from=asked.right_from)
-        ]
         page = report_page(
             result,
             found,
-            false_negatives=wrong,
+            false_negatives=wrong[0],
             published=rows,
             intervals=intervals,
-            beside=look(load_scores(asked.beside, judged, asked.cache)) if asked.beside else None,
+            beside=diagnosed(read_beside(asked.beside, scored, asked)) if asked.beside else None,
             names=asked.names,
-            has_texts=judged.has_texts,
+            has_texts=scored.has_texts,
         )
         with replacing(asked.report) as draft:
             draft.write_text(page, encoding="utf-8")

@@ -8,20 +8,21 @@ from pathlib import Path
 import tyro
 
 from rungwise.cli.terminal import console, progress_bar, say
-from rungwise.data.inspection import contact_sheet, inspect, render
+from rungwise.data.contact_sheet import contact_sheet
+from rungwise.data.inspection import inspect, render
 from rungwise.data.readers import read
 
 
 @dataclass
 class Inspect:
-    """What a collection of pictures and captions holds, and what is odd in it.
+    """What a collection of pictures (or features) and captions holds, and what is odd in it.
 
     Attributes:
-        data: Folder or caption file, in any layout that is recognised.
+        data: Folder, caption file or file of features, in any layout that is recognised.
         contact_sheet: Write a PNG with some of the pictures here.
         join_restval: Count COCO's restval pictures as training pictures.
-        captions_only: Do not look for pictures at all.
-        quick: Do not decode and compare the pictures.
+        captions_only: Do not look for pictures or features at all.
+        quick: Do not decode and compare the pictures, nor look at rows of features.
     """
 
     data: tyro.conf.Positional[Path]
@@ -46,6 +47,8 @@ def main(arguments: list[str]) -> int:
         found = inspect(data, check_pictures=not asked.quick, progress=progress)
     console.print(render(found))
     if asked.contact_sheet:
-        contact_sheet(data, asked.contact_sheet)
+        lacking = contact_sheet(data, asked.contact_sheet)
         say(f"contact sheet: {asked.contact_sheet}")
+        if lacking:
+            say(f"no font here has {lacking} of its characters; for them, install a font such as Noto Sans")
     return 0

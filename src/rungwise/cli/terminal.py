@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rungwise.core.devices import choose_device
 from rungwise.data.collection import Issue
 
 
@@ -24,6 +25,18 @@ console = _Terminal()
 def say(text: str) -> None:
     """Print a line as it is: no markup, no colours of numbers, no wrapping."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def chosen_device(asked: str | None) -> str:
+    """Where a command computes; said where it is a device that nobody asked for.
+
+    Raises:
+        UserError: See :func:`rungwise.core.devices.choose_device`.
+    """
+    device = choose_device(asked)
+    if asked is None and device != "cpu":
+        say(f"computing on {device}; --device cpu leaves it alone")
+    return device
 
 
 @contextmanager

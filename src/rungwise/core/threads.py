@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -14,20 +15,31 @@ SORTING = 8
 """About how many times as long an entry takes that is sorted rather than looked at."""
 
 
-def in_threads(work: Callable[[int, int], object], count: int, entries: int) -> None:
+class _Within(threading.local):
+    """Whether this thread works on a part just now."""
+
+    parts = False
+
+
+_within = _Within()
+
+
+def in_threads(work: Callable[[int, int], object], count: int, entries: int, threads: int | None = None) -> None:
     """Call ``work(low, high)`` for parts of ``range(count)`` that together make it up, on every core.
 
     Args:
-        work: Releases the interpreter's lock, writes where no other part does, and does not call this function.
+        work: Releases the interpreter's lock and writes where no other part does. Where it calls this function in
+            turn, that call stays on its thread.
         count: Length of the range.
         entries: Numbers that are read in all, times :data:`SORTING` where they are sorted; few are not worth a thread.
+        threads: At most so many; None takes one for each core.
 
     >>> seen = []
     >>> in_threads(lambda low, high: seen.append((low, high)), 10, entries=100)
     >>> seen
     [(0, 10)]
     """
-    threads = min(cores(), count) if entries >= _SMALL else 1
+    threads = min(threads or cores(), count) if entries >= _SMALL and not _within.parts else 1
     if threads <= 1:
         work(0, count)
         return
@@ -36,8 +48,12 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int) -> 
     left = iter(range(parts))
 
     def take() -> None:
-        for part in left:
-            work(edges[part], edges[part + 1])
+        _within.parts = True
+        try:
+            for part in left:
+                work(edges[part], edges[part + 1])
+        finally:
+            _within.parts = False
 
     # The caller works too: waking a thread may take as long as a part, and then nobody has waited for it.
     helpers = [_pool(os.getpid(), threads - 1).submit(take) for _ in range(threads - 1)]

@@ -1,4 +1,4 @@
-"""Pictures with captions: the collection that readers make and everything else consumes."""
+"""Images with captions: what readers return, and what training, evaluation and indexing take."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_SPLIT = "none"
 
 @dataclass(frozen=True)
 class Issue:
-    """Something odd that a reader met and did not hide: an item it skipped or kept with a doubt.
+    """Something odd in the data: an item that a reader skipped, or that it kept although something about it is odd.
 
     Attributes:
         kind: A short name, equal for issues that belong together, such as ``"missing picture"``.
@@ -36,8 +36,8 @@ class Issue:
 class ImageCaptions:
     """Images, captions, and which caption was written for which image.
 
-    Images and captions are addressed by position; the user's own ids ride along and survive to every result.
-    Any number of captions per image, none included.
+    Images and captions are addressed by position; the user's own ids are kept and stand in every result. An image may
+    have any number of captions, none included. What a model reads of an image is a picture file or a row of features.
 
     Attributes:
         image_ids: (images,) the user's ids, unique.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,40 @@ class FeatureRows:
             rows = self[start : start + together]
             digest.update(rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes())
         return digest.hexdigest()
+
+
+def map_rows(path: Path) -> NDArray[np.floating[Any]]:
+    """Map a NumPy file (``.npy``) of rows into memory; nothing but its header is read.
+
+    Raises:
+        UserError: If the file cannot be read, is no NumPy file, is cut short, holds Python objects, is empty, or holds
+            what :class:`FeatureRows` refuses.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "features.npy"
+    >>> np.save(file, np.zeros((3, 36, 8), np.float16))
+    >>> map_rows(file).shape
+    (3, 36, 8)
+    """
+    try:
+        with path.open("rb") as file:
+            is_numpy = file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX
+        if not is_numpy:
+            raise UserError(f"{path}: not a NumPy file; write it with numpy.save")
+        rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(f"{path}: cannot be read ({reason}); correct the path or its permissions") from error
+    except ValueError as error:
+        if "object" in str(error).lower():
+            reason, remedy = "it holds Python objects", "save an array of numbers"
+        else:
+            reason, remedy = " ".join(str(error).split()).rstrip("."), "it may be cut short: copy or write it again"
+        raise UserError(f"{path}: cannot be mapped into memory ({reason}); {remedy}") from error
+    _check(rows, rows)
+    if not rows.size:
+        raise UserError(f"{path}: an array of shape {rows.shape} holds no features; write it again")
+    return rows
 
 
 def place_of(part: NDArray[Any]) -> str:

@@ -131,7 +131,7 @@ class Gatherer:
         self._labels[image] += [label for label in labels if label not in self._labels[image]]
 
     def issue(self, kind: str, where: str, detail: str = "") -> None:
-        """Keep account of something odd."""
+        """Note something odd, to be listed with the collection."""
         self._issues.append(Issue(kind, where, detail))
 
     def collection(self, name: str, layout: str) -> ImageCaptions:

@@ -1,33 +1,32 @@
-"""What a collection holds and what is odd about it, as numbers, as a table, and as a sheet of pictures."""
+"""What a collection holds and what is odd about it, as numbers and as a table."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-import textwrap
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
-import matplotlib
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
-from rungwise.data.pictures import load_picture, small_image
+from rungwise.data.features import FeatureRows
+from rungwise.data.pictures import load_picture
 
 FREQUENT = 4
 """Tokens seen at least this often are what the vocabularies of the VSE++ family keep."""
+
+SAMPLED_ROWS = 100
+"""Rows of features that are read and looked at; all of them may be many gigabytes."""
 
 # Words and punctuation marks, as the caption encoder splits them.
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
@@ -43,6 +42,23 @@ class SplitSize:
 
 
 @dataclass(frozen=True)
+class FeatureSize:
+    """How the features of a collection are stored.
+
+    Attributes:
+        row: Shape of one image's row: (D,) for a vector, (R, D) for R regions.
+        dtype: Type of the numbers, such as ``"float32"``.
+        size: Of the files (or arrays) that hold the rows, in bytes.
+        sampled: How many rows were read and looked at; 0 if that was not asked for.
+    """
+
+    row: tuple[int, ...]
+    dtype: str
+    size: int
+    sampled: int
+
+
+@dataclass(frozen=True)
 class Inspection:
     """What :func:`inspect` found; plain numbers and texts.
 
@@ -50,7 +66,7 @@ class Inspection:
         name: Of the collection.
         layout: That the reader recognised.
         pictures: Number of images.
-        files: Number of images that name a file; 0 for a collection of features or captions.
+        files: Number of images that name a picture file; 0 for a collection of features or captions.
         captions: Number of captions.
         splits: Size of each split.
         captions_per_picture: Smallest, median and largest number; None without pictures.
@@ -62,6 +78,7 @@ class Inspection:
         heights: Smallest and largest, in pixels; None if pictures were not checked.
         checked: Whether every picture was decoded and compared.
         odd: Everything odd, the reader's issues included.
+        features: What takes the place of picture files; None if nothing does.
 
     >>> Inspection.__dataclass_fields__["odd"].type
     'tuple[Issue, ...]'
@@ -82,6 +99,7 @@ class Inspection:
     heights: tuple[int, int] | None
     checked: bool
     odd: tuple[Issue, ...]
+    features: FeatureSize | None = None
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -99,7 +117,9 @@ def inspect(
 
     Args:
         data: The collection.
-        check_pictures: Decode every picture in full, and compare all files byte by byte (by SHA-256).
+        check_pictures: Decode every picture in full, and compare all files byte by byte (by SHA-256). Of features,
+            read the first row and others drawn at random, :data:`SAMPLED_ROWS` in all, and look for numbers that are
+            not finite and for vectors of zeros.
         progress: Called with the pictures checked so far and their total, from the calling thread.
 
     >>> data = ImageCaptions(("a", "b"), ("A dog.", "A dog.", "A cat"), np.array([0, 0, 1]))
@@ -119,6 +139,9 @@ def inspect(
     odd += [look for look in looks if isinstance(look, Issue)]
     readable = {position: look for position, look in enumerate(looks) if isinstance(look, _Look)}
     odd += _identical(data, {position: look.digest for position, look in readable.items()})
+    sample = _sampled(data.features) if check_pictures and data.features is not None else []
+    if data.features is not None:
+        odd += _odd_rows(data.image_ids, data.features, sample)
     per_picture = np.bincount(data.image_of_caption, minlength=len(data))
     return Inspection(
         name=data.name,
@@ -136,6 +159,7 @@ def inspect(
         heights=_range([look.height for look in readable.values()]),
         checked=check_pictures and bool(data.paths),
         odd=tuple(odd),
+        features=None if data.features is None else _feature_size(data.features, len(sample)),
     )
 
 
@@ -157,55 +181,6 @@ def render(inspection: Inspection, *, examples: int = 3) -> RenderableType:
     for split in inspection.splits:
         splits.add_row(Text(split.name), str(split.pictures), str(split.captions))
     return Group(counts, splits, _odd_table(inspection, examples))
-
-
-def contact_sheet(data: ImageCaptions, path: Path | str, *, columns: int = 6, rows: int = 4, seed: int = 0) -> None:
-    """Write a PNG with some pictures of a collection and the first caption of each (its id where it has none).
-
-    Args:
-        data: The collection.
-        path: Of the file to write.
-        columns: Pictures side by side.
-        rows: Rows of pictures.
-        seed: Of the choice of pictures, which keep the collection's order.
-
-    Raises:
-        UserError: If the collection has no picture files, or the file cannot be written.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> Image.new("RGB", (64, 48), "teal").save(folder / "a.png")
-    >>> data = ImageCaptions(("a.png",), ("A plain one.",), np.array([0]), paths=(folder / "a.png",))
-    >>> contact_sheet(data, folder / "sheet.png", columns=2, rows=1)
-    >>> Image.open(folder / "sheet.png").format
-    'PNG'
-    """
-    if not data.paths:
-        raise UserError(f"{data.name}: has no picture files to show; a contact sheet needs a collection with pictures")
-    generator = np.random.default_rng(seed)
-    chosen = np.sort(generator.choice(len(data), min(len(data), columns * rows), replace=False))
-    side, margin, text_height, size = 200, 10, 66, 13
-    # matplotlib's own font covers Latin, Greek and Cyrillic on every system; Pillow's covers Latin only.
-    font = ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
-    across, down = side + margin, side + text_height + margin
-    used = -(-len(chosen) // columns)
-    sheet = Image.new("RGB", (columns * across + margin, used * down + margin), "white")
-    draw = ImageDraw.Draw(sheet)
-    captions = data.captions_of_image
-    for place, image in enumerate(chosen.tolist()):
-        left, top = margin + place % columns * across, margin + place // columns * down
-        try:
-            picture = small_image(data.paths[image], side)
-            sheet.paste(picture, (left + (side - picture.width) // 2, top + (side - picture.height) // 2))
-        except UserError:
-            draw.rectangle((left, top, left + side, top + side), fill="lightgrey")
-            draw.text((left + side / 2, top + side / 2), "unreadable", "black", font, anchor="mm")
-        own = captions[image]
-        text = data.captions[own[0]] if own.size else data.image_ids[image]
-        lines = _wrapped(" ".join(text.split()), side, 4, font)
-        draw.multiline_text((left, top + side + 3), "\n".join(lines), "black", font, spacing=2)
-    with replacing(Path(path)) as draft:
-        sheet.save(draft, "PNG")
 
 
 @dataclass(frozen=True)
@@ -257,6 +232,32 @@ def _identical(data: ImageCaptions, digests: dict[int, bytes]) -> Iterator[Issue
             yield Issue(kind, named[0], f"the same file as {', '.join(named[1:])}")
 
 
+def _sampled(features: FeatureRows) -> list[int]:
+    others = np.random.default_rng(0).permutation(np.arange(1, len(features)))[: SAMPLED_ROWS - 1]
+    return sorted([0, *others.tolist()])[: len(features)]
+
+
+def _odd_rows(image_ids: Sequence[str], features: FeatureRows, positions: list[int]) -> Iterator[Issue]:
+    for position in positions:
+        vectors = np.atleast_2d(features[position])
+        for kind, odd in (
+            ("features not finite", ~np.isfinite(vectors).all(axis=1)),
+            ("features all zero", ~vectors.any(axis=1)),
+        ):
+            if odd.any():
+                regions = f"{odd.sum()} of {len(vectors)} regions" if features.shape[1:-1] else ""
+                yield Issue(kind, image_ids[position], regions)
+
+
+def _feature_size(features: FeatureRows, sampled: int) -> FeatureSize:
+    return FeatureSize(
+        row=features.shape[1:],
+        dtype=features.dtype.name,
+        size=sum(part.nbytes for part in features.parts),
+        sampled=sampled,
+    )
+
+
 def _split_sizes(data: ImageCaptions) -> tuple[SplitSize, ...]:
     splits = data.splits or (NO_SPLIT,) * len(data)
     pictures = Counter(splits)
@@ -274,7 +275,11 @@ def _range(sizes: list[int]) -> tuple[int, int] | None:
 
 def _figures(found: Inspection) -> Iterator[tuple[str, str]]:
     yield "pictures", str(found.pictures)
-    if not found.files:
+    if found.features is not None:
+        regions = f"{found.features.row[0]} regions of " if len(found.features.row) == 2 else ""
+        yield "features in place of pictures", f"{regions}{found.features.row[-1]} numbers, {found.features.dtype}"
+        yield "size of the features", f"{found.features.size / 1e6:.1f} MB"
+    elif not found.files:
         yield "picture files", "none (captions only)"
     yield "captions", str(found.captions)
     for what, spread in (
@@ -294,6 +299,8 @@ def _figures(found: Inspection) -> Iterator[tuple[str, str]]:
 
 def _odd_table(found: Inspection, examples: int) -> RenderableType:
     unchecked = "" if found.checked or not found.files else "; pictures were not decoded"
+    if found.features is not None:
+        unchecked = f"; {found.features.sampled} of {found.pictures} rows of features were looked at"
     if not found.odd:
         return Text(f"nothing odd{unchecked}")
     table = Table("odd", box=box.SIMPLE, title=f"{len(found.odd)} odd things{unchecked}")
@@ -306,13 +313,3 @@ def _odd_table(found: Inspection, examples: int) -> RenderableType:
             lines.append(f"and {count - len(shown)} more")
         table.add_row(kind, str(count), Text("\n".join(lines)))
     return table
-
-
-def _wrapped(text: str, width: int, most: int, font: ImageFont.FreeTypeFont) -> list[str]:
-    """Lines no wider than ``width`` pixels, at most ``most`` of them; an ellipsis ends a text that is cut."""
-    fitting = max(1, int(width / max(font.getlength(text) / max(len(text), 1), 1)))
-    while True:
-        lines = textwrap.wrap(text, fitting, max_lines=most, placeholder=" …")
-        if fitting <= 2 or all(font.getlength(line) <= width for line in lines):
-            return lines
-        fitting -= 1

@@ -1,4 +1,4 @@
-"""Picture files in, uint8 RGB tensors out: quick for JPEG, patient with the rest, firm with the broken."""
+"""Decoding of picture files to uint8 RGB tensors; what cannot be decoded is refused with one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_PIXELS = 178_956_970
 UPLOAD_NAME = "<uploaded picture>"
 """What a picture that came as bytes is called in messages."""
 
-# Left out on purpose: formats that run other programs (EPS) or that no one takes photos in.
+# EPS is left out because Pillow runs another program for it; other formats because they are not used for photos.
 _FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 _JPEG_ORIENTATION = 0x0112
 

@@ -1,32 +1,39 @@
-"""One way in: look at a path, recognise how pictures and captions are laid out there, read them."""
+"""Reading a collection from a path: the layout of its pictures and captions is recognised by looking."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.feature_files import features_file, read_features, with_features
 from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
 from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder
 from rungwise.data.karpathy import karpathy_files, read_karpathy
+from rungwise.data.precomputed import precomputed_splits, read_precomputed
 from rungwise.data.tables import TABLE_SUFFIXES, read_tables, table_files
 
 
 def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:
-    r"""Read a collection of pictures and captions; its layout is recognised by looking.
+    r"""Read a collection of images and captions; its layout is recognised by looking.
 
-    In this order: Flickr8K as published (a ``*.token.txt`` file), one of Karpathy's JSON files, a table of captions
-    (CSV, TSV, JSON lines, Parquet), a bare folder of pictures. The file that holds the captions may be
-    given itself where a folder holds several; its pictures are then looked for in its own folder and below.
+    In this order: the precomputed features of VSE++ and SCAN (``train_ims.npy`` and ``train_caps.txt`` and so on),
+    Flickr8K as published (a ``*.token.txt`` file), one of Karpathy's JSON files, a table of captions (CSV, TSV, JSON
+    lines, Parquet), a bare folder of pictures. The file that holds the captions may be given itself where a folder
+    holds several; its pictures are then looked for in its own folder and below.
+
+    Where no pictures are, ``features.npy`` takes their place, with one row for each image (see
+    :mod:`rungwise.data.feature_files`). Where there are both, give that file itself to read its rows.
 
     Args:
-        path: A folder, or the file that holds the captions.
+        path: A folder, or the file that holds the captions or the features.
         join_restval: Count the split ``restval`` of COCO as ``train``.
-        captions_only: Do not look for pictures: the collection gets no paths, and captions of pictures that are not
-            at hand are read too.
+        captions_only: Look neither for pictures nor for features: captions of pictures that are not at hand are read
+            too.
 
     Returns:
-        The collection. Pictures in no split are in ``"none"``; what was skipped or doubted is in ``issues``.
+        The collection. Images in no split are in ``"none"``; what was skipped or doubted is in ``issues``.
 
     Raises:
         UserError: If the path is missing, holds nothing that is recognised, or what it holds is malformed.
@@ -42,33 +49,55 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     (('b.png', 'a.jpg'), ('A red circle.',))
     """
     path = Path(path).expanduser()
-    if path.is_dir():
-        return _read_below(PictureFolder(path), join_restval, captions_only)
     if not path.exists():
         raise UserError(f"{path}: no such file or folder; correct the path")
+    if precomputed_splits(path):
+        return read_precomputed(path, captions_only)
+    if not path.is_dir():
+        _check_kind(path)
+    files = PictureFolder(path if path.is_dir() else path.parent)
+    is_rows = path.suffix.lower() == ".npy"
+    captions = None if path.is_dir() or is_rows else path
+    rows = None if captions_only else path if is_rows else features_file(files)
+    take_rows = rows is not None and (is_rows or not files.pictures)
+    data = _read_captions(files, captions, join_restval, captions_only or take_rows)
+    if rows is not None and take_rows:
+        return read_features(rows) if data is None else with_features(data, rows)
+    data = read_folder(files) if data is None else data
+    if rows is not None:
+        issue = Issue("features left out", str(rows), "there are pictures too; give this file itself to read its rows")
+        data = replace(data, issues=(*data.issues, issue))
+    return data
+
+
+def _check_kind(path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix in PICTURE_SUFFIXES:
         raise UserError(f"{path}: is a single picture; give the folder that holds it")
-    if not (suffix in {".json", ".txt", *TABLE_SUFFIXES} or is_token_file(path)):
-        known = ", ".join(sorted({".json", ".txt", *TABLE_SUFFIXES}))
-        raise UserError(f"{path}: not a kind of file that holds captions ({known}); give such a file or a folder")
-    files = PictureFolder(path.parent)
-    if suffix == ".json":
-        return read_karpathy(path, files, join_restval=join_restval, captions_only=captions_only)
+    known = {".json", ".npy", ".txt", *TABLE_SUFFIXES}
+    if not (suffix in known or is_token_file(path)):
+        kinds = ", ".join(sorted(known))
+        raise UserError(f"{path}: not a kind of file that holds captions ({kinds}); give such a file or a folder")
+
+
+def _read_captions(
+    files: PictureFolder, path: Path | None, join_restval: bool, captions_only: bool
+) -> ImageCaptions | None:
+    """The captions of a file, or if none is given those of the folder; None if it has none."""
+    if path is None:
+        if tokens := token_files(files):
+            path = _only(tokens, files.root)
+        elif described := karpathy_files(files):
+            path = _only(described, files.root)
+        elif tables := table_files(files):
+            return read_tables(tables, files, captions_only)
+        else:
+            return None
     if is_token_file(path):
         return read_flickr8k(path, files, captions_only)
-    return read_tables([path], files, captions_only)
-
-
-def _read_below(files: PictureFolder, join_restval: bool, captions_only: bool) -> ImageCaptions:
-    if tokens := token_files(files):
-        return read_flickr8k(_only(tokens, files.root), files, captions_only)
-    if described := karpathy_files(files):
-        path = _only(described, files.root)
+    if path.suffix.lower() == ".json":
         return read_karpathy(path, files, join_restval=join_restval, captions_only=captions_only)
-    if tables := table_files(files):
-        return read_tables(tables, files, captions_only)
-    return read_folder(files)
+    return read_tables([path], files, captions_only)
 
 
 def _only(paths: list[Path], root: Path) -> Path:

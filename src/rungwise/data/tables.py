@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ _OPTIONAL = {
     "caption_id": ("caption_id", "captionid", "sentid", "sentence_id"),
 }
 _LABEL_SEPARATOR = ";"
+_NAMED_FORMAT = re.compile(rb'\s*\{\s*"format":\s*"rungwise (\w+)"')
+_HEAD_BYTES = 256
 _HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
 
 Cells = Mapping[str, object]
@@ -88,7 +91,8 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
 
     Needed are a column of :data:`IMAGE_COLUMNS` and one of :data:`CAPTION_COLUMNS`. Optional are ``split``,
     ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Image ids are the names in the
-    image column.
+    image column. The layout is ``"table"``; in a folder that rungwise generated it has the name by which a JSON file
+    beside the table begins: ``{"format": "rungwise <name>"``.
 
     Raises:
         UserError: If a file is empty, in another encoding or malformed, a column is missing, several tables do not go
@@ -119,8 +123,7 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
         raise UserError(f"{files.root}: {len(usable)} tables of captions ({names}); give the one to read")
     for table, split in zip(usable, splits, strict=True):
         _gather(gatherer, table, split)
-    layout = "scenes" if (files.root / "scenes.json").is_file() else "table"
-    return gatherer.collection(files.root.resolve().name, layout)
+    return gatherer.collection(files.root.resolve().name, _layout(files.root))
 
 
 def read_table(path: Path) -> Table:
@@ -141,6 +144,14 @@ def read_table(path: Path) -> Table:
     if suffix in (".jsonl", ".ndjson"):
         return _read_json_lines(path)
     return _read_separated(path)
+
+
+def _layout(folder: Path) -> str:
+    for path in sorted(folder.glob("*.json")):
+        with path.open("rb") as file:
+            if named := _NAMED_FORMAT.match(file.read(_HEAD_BYTES)):
+                return named[1].decode()
+    return "table"
 
 
 def _gather(gatherer: Gatherer, table: Table, split_of_file: str | None) -> None:

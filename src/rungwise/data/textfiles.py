@@ -56,3 +56,15 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             yield number, line.removesuffix("\r")
+
+
+def read_every_line(path: Path) -> list[str]:
+    r"""The lines of a text file, blank ones included, so that line n belongs to row n; errors as :func:`read_text`.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "captions.txt"
+    >>> _ = file.write_bytes(b"a\r\n\nb\n")
+    >>> read_every_line(file)
+    ['a', '', 'b']
+    """
+    return [line.removesuffix("\r") for line in read_text(path).removesuffix("\n").split("\n")]

@@ -1,9 +1,14 @@
 """Evaluation: named protocols, results that say what they are, tables, reports, published rows."""
 
 from rungwise.evaluation.compare import Comparison, Difference, compare
+from rungwise.evaluation.diagnostics import (
+    Diagnostics,
+    diagnose,
+    false_negatives_by_gallery,
+    in_positions_of_data,
+)
 from rungwise.evaluation.evaluate import DEFAULT_MEASURES, evaluate
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives, write_false_negatives
-from rungwise.evaluation.findings import Findings, examine, false_negatives_of_all
 from rungwise.evaluation.intervals import Interval
 from rungwise.evaluation.positives import positives_from_json, positives_from_labels
 from rungwise.evaluation.protocols import PROTOCOLS, Fold, Protocol, protocol_named
@@ -11,6 +16,7 @@ from rungwise.evaluation.published import PAPERS, PublishedRow, published, publi
 from rungwise.evaluation.ranked_lists import RankedLists, read_ranked_lists
 from rungwise.evaluation.report import report_page
 from rungwise.evaluation.result import Result
+from rungwise.evaluation.scores import similarity_source
 from rungwise.evaluation.tables import format_result, render_published, render_table
 
 __all__ = [
@@ -18,9 +24,9 @@ __all__ = [
     "PAPERS",
     "PROTOCOLS",
     "Comparison",
+    "Diagnostics",
     "Difference",
     "FalseNegative",
-    "Findings",
     "Fold",
     "Interval",
     "Protocol",
@@ -28,11 +34,12 @@ __all__ = [
     "RankedLists",
     "Result",
     "compare",
+    "diagnose",
     "evaluate",
-    "examine",
-    "false_negatives_of_all",
+    "false_negatives_by_gallery",
     "find_false_negatives",
     "format_result",
+    "in_positions_of_data",
     "positives_from_json",
     "positives_from_labels",
     "protocol_named",
@@ -42,5 +49,6 @@ __all__ = [
     "render_published",
     "render_table",
     "report_page",
+    "similarity_source",
     "write_false_negatives",
 ]

@@ -297,7 +297,7 @@ def _exchanged(first: Result, second: Result, names: Sequence[str], draws: int, 
     def draw(generator: np.random.Generator, count: int, images: int) -> Numbers:
         return generator.integers(0, 2, (count, images)).astype(np.float64)
 
-    def judge(term: Term, queries: slice, swapped: Numbers) -> Numbers:
+    def aggregated(term: Term, queries: slice, swapped: Numbers) -> Numbers:
         values = np.concatenate([one.per_query(term.name)[queries] for one in (first, second)])
         kept = 1 - swapped
         return np.stack(
@@ -307,7 +307,7 @@ def _exchanged(first: Result, second: Result, names: Sequence[str], draws: int, 
             ]
         )
 
-    return redrawn(first, names, draw, judge, draws, seed)
+    return redrawn(first, names, draw, aggregated, draws, seed)
 
 
 def _measure_of_lists(names: Sequence[str]) -> str:

@@ -8,25 +8,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rungwise import __version__
 from rungwise.core.errors import UserError
+from rungwise.core.version import __version__
 from rungwise.evaluation.positives import RightAnswers, check_positives
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.result import Result
+from rungwise.evaluation.scores import checked_degrees, checked_owners, similarity_source
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse_all
 from rungwise.metrics.rankings import positives_of
-from rungwise.metrics.sources import (
-    Degrees,
-    MatrixSource,
-    ProductSource,
-    Source,
-    TiledSource,
-    as_slice,
-)
-from rungwise.metrics.streaming import Judgement, judge
+from rungwise.metrics.sources import ProductSource
+from rungwise.metrics.streaming import QueryValues, measure_all
 from rungwise.relevance.base import Degrees as RelevanceSource
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
@@ -54,7 +48,7 @@ def evaluate(
     image_ids: Sequence[str] | None = None,
     caption_ids: Sequence[str] | None = None,
 ) -> Result:
-    """Judge the rankings of a model, in both directions.
+    """Measure the rankings of a model, in both directions.
 
     Give either ``similarity`` or both kinds of embeddings; numpy arrays, torch tensors and memory-maps are read as they
     are, a block at a time.
@@ -64,8 +58,9 @@ def evaluate(
             with a (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a
             second time when a graded measure reads the lists of caption queries. Also a
             :class:`~rungwise.evaluation.ranked_lists.RankedLists`; of a direction without lists nothing is reported.
-        image_embeddings: (images, D).
-        text_embeddings: (captions, D).
+            Also what :func:`~rungwise.evaluation.scores.similarity_source` answers.
+        image_embeddings: (images, D), or what :func:`~rungwise.evaluation.inputs.read_embeddings` answers.
+        text_embeddings: (captions, D), likewise.
         image_of_caption: (captions,) the position of each caption's image.
         relevance: (images, captions) degrees, or a :class:`~rungwise.relevance.base.Relevance`; graded measures need
             it.
@@ -77,7 +72,7 @@ def evaluate(
             (a, b). Default: the inner product in float32 of the embeddings as they come: the cosine if they are
             normalised.
         images: The number of images, where a scorer does not tell and the last ones may have no caption.
-        chunk: Queries that are judged at a time; no number depends on it.
+        chunk: Queries that are measured at a time; no number depends on it.
         data_name: What the data are called, for the result.
         data_hash: Hash of the data, for the result.
         model_hash: Hash of the model, for the result.
@@ -101,8 +96,8 @@ def evaluate(
     """
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk must be at least 1, got {chunk}")
-    owners = _owners(image_of_caption)
-    source = source_of(
+    owners = checked_owners(image_of_caption)
+    source = similarity_source(
         similarity=similarity,
         image_embeddings=image_embeddings,
         text_embeddings=text_embeddings,
@@ -111,7 +106,7 @@ def evaluate(
         images=images,
     )
     count = source.shape[0]
-    degrees = _degrees(relevance, source.shape)
+    degrees = checked_degrees(relevance, source.shape)
     ids = {"i2t": _ids(image_ids, source.shape[0], "image"), "t2i": _ids(caption_ids, source.shape[1], "caption")}
     rule = protocol_named(protocol)
     asked = parse_all(rule.measures if measures is None else measures)
@@ -121,7 +116,7 @@ def evaluate(
         check_positives(positives, *source.shape)
     directions = source.directions if isinstance(source, RankedLists) else DIRECTIONS
     folds = rule.folds(owners, count)
-    judgements = []
+    passes = []
     for fold in folds:
         whole = len(folds) == 1 and _is_everything(fold, source.shape)
         part = source if whole else source.select(fold.images, fold.captions)
@@ -133,8 +128,8 @@ def evaluate(
                 if why := part.reads(measure, right):
                     raise UserError(why)
         graded = degrees.select(fold.images, fold.captions) if degrees else None
-        judgements.append(judge(part, of_caption, single, graded, chunk, right))
-    numbers, units = _numbers(asked, judgements, directions)
+        passes.append(measure_all(part, of_caption, single, graded, chunk, right))
+    numbers, units = _numbers(asked, passes, directions)
     per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
     reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
     return Result(
@@ -154,7 +149,7 @@ def evaluate(
             "mean": float(per_image.mean()),
             "max": float(per_image.max()),
         },
-        remarks=_remarks(judgements, reported),
+        remarks=_remarks(passes, reported),
         right=rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}",
         relevance=(relevance_name or _title(relevance)) if any(measure.graded for measure in single) else "",
         data_name=data_name,
@@ -173,7 +168,7 @@ def evaluate(
             if ids[way]
         },
         _per_query={
-            f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in judgements])
+            f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in passes])
             for way in DIRECTIONS
             for measure in single
             if f"{way}/{measure}" in reported
@@ -182,12 +177,12 @@ def evaluate(
 
 
 def _numbers(
-    asked: Iterable[Measure | Total], judgements: list[Judgement], directions: Sequence[Direction]
+    asked: Iterable[Measure | Total], passes: list[QueryValues], directions: Sequence[Direction]
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Numbers and units by name: aggregated within a fold, averaged over folds; sums only over both directions."""
 
     def number(way: Any, measure: Measure) -> float:
-        return float(np.mean([measure.aggregate(one.values[way, measure]) for one in judgements]))
+        return float(np.mean([measure.aggregate(one.values[way, measure]) for one in passes]))
 
     numbers: dict[str, float] = {}
     units: dict[str, str] = {}
@@ -203,9 +198,9 @@ def _numbers(
     return numbers, units
 
 
-def _remarks(judgements: list[Judgement], reported: set[str]) -> Mapping[str, Mapping[str, int]]:
+def _remarks(passes: list[QueryValues], reported: set[str]) -> Mapping[str, Mapping[str, int]]:
     total: dict[str, Counter[str]] = {}
-    for one in judgements:
+    for one in passes:
         for (way, measure), counts in one.remarks.items():
             if f"{way}/{measure}" in reported:
                 total.setdefault(f"{way}/{measure}", Counter()).update(counts)
@@ -223,139 +218,6 @@ def _ids(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
             f"{what}_ids: {again!r} stands {times} times, at {places[0]} and {places[1]}; give every {what} its own id"
         )
     return ids
-
-
-def _owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:
-    owners = np.asarray(image_of_caption)
-    if owners.ndim != 1 or not owners.size or owners.dtype.kind not in "iu":
-        raise UserError(
-            f"image_of_caption must be one whole number per caption, got shape {owners.shape} of {owners.dtype};"
-            " give each caption's image position"
-        )
-    if owners.min() < 0:
-        raise UserError(
-            f"image_of_caption, caption {owners.argmin()}: {owners.min()} is negative; positions start at 0"
-        )
-    return owners.astype(np.int64)
-
-
-def source_of(
-    *,
-    similarity: Any = None,
-    image_embeddings: Any = None,
-    text_embeddings: Any = None,
-    image_of_caption: ArrayLike,
-    similarity_function: Callable[[Any, Any], Any] | None = None,
-    images: int | None = None,
-) -> Source:
-    """What :func:`evaluate` reads similarities from; all arguments are its own.
-
-    Raises:
-        UserError: As :func:`evaluate`, if sizes do not agree.
-
-    >>> source_of(image_embeddings=np.eye(2), text_embeddings=np.eye(2), image_of_caption=[0, 1]).shape
-    (2, 2)
-    """
-    owners, function = _owners(image_of_caption), similarity_function
-    both = image_embeddings is not None and text_embeddings is not None
-    neither = image_embeddings is None and text_embeddings is None
-    if not (both if similarity is None else neither):
-        raise UserError("give either similarity, or image_embeddings and text_embeddings together")
-    order = np.argsort(owners, kind="stable")
-    if hasattr(similarity, "rows") and hasattr(similarity, "columns"):
-        given: Source = similarity
-        _agree(given.shape, owners, images, "similarity")
-        return given
-    if similarity is None:
-        shape = _embedding_shape(image_embeddings, text_embeddings, function is None)
-        _agree(shape, owners, images, "text_embeddings")
-        if function is None:
-            return ProductSource(image_embeddings, text_embeddings, order)
-        apply = function
-        return TiledSource(
-            lambda some, others: apply(image_embeddings[as_slice(some)], text_embeddings[as_slice(others)]),
-            shape,
-            order,
-        )
-    if callable(similarity) and not hasattr(similarity, "shape"):
-        count = int(owners.max()) + 1 if images is None else images
-        _agree((count, len(owners)), owners, images, "similarity")
-        return TiledSource(similarity, (count, len(owners)), order)
-    matrix = _sliceable(similarity, "similarity")
-    _agree(_matrix_shape(matrix, len(owners), images, "similarity"), owners, images, "similarity")
-    return MatrixSource(matrix)
-
-
-def _sliceable(matrix: Any, what: str) -> Any:
-    """The matrix without a copy: arrays and maps as they are, tensors as they are unless numpy can share them."""
-    if hasattr(matrix, "shape") and hasattr(matrix, "__getitem__"):
-        return matrix
-    try:
-        return np.asarray(matrix)
-    except ValueError as error:
-        raise UserError(f"{what}: rows of different lengths; give as many values in every row") from error
-
-
-def _matrix_shape(matrix: Any, captions: int, images: int | None, what: str) -> tuple[int, int]:
-    shape = tuple(int(length) for length in matrix.shape)
-    if len(shape) != 2:
-        raise UserError(f"{what} must have two axes, (images, captions), got shape {shape}")
-    if shape[1] != captions and shape[0] == captions:
-        raise UserError(
-            f"{what} has shape {shape} for {captions} captions: it is transposed;"
-            f" give (images, captions), such as {what}.T"
-        )
-    if shape[1] != captions or images not in (None, shape[0]):
-        wanted = f"({'images' if images is None else images}, {captions})"
-        raise UserError(f"{what} has shape {shape} but image_of_caption names {captions} captions; give {wanted}")
-    return shape[0], shape[1]
-
-
-def _embedding_shape(image: Any, text: Any, need_equal_width: bool) -> tuple[int, int]:
-    for what, one in (("image_embeddings", image), ("text_embeddings", text)):
-        if not hasattr(one, "shape") or (need_equal_width and len(one.shape) != 2):
-            raise UserError(
-                f"{what} must be an array of shape (items, D), got {getattr(one, 'shape', type(one).__name__)}"
-            )
-    if need_equal_width and image.shape[1] != text.shape[1]:
-        raise UserError(
-            f"image_embeddings have {image.shape[1]} dimensions and text_embeddings {text.shape[1]};"
-            " give embeddings of one model"
-        )
-    return int(image.shape[0]), int(text.shape[0])
-
-
-def _agree(shape: tuple[int, int], owners: NDArray[np.int64], images: int | None, what: str) -> None:
-    if shape[1] != len(owners):
-        raise UserError(
-            f"{what} hold {shape[1]} captions but image_of_caption names {len(owners)}; give one position per caption"
-        )
-    if images not in (None, shape[0]):
-        raise UserError(f"images={images} but {shape[0]} images were given; leave images out")
-    if owners.max() >= shape[0]:
-        raise UserError(
-            f"image_of_caption, caption {owners.argmax()}: image {owners.max()} does not exist among {shape[0]} images"
-            f" (0..{shape[0] - 1}); correct the position or give all images"
-        )
-
-
-def _degrees(relevance: Any, shape: tuple[int, int]) -> Degrees | None:
-    if relevance is None:
-        return None
-    images, captions = np.arange(shape[0]), np.arange(shape[1])
-    if hasattr(relevance, "block"):
-        own = getattr(relevance, "shape", shape)  # somebody's own object need not have one
-        if tuple(own) != shape:
-            raise UserError(
-                f"relevance has shape {tuple(own)} but the similarity {shape}; give the relevance of these data"
-            )
-        return Degrees(relevance.block, images, captions)
-    matrix = _sliceable(relevance, "relevance")
-    if _matrix_shape(matrix, shape[1], None, "relevance") != shape:
-        raise UserError(
-            f"relevance has shape {tuple(matrix.shape)} but the similarity {shape}; give one degree per pair"
-        )
-    return Degrees(lambda some, others: matrix[as_slice(some)][:, as_slice(others)], images, captions)
 
 
 def _hash(positives: RightAnswers) -> str:

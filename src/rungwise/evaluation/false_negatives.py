@@ -12,7 +12,7 @@ import numpy as np
 
 from rungwise.core.files import replacing
 from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation.top_lists import TopLists
+from rungwise.evaluation.top_candidates import TopCandidates
 from rungwise.metrics.rankings import Direction
 
 
@@ -39,7 +39,9 @@ class FalseNegative:
     needed: float
 
 
-def find_false_negatives(lists: TopLists, *, top: int = 10, right_from: float | None = None) -> list[FalseNegative]:
+def find_false_negatives(
+    lists: TopCandidates, *, top: int = 10, right_from: float | None = None
+) -> list[FalseNegative]:
     """Look through the first candidates of every query.
 
     Args:
@@ -51,9 +53,9 @@ def find_false_negatives(lists: TopLists, *, top: int = 10, right_from: float | 
     Returns:
         By falling excess over the needed degree, then by rank. A degree that is NaN (nobody was asked) is never right.
 
-    >>> from rungwise.evaluation.top_lists import look
+    >>> from rungwise.evaluation.top_candidates import top_candidates_of
     >>> scores, degrees = np.array([[0.9, 0.8], [0.7, 0.1]]), np.array([[1.0, 0.2], [1.0, 1.0]])
-    >>> [both] = find_false_negatives(look(scores, [0, 1], degrees)["i2t"], top=1)
+    >>> [both] = find_false_negatives(top_candidates_of(scores, [0, 1], degrees)["i2t"], top=1)
     >>> both.query, both.candidate, both.rank, both.degree
     (1, 0, 1, 1.0)
     """

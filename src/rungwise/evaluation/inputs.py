@@ -89,7 +89,9 @@ class Embeddings:
                 " give embeddings of these data"
             )
         rows = np.array([place[one] for one in ids], dtype=np.int64)
-        return replace(self, vectors=self.vectors[as_slice(rows)], ids=tuple(ids))
+        vectors = self.vectors[as_slice(rows)]
+        norms = self.norms if len(rows) == len(self.vectors) else _norms(self.path, vectors)
+        return replace(self, vectors=vectors, ids=tuple(ids), norms=norms)
 
 
 def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
@@ -119,11 +121,11 @@ def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
         vectors, ids = _read_parquet(path, key)
     else:
         raise UserError(f"{path}: embeddings come as .npy, .npz, .safetensors or .parquet; convert the file")
-    _check_table(path, vectors, "embeddings, (items, D)")
+    _check_table(path, vectors, "embeddings, (items, D)", values=False)
     twice = next((one for one, count in Counter(ids).items() if count > 1), None)
     if twice is not None:
         raise UserError(f"{path}: id {twice!r} stands twice; give each item one vector")
-    return Embeddings(vectors, ids, path, _norms(vectors))
+    return Embeddings(vectors, ids, path, _norms(path, vectors))
 
 
 def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
@@ -158,9 +160,9 @@ def read_relevance(
 
     Args:
         path: Folder or file.
-        shape: (images, captions) of what is judged.
+        shape: (images, captions) of what is evaluated.
         key: Which array, where there are several.
-        data: What is judged, where its captions are known: a folder that was made of others is refused.
+        data: What is evaluated, where its captions are known: a folder that was made of others is refused.
 
     Raises:
         UserError: If it cannot be read, is of another shape or was made of other captions.
@@ -181,7 +183,7 @@ def read_relevance(
         size = stored.shape
     elif path.suffix.lower() in (".npy", ".npz"):
         found = _read_numpy(path, key)
-        _check_table(path, found, "relevance degrees, (images, captions)", look=False)
+        _check_table(path, found, "relevance degrees, (images, captions)", values=False)
         size = (found.shape[0], found.shape[1])
     else:
         raise UserError(f"{path}: relevance is a folder of 'rungwise relevance --out', a .npy or a .npz; give one")
@@ -257,7 +259,7 @@ def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]
         )
     raise UserError(
         f"{images} images with {per_image} captions each make {images * per_image}, but {captions} were given; correct"
-        " --captions-per-image or give --image-of-caption FILE"
+        " the number, or say of every caption which image it belongs to"
     )
 
 
@@ -368,23 +370,29 @@ def _one_key(path: Path, keys: Sequence[str], key: str | None) -> str:
     return keys[0] if key is None else key
 
 
-def _check_table(path: Path, table: NDArray[Any], what: str, look: bool = True) -> None:
+def _check_table(path: Path, table: NDArray[Any], what: str, values: bool = True) -> None:
     if table.ndim != 2 or table.dtype.kind not in "fiu" or not table.size:
         raise UserError(f"{path}: shape {table.shape} of {table.dtype} is not {what}; give a table of numbers")
     run = max(1, _BLOCK_VALUES // table.shape[1])
-    for start in range(0, len(table) if look else 0, run):
-        wrong = ~np.isfinite(table[start : start + run]).all(axis=1)
-        if wrong.any():
-            raise UserError(
-                f"{path}, row {start + int(np.argmax(wrong))}: has a value that is not finite; give finite numbers"
-            )
+    for start in range(0, len(table) if values else 0, run):
+        _refuse_gaps(path, start, table[start : start + run])
 
 
-def _norms(vectors: NDArray[Any]) -> tuple[float, float]:
+def _refuse_gaps(path: Path, start: int, rows: NDArray[Any]) -> None:
+    wrong = ~np.isfinite(rows).all(axis=1)
+    if wrong.any():
+        raise UserError(
+            f"{path}, row {start + int(np.argmax(wrong))}: has a value that is not finite; give finite numbers"
+        )
+
+
+def _norms(path: Path, vectors: NDArray[Any]) -> tuple[float, float]:
+    """Least and greatest length; every value is read, and refused unless it is finite."""
     low, high = float("inf"), 0.0
     run = max(1, _BLOCK_VALUES // vectors.shape[1])
     for start in range(0, len(vectors), run):
         block = np.asarray(vectors[start : start + run], dtype=np.float64)
+        _refuse_gaps(path, start, block)
         lengths = np.sqrt(np.einsum("nd,nd->n", block, block))
         low, high = min(low, float(lengths.min())), max(high, float(lengths.max()))
     return low, high

@@ -7,21 +7,41 @@ every fold is drawn by itself. Galleries stay as they are: the interval says how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.evaluation.result import Result
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse
 
 _CELLS = 1 << 21
 """Weights that are held at a time: draws x queries."""
 
 Numbers = NDArray[np.float64]
+
+
+class PerQuery(Protocol):
+    """What is read of a result here: its numbers query by query, and whose the queries are."""
+
+    @property
+    def gallery(self) -> Mapping[str, tuple[int, ...]]:
+        """Candidates of each fold by direction."""
+        ...
+
+    def __getitem__(self, name: str) -> float:
+        """The number of this name; KeyError if it was not measured."""
+        ...
+
+    def per_query(self, name: str) -> NDArray[np.float64]:
+        """(queries,) one value per query, folds one after another; KeyError if there are none."""
+        ...
+
+    def image_of_query(self, direction: str) -> NDArray[np.int64]:
+        """(queries,) the image that a query is, or was written for."""
+        ...
 
 
 class Interval(NamedTuple):
@@ -53,7 +73,9 @@ def interval_of(draws: Numbers, level: float = 0.95) -> Interval:
     return Interval(float(low), float(high))
 
 
-def bootstrap(results: Sequence[Result], names: Sequence[str], draws: int = 1000, seed: int = 0) -> dict[str, Numbers]:
+def bootstrap(
+    results: Sequence[PerQuery], names: Sequence[str], draws: int = 1000, seed: int = 0
+) -> dict[str, Numbers]:
     """Numbers of results as they come out when images are drawn with replacement, the same ones for all results.
 
     Args:
@@ -79,10 +101,10 @@ def bootstrap(results: Sequence[Result], names: Sequence[str], draws: int = 1000
         chosen = generator.integers(0, images, (count, images)) + images * np.arange(count)[:, None]
         return np.bincount(chosen.ravel(), minlength=count * images).reshape(count, images).astype(np.float64)
 
-    def judge(term: Term, queries: slice, weights: Numbers) -> Numbers:
+    def aggregated(term: Term, queries: slice, weights: Numbers) -> Numbers:
         return np.stack([term.measure.aggregate_draws(one.per_query(term.name)[queries], weights) for one in results])
 
-    return redrawn(results[0], names, draw, judge, draws, seed)
+    return redrawn(results[0], names, draw, aggregated, draws, seed)
 
 
 @dataclass(frozen=True)
@@ -107,10 +129,10 @@ class Term:
 
 
 def redrawn(
-    result: Result,
+    result: PerQuery,
     names: Sequence[str],
     draw: Callable[[np.random.Generator, int, int], Numbers],
-    judge: Callable[[Term, slice, Numbers], Numbers],
+    aggregated: Callable[[Term, slice, Numbers], Numbers],
     draws: int,
     seed: int,
 ) -> dict[str, Numbers]:
@@ -120,7 +142,7 @@ def redrawn(
         result: Whose queries these are.
         names: Numbers of that result.
         draw: Of a generator, how many draws, how many images: (draws, images) weights.
-        judge: Of a term, the queries of a fold, their (draws, queries) weights: (any, draws) numbers.
+        aggregated: Of a term, the queries of a fold, their (draws, queries) weights: (any, draws) numbers.
         draws: How many in all.
         seed: Of the draws.
 
@@ -145,7 +167,7 @@ def redrawn(
             weights = draw(generator, min(step, draws - start), fold.images)
             of_query = {way: weights[:, images] for way, images in fold.image.items()}
             for term, own in parts.items():
-                own[-1].append(judge(term, fold.queries[term.direction], of_query[term.direction]))
+                own[-1].append(aggregated(term, fold.queries[term.direction], of_query[term.direction]))
     numbers = {term: np.mean([np.concatenate(fold, axis=1) for fold in own], axis=0) for term, own in parts.items()}
     return {name: np.sum([numbers[term] for term in own], axis=0) for name, own in made_of.items()}
 
@@ -159,7 +181,7 @@ class _Fold:
     image: dict[Direction, NDArray[np.int64]]
 
 
-def _folds(result: Result) -> list[_Fold]:
+def _folds(result: PerQuery) -> list[_Fold]:
     folds = []
     ends: dict[Direction, int] = {"i2t": 0, "t2i": 0}
     sizes = zip(result.gallery["t2i"], result.gallery["i2t"], strict=True)  # a fold's images, and its captions
@@ -174,7 +196,7 @@ def _folds(result: Result) -> list[_Fold]:
     return folds
 
 
-def _terms(result: Result, name: str) -> list[Term]:
+def _terms(result: PerQuery, name: str) -> list[Term]:
     result[name]  # an unknown name raises, saying what there is
     if "/" in name:
         return [Term.of(name)]

@@ -1,7 +1,7 @@
 """Named protocols: which images and captions make a gallery, what counts as right, and whether the data fit.
 
 ============================ =============== ===================== ======================== =======================
-name                         gallery         captions              right is                 judged with
+name                         gallery         captions              right is                 measured with
 ============================ =============== ===================== ======================== =======================
 full                         everything      all                   written for the image    R@1,5,10 MedR MeanR
 coco-5k                      5,000 images    5 an image            written for the image    R@1,5,10 MedR MeanR
@@ -52,12 +52,14 @@ class Protocol(ABC):
     Attributes:
         name: As it stands in results.
         right: What counts as right, as it stands in results.
-        measures: What results are usually judged with.
+        measures: What results are usually measured with.
+        takes_positives: Right candidates must be given, and otherwise must not be.
     """
 
     name: str
     right: ClassVar[str] = WRITTEN_FOR
     measures: ClassVar[tuple[str, ...]] = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
+    takes_positives: ClassVar[bool] = False
 
     @abstractmethod
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
@@ -71,7 +73,7 @@ class Protocol(ABC):
         """Whether right candidates may be given, or must be.
 
         Raises:
-            UserError: If they are and must not be; :class:`Judged` asks for them instead.
+            UserError: If they are and must not be; :class:`GivenPositives` asks for them instead.
         """
         if given:
             raise UserError(
@@ -160,12 +162,14 @@ class OneCaptionPerImage(Protocol):
 
 
 @dataclass(frozen=True)
-class Judged(Full):
+class GivenPositives(Full):
     """Everything in one gallery, with right candidates that are given: people's, or shared labels.
 
     >>> protocol_named("eccv").measures
     ('MAP@R', 'RPrecision', 'R@1')
     """
+
+    takes_positives: ClassVar[bool] = True
 
     def check_positives(self, given: bool) -> None:
         """They must be given."""
@@ -174,24 +178,24 @@ class Judged(Full):
 
     @property
     def _remedy(self) -> str:
-        return "give positives= (--positives IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json)"
+        return "give positives= (positives_from_json)"
 
 
-class CrissCrossed(Judged):
+class CrissCrossed(GivenPositives):
     """CxC (Parekh et al. 2021): COCO's 5,000 test images, right is what people rated so; R@K any-hit."""
 
     right: ClassVar[str] = "CxC's positives"
     measures: ClassVar[tuple[str, ...]] = ("R@1", "R@5", "R@10")
 
 
-class ECCVCaption(Judged):
+class ECCVCaption(GivenPositives):
     """ECCV Caption (Chun et al. 2022): COCO's 5,000 test images; queries that were not checked are left out."""
 
     right: ClassVar[str] = "ECCV Caption's positives"
     measures: ClassVar[tuple[str, ...]] = ("MAP@R", "RPrecision", "R@1")
 
 
-class SharedLabels(Judged):
+class SharedLabels(GivenPositives):
     """Whatever shares a class label is right; MAP over the full list (Wikipedia and Pascal style)."""
 
     right: ClassVar[str] = "items that share a class label"
@@ -199,7 +203,7 @@ class SharedLabels(Judged):
 
     @property
     def _remedy(self) -> str:
-        return "give positives= (positives_from_labels), or data with a column 'label' or 'labels'"
+        return "give positives= (positives_from_labels)"
 
 
 PROTOCOLS: tuple[Protocol, ...] = (

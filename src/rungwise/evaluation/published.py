@@ -103,7 +103,7 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
         result: Ours.
         paper: Short name.
         dataset: Such as ``"coco"``, where the result's protocol does not say it.
-        split: Of the data that were judged, where it is known; published rows are of test splits.
+        split: Of the data that were evaluated, where it is known; published rows are of test splits.
 
     Raises:
         UserError: If the paper has no row of this protocol; the message says what differs.
@@ -117,7 +117,9 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
     """
     rows = published(paper)
     if split not in ("", "all", "test"):
-        raise UserError(f"{paper}: published rows are of test splits, this result is of split {split!r}; judge 'test'")
+        raise UserError(
+            f"{paper}: published rows are of test splits, this result is of split {split!r}; evaluate 'test'"
+        )
     said = _DATASET_OF_PROTOCOL.get(result.protocol)
     if said and dataset not in (None, said):
         raise UserError(f"{paper}: protocol {result.protocol} is {said}'s, not {dataset}'s; leave the dataset out")
@@ -151,7 +153,7 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
     if not captions_fit(captions, images, per_image):
         raise UserError(
             f"{paper}: its {wanted} rows are of {per_image} captions an image, this result is of {captions:,} captions"
-            f" for {images:,} images; judge all captions of the test set and no others"
+            f" for {images:,} images; evaluate all captions of the test set and no others"
         )
     return found
 

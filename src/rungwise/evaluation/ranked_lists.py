@@ -100,7 +100,7 @@ class RankedLists:
         return None
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Images and (images, all captions) places turned into scores; see :class:`rungwise.metrics.sources.Source`."""
+        """Images and (images, all captions) places turned into scores, as sources of similarity answer."""
         yield from self._blocks("i2t", chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:

@@ -5,7 +5,6 @@ Nothing is asked of the network and there is no script; light or dark follows th
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from functools import cache
 from html import escape
@@ -15,15 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from rungwise.core.errors import UserError
+from rungwise.core.page import embedded_jpeg, page
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import plots
+from rungwise.evaluation.diagnostics import Diagnostics
 from rungwise.evaluation.false_negatives import FalseNegative
-from rungwise.evaluation.findings import Findings
-from rungwise.evaluation.page import PAGE, RUNG_COLOURS
 from rungwise.evaluation.published import PublishedRow
+from rungwise.evaluation.report_style import RUNG_COLOURS, STYLE
 from rungwise.evaluation.result import Result
 from rungwise.evaluation.tables import WAYS, Intervals, cells_of, notes_of, published_cells, sources_of, title_of
-from rungwise.evaluation.top_lists import TopLists
+from rungwise.evaluation.top_candidates import TopCandidates
 from rungwise.metrics.rankings import Direction
 
 _SIDE = 132
@@ -39,12 +39,12 @@ _RANK_EDGES = (1, 2, 6, 11, 51, 101, 501, 1001, 5001, 10001, 50001)
 
 def report_page(
     result: Result,
-    found: Findings,
+    found: Diagnostics,
     *,
     false_negatives: Sequence[FalseNegative] = (),
     published: Sequence[PublishedRow] = (),
     intervals: Intervals | None = None,
-    beside: Findings | None = None,
+    beside: Diagnostics | None = None,
     names: tuple[str, str] = ("this model", "the other model"),
     has_texts: bool = True,
 ) -> str:
@@ -61,14 +61,14 @@ def report_page(
         has_texts: Whether captions have texts of their own, so that their length means something.
 
     >>> from rungwise.evaluation import evaluate
-    >>> from rungwise.evaluation.findings import examine
+    >>> from rungwise.evaluation.diagnostics import diagnose
     >>> data = ImageCaptions(("a", "b"), ("a <b> dog", "a cat"), np.array([0, 1]))
     >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1])
-    >>> page = report_page(result, examine({"similarity": np.eye(2)}, data))
+    >>> page = report_page(result, diagnose({"similarity": np.eye(2)}, data))
     >>> "a &lt;b&gt; dog" in page, "<script" in page, "http" in page
     (True, False, False)
     """
-    page = _Page(found, has_texts)
+    parts = _Page(found, has_texts)
     sections = [_numbers(result, intervals)]
     if published:
         sections.append(_published(result, published, names[0]))
@@ -76,22 +76,18 @@ def report_page(
     if found.rungs:
         sections.append(_rungs(found))
     if beside is not None:
-        sections.append(_two_models(page, beside, names))
-    sections += page.queries(false_negatives)
+        sections.append(_two_models(parts, beside, names))
+    sections += parts.queries(false_negatives)
     if found.thresholds:
-        sections.append(page.false_negatives(false_negatives))
-    return PAGE.format(
-        title=escape(title_of(result)),
-        rungs="".join(f".r{n} {{ --rung: {colour} }}" for n, colour in enumerate(RUNG_COLOURS)),
-        sections="\n".join(sections),
-    )
+        sections.append(parts.false_negatives(false_negatives))
+    return page(title_of(result), "\n".join(sections), STYLE)
 
 
 def _section(title: str, content: str, note: str = "") -> str:
     return f"<section><h2>{escape(title)}</h2>{f'<p class=note>{escape(note)}</p>' if note else ''}{content}</section>"
 
 
-def _scope(found: Findings) -> str:
+def _scope(found: Diagnostics) -> str:
     return f"Drawn from the first of {len(found.folds)} galleries." if len(found.folds) > 1 else ""
 
 
@@ -123,7 +119,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _plots(found: Findings, has_texts: bool) -> list[str]:
+def _plots(found: Diagnostics, has_texts: bool) -> list[str]:
     shown = [_recall_curve(found), _rank_histogram(found)]
     if found.coherence:
         curves = {WAYS[way]: points for way, points in found.coherence.items() if points}
@@ -152,7 +148,7 @@ def _plots(found: Findings, has_texts: bool) -> list[str]:
     return shown
 
 
-def _recall_curve(found: Findings) -> str:
+def _recall_curve(found: Diagnostics) -> str:
     curves: dict[str, list[tuple[float, float]]] = {}
     longest = 2
     for way, lists in found.lists.items():
@@ -167,7 +163,7 @@ def _recall_curve(found: Findings) -> str:
     return plots.lines(curves, x, plots.Axis("R@K, percent of queries", 0, 100), "Recall curve")
 
 
-def _rank_histogram(found: Findings) -> str:
+def _rank_histogram(found: Diagnostics) -> str:
     most = max(1, *(int(lists.lengths.max()) for lists in found.lists.values()))
     starts = [edge for edge in _RANK_EDGES if edge <= most]
     ends = [*(edge - 1 for edge in starts[1:]), most]
@@ -185,7 +181,7 @@ def _rank_histogram(found: Findings) -> str:
     return plots.bars(shares, names, y, "Rank of the best right candidate", "rank, up to")
 
 
-def _hubs(found: Findings) -> str:
+def _hubs(found: Diagnostics) -> str:
     starts = [0, 1, 5, 10, 20, 50, 100, 200, 500]
     names = ["0", "1-4", "5-9", "10-19", "20-49", "50-99", "100-199", "200-499", "500+"]
     shares = {}
@@ -198,7 +194,7 @@ def _hubs(found: Findings) -> str:
     return plots.bars(kept, names[:used], y, "Hubness: in how many top tens a candidate stands", "lists")
 
 
-def _by_length(found: Findings) -> str:
+def _by_length(found: Diagnostics) -> str:
     lists = found.lists["t2i"]
     ranks = lists.best_rank
     lengths = np.array([len(text) for text in found.data.captions])
@@ -217,7 +213,7 @@ def _by_length(found: Findings) -> str:
     return plots.bars(named, names, y, f"{' and '.join(named)} by caption length", "characters")
 
 
-def _rungs(found: Findings) -> str:
+def _rungs(found: Diagnostics) -> str:
     rows = []
     for number, (rung, bounds) in enumerate(zip(found.rungs, _bounds(found.thresholds), strict=True)):
         numbers = ["-", "-", "-"]
@@ -236,7 +232,7 @@ def _bounds(thresholds: Sequence[float]) -> list[str]:
     return [f"{thresholds[0]:.4g} and above", *between, f"below {thresholds[-1]:.4g}"]
 
 
-def _two_models(page: _Page, other: Findings, names: tuple[str, str]) -> str:
+def _two_models(page: _Page, other: Diagnostics, names: tuple[str, str]) -> str:
     """The figure of Zhou et al. 2020: what two models rank first for the same query, marked by rung."""
     ways: list[Direction] = [way for way in page.found.lists if way in other.lists]
     blocks = []
@@ -258,7 +254,7 @@ def _two_models(page: _Page, other: Findings, names: tuple[str, str]) -> str:
     return _section("Two models side by side", page.legend() + "".join(blocks), note)
 
 
-def _most_different(mine: TopLists, theirs: TopLists) -> list[int]:
+def _most_different(mine: TopCandidates, theirs: TopCandidates) -> list[int]:
     if mine.degrees is None or theirs.degrees is None:
         with np.errstate(invalid="ignore"):  # neither list names a right candidate
             gain = np.abs(np.log(mine.best_rank) - np.log(theirs.best_rank))
@@ -271,7 +267,7 @@ def _most_different(mine: TopLists, theirs: TopLists) -> list[int]:
 class _Page:
     """Queries and candidates as HTML, each picture encoded once."""
 
-    def __init__(self, found: Findings, has_texts: bool) -> None:
+    def __init__(self, found: Diagnostics, has_texts: bool) -> None:
         self.found = found
         self.data: ImageCaptions = found.data
         self.has_texts = has_texts
@@ -303,7 +299,7 @@ class _Page:
             shown.append(("Most disputed queries", disputed, note))
         return [_section(title, f"<div class=cards>{''.join(cards)}</div>", note) for title, cards, note in shown]
 
-    def _card(self, lists: TopLists, query: int) -> str:
+    def _card(self, lists: TopCandidates, query: int) -> str:
         rank = lists.best_rank[query]
         shown = min(_RESULTS, lists.candidates.shape[1], lists.lengths[query])
         answers = "".join(self._answer(lists, query, place) for place in range(shown))
@@ -314,7 +310,7 @@ class _Page:
             said = f"no right candidate among the {lists.lengths[query]} that are listed"
         return f"<article>{self.query_head(lists.direction, query)}<p class=note>{said}</p><ol>{answers}</ol></article>"
 
-    def _answer(self, lists: TopLists, query: int, place: int) -> str:
+    def _answer(self, lists: TopCandidates, query: int, place: int) -> str:
         candidate = int(lists.candidates[query, place])
         right = "<b class=right>right</b> " if lists.annotated[query, place] else ""
         degree = ""
@@ -325,7 +321,7 @@ class _Page:
         shown = self._item(lists.direction, candidate)
         return f"<li>{shown}<small>{right}{degree}{_similarity(lists.scores[query, place])}</small></li>"
 
-    def strip(self, lists: TopLists, query: int) -> str:
+    def strip(self, lists: TopCandidates, query: int) -> str:
         """The first candidates as cells, each marked by its rung."""
         cells = []
         for place, candidate in enumerate(lists.candidates[query, : lists.lengths[query]].tolist()):
@@ -410,7 +406,6 @@ def _thumbnail(path: Path, name: str) -> str:
     from rungwise.data.pictures import thumbnail  # brings torch along, which a page without pictures does not need
 
     try:
-        encoded = base64.b64encode(thumbnail(path, _SIDE)).decode()
+        return embedded_jpeg(thumbnail(path, _SIDE), name)
     except UserError as error:
         return f"<span class=missing>{escape(str(error))}</span>"
-    return f'<img alt="{escape(name)}" src="data:image/jpeg;base64,{encoded}">'

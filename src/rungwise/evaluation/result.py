@@ -7,16 +7,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
-
-if TYPE_CHECKING:
-    from rungwise.evaluation.intervals import Interval
+from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
 
 FORMAT = "rungwise-result/1"
 """Written into every file, so that a later version can tell."""
@@ -37,11 +35,11 @@ class Result:
         captions_per_image: ``min``, ``mean`` and ``max`` over the images of the protocol.
         remarks: Per name, how many queries were left out or counted 0, by reason.
         data_name: What the data are called.
-        data_hash: Of the collection that was judged.
+        data_hash: Of the collection that was evaluated.
         model_hash: Of the model.
         seed: Of the training run, when the caller says it.
         version: Of rungwise.
-        warnings: What is odd about what was judged, one line each.
+        warnings: What is odd about what was evaluated, one line each.
 
     >>> from rungwise.evaluation import evaluate
     >>> result = evaluate(similarity=np.array([[0.9, 0.1], [0.2, 0.3]]), image_of_caption=[0, 1])
@@ -127,8 +125,6 @@ class Result:
             KeyError: See :meth:`interval`.
             UserError: See :meth:`interval`.
         """
-        from rungwise.evaluation.intervals import bootstrap, interval_of  # it builds on this module
-
         found = bootstrap([self], list(self.numbers) if names is None else list(names), draws, seed)
         return {name: interval_of(values[0], level) for name, values in found.items()}
 

@@ -124,7 +124,7 @@ def format_result(
 
 
 def title_of(result: Result) -> str:
-    """What was judged and how.
+    """What was evaluated and how.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate

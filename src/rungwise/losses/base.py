@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, TypedDict, get_args
+from typing import ClassVar, Literal, TypedDict, get_args
 
 from torch import Tensor, nn
 
@@ -39,15 +39,26 @@ class Loss(nn.Module, ABC):
     Attributes:
         reduction: how the values of the queries become one.
         paper_similarity: the similarity that its paper computes it with, as models name it.
+        reads_lists: it can be computed from lists of candidates, see :meth:`of_lists`.
+
+    >>> class Attraction(Loss):
+    ...     reduction = "sum"
+    ...     def value(self, batch):
+    ...         i2t, _ = batch.sides(self.reads)
+    ...         return (1 - i2t.of_pairs(i2t.similarity)).sum()
+    >>> import torch
+    >>> Attraction()(torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
+    tensor(0.5000)
     """
 
     reduction: Reduction
     paper_similarity: str = "cosine"
+    reads_lists: ClassVar[bool] = False
 
     @property
-    @abstractmethod
     def reads(self) -> Reads:
-        """What it reads beyond the similarities and the positives, as its options are set."""
+        """What it reads beyond the similarities and the positives, as its options are set; nothing by default."""
+        return Reads()
 
     @abstractmethod
     def value(self, batch: Batch) -> LossValue:
@@ -58,9 +69,9 @@ class Loss(nn.Module, ABC):
         """
 
     @property
-    @abstractmethod
     def shared(self) -> SharedOptions:
         """The options of a :class:`BlockLoss` that stands in for it, such as the one that warms it up."""
+        return {"reduction": self.reduction, "extra_positives": "mask", "mask_above": None}
 
     @property
     def first_margin(self) -> float:
@@ -71,6 +82,18 @@ class Loss(nn.Module, ABC):
     def rests_at(self) -> float | None:
         """What a pair loses while all vectors are alike, where training is known to rest there; else None."""
         return None
+
+    def of_lists(self, i2t: Tensor, t2i: Tensor | None = None) -> LossValue:
+        """The loss of lists that were drawn before, where :attr:`reads_lists` says that it has one.
+
+        Args:
+            i2t: (T, K + 1) similarities of image queries and their captions, the relevant one first.
+            t2i: (T, K + 1) the other way round; None counts as 0.
+
+        Raises:
+            ValueError: it is a loss of blocks alone.
+        """
+        raise ValueError(f"{type(self).__name__} is a loss of blocks, not of lists")
 
     def check_batch(self, pairs: int) -> None:
         """Refuse options that batches of so many pairs cannot meet.

@@ -70,6 +70,9 @@ def max_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: fl
 class SumOfHinges(BlockLoss):
     """Both sides of SH, added: every negative within the margin is pushed.
 
+    UVS takes it of cosines, VSE0 of inner products with images that are not normalised
+    (:func:`rungwise.similarity.inner`).
+
     Args:
         margin: a, in units of similarity.
         reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.

@@ -26,6 +26,7 @@ from rungwise.losses.pairs import ExtraPositives, Side
 
 Sampling = Literal["sum", "hard_contrastive"]
 Levels = Literal["single", "cumulative"]
+Masking = Literal["exclude", "product"]
 
 CHUNK = 1 << 20  # entries sorted at a time: bounds the float64 copies, and fits the cache
 
@@ -123,6 +124,26 @@ def rung_hardest(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float
     return (margin + negated + closest).relu().where(some_upper & some_lower, 0)
 
 
+def rung_by_product(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) -> Tensor:
+    """:func:`rung_hardest` as the authors' program masks it: by filling the row instead of leaving entries out.
+
+    Outside ``lower`` a similarity counts as 0 where the closest is sought, and outside ``upper`` as 1 where the
+    farthest is. So a query whose closest candidate of ``lower`` has a negative similarity compares with 0, without a
+    gradient there, and an empty level does not end the rung.
+
+    >>> s = torch.tensor([[0.9, 0.5, -0.6, -0.1]])
+    >>> rung_by_product(s, torch.tensor([[True, True, False, False]]), torch.tensor([[False, False, True, True]]), 0.7)
+    tensor([0.2000])
+    """
+    with torch.no_grad():
+        farthest = similarity.masked_fill(~upper, 1).argmin(dim=1, keepdim=True)
+        closest = similarity.masked_fill(~lower, 0).argmax(dim=1, keepdim=True)
+    # Reading two entries a row, rather than the filled copies, keeps those out of the graph.
+    first = similarity.gather(1, farthest).where(upper.gather(1, farthest), 1)
+    second = similarity.gather(1, closest).where(lower.gather(1, closest), 0)
+    return (margin - first + second).relu().squeeze(1)
+
+
 class Ladder(BlockLoss):
     """Both sides of the ladder loss, added; any number of rungs.
 
@@ -138,12 +159,16 @@ class Ladder(BlockLoss):
         levels: the upper set of rung l: ``"single"``, N_{l-1} alone (the paper), or ``"cumulative"``, all levels
             above the threshold (the authors' program).
         pair_in_top_level: count the paired item into N_1 (the authors' program), whatever its own relevance is.
+        masking: how hard contrastive sampling leaves entries out from the second rung on: ``"exclude"`` (the paper), or
+            ``"product"`` (the authors' program), where they count as similarity 0 among the closest and as 1 among the
+            farthest, see :func:`rung_by_product`.
         reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
         extra_positives: see there.
         mask_above: see there.
 
     Raises:
-        ValueError: thresholds do not fall, or the numbers of margins, weights and thresholds do not fit.
+        ValueError: thresholds do not fall, the numbers of margins, weights and thresholds do not fit, or masking by
+            product is asked of the sum.
 
     >>> s = torch.tensor([[0.9, 0.3, 0.4], [0.2, 0.8, 0.1], [0.0, 0.1, 0.7]])
     >>> r = torch.tensor([[1.0, 0.7, 0.1], [0.7, 1.0, 0.2], [0.1, 0.2, 1.0]])
@@ -160,6 +185,7 @@ class Ladder(BlockLoss):
         sampling: Sampling = "hard_contrastive",
         levels: Levels = "single",
         pair_in_top_level: bool = False,
+        masking: Masking = "exclude",
         reduction: Reduction = "sum",
         extra_positives: ExtraPositives = "mask",
         mask_above: float | None = None,
@@ -167,6 +193,9 @@ class Ladder(BlockLoss):
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         require("sampling", sampling, Sampling)
         require("levels", levels, Levels)
+        require("masking", masking, Masking)
+        if masking == "product" and sampling == "sum":
+            raise ValueError("masking 'product' belongs to sampling 'hard_contrastive'; 'sum' takes no maximum")
         if any(upper <= lower for upper, lower in pairwise(thresholds)):
             raise ValueError(f"thresholds must fall from rung to rung, got {tuple(thresholds)}")
         if not len(margins) == len(weights) == len(thresholds) + 1:
@@ -180,6 +209,7 @@ class Ladder(BlockLoss):
         self.sampling: Sampling = sampling
         self.levels: Levels = levels
         self.pair_in_top_level = pair_in_top_level
+        self.masking: Masking = masking
 
     @property
     def reads(self) -> Reads:
@@ -194,6 +224,8 @@ class Ladder(BlockLoss):
     def per_query(self, side: Side) -> Tensor:
         """(Q,): the ladder over each query's pairs."""
         first, rung = (sum_of_hinges, rung_sum) if self.sampling == "sum" else (max_of_hinges, rung_hardest)
+        if self.masking == "product":
+            rung = rung_by_product
         rows, excluded = side.rows(side.similarity), side.rows(side.excluded)
         level = levels_of(side.rows(side.graded()), self.thresholds).masked_fill(excluded, 0)
         if self.pair_in_top_level:

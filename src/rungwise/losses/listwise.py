@@ -96,6 +96,7 @@ class AdaptiveListwise(BlockLoss):
     """
 
     paper_similarity = "shifted_cosine"
+    reads_lists = True
 
     def __init__(
         self,

@@ -58,9 +58,10 @@ class MultiModalNCE(BlockLoss):
         """(Q,): MVN over each query's pairs; the side needs its ``within`` and ``same``."""
         if side.within is None or side.same is None:
             raise ValueError("MultiModalNCE needs the similarities within each modality")
-        across = side.rows(side.similarity).masked_fill(side.left_out, -torch.inf)
-        inside = side.rows(side.within.to(across.dtype).masked_fill(side.same, -torch.inf))
         temperature = self.temperature()
-        logits = torch.cat([across, inside], dim=1) / temperature
+        # Masked after the division: -inf over a learned temperature has no gradient.
+        across = (side.rows(side.similarity) / temperature).masked_fill(side.left_out, -torch.inf)
+        inside = side.rows((side.within.to(side.similarity.dtype) / temperature).masked_fill(side.same, -torch.inf))
+        logits = torch.cat([across, inside], dim=1)
         pair = side.of_pairs(side.similarity) / temperature
         return side.sum_per_query(logits.logsumexp(dim=1) - pair)

@@ -1,4 +1,15 @@
-"""Measures of rankings: S and R in, one value per query out, numbers after."""
+"""Measures of rankings: S and R in, one value per query out, numbers after.
+
+Words, which the modules keep to:
+
+* a *measure* is a value such as ``R@1``; it answers one value per query, and a number for all of them;
+* :class:`Rankings` are a block of queries with everything that measures read of them;
+* a *source* of similarity is where one pass reads S from (:mod:`rungwise.metrics.sources`);
+* ranks of single candidates, and the lists that are kept during a pass, are *counted*
+  (:mod:`rungwise.metrics.counting`);
+* :func:`rungwise.metrics.streaming.measure_all` makes the pass; :func:`rungwise.evaluation.evaluate` makes results
+  of it.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +17,18 @@ from collections.abc import Iterable
 
 from rungwise.metrics.classic import MAP, MRR, RSUM, MAPAtR, MeanR, MedR, R, Recall, RPrecision
 from rungwise.metrics.graded import CS, NCS, NDCG, NSUM, NSUM_NON_GT, SR, Kendall, Spearman
-from rungwise.metrics.measures import Measure, Total, parse_as
+from rungwise.metrics.measures import Measure, Total, families, parse_as
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Rankings, rank_all
 
-FAMILIES: tuple[type[Measure], ...] = (
-    R,
-    Recall,
-    MedR,
-    MeanR,
-    MRR,
-    MAP,
-    MAPAtR,
-    RPrecision,
-    CS,
-    SR,
-    NCS,
-    NDCG,
-    Kendall,
-    Spearman,
-)
-"""Every family of per-query measures, in the order in which help lists them."""
+FAMILIES: tuple[type[Measure], ...] = families()
+"""Every family of per-query measures of this package, in the order in which help lists them."""
 
 TOTALS: tuple[Total, ...] = (RSUM, NSUM, NSUM_NON_GT)
 """Sums over both directions."""
 
 
 def parse(text: str) -> Measure | Total:
-    """The measure that prints as ``text``.
+    """The measure that prints as ``text``; a family is known as soon as its class is defined.
 
     Raises:
         UserError: If there is none; the message lists what there is.
@@ -40,7 +36,7 @@ def parse(text: str) -> Measure | Total:
     >>> parse("SR@10(m=5)"), parse("MAP@R"), str(parse("Nsum(non_gt)"))
     (SR(k=10, m=5, non_gt=False, lists=None), MAPAtR(), 'Nsum(non_gt)')
     """
-    return parse_as(text, FAMILIES, TOTALS)
+    return parse_as(text, families(), TOTALS)
 
 
 def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Total, ...]:

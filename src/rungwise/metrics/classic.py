@@ -148,7 +148,7 @@ class MAP(PositiveMeasure):
 class MAPAtR(PositiveMeasure):
     """MAP@R: (1/R) x sum over the first R ranks of the precision at each hit, R = positives of the query, times 100.
 
-    Musgrave et al. 2020; ECCV Caption (Chun et al. 2022) judges with it.
+    Musgrave et al. 2020; ECCV Caption (Chun et al. 2022) reports it.
 
     >>> from rungwise.metrics.rankings import rank_all
     >>> MAPAtR().per_query(rank_all([[0.9, 0.8, 0.1, 0.0]], [[0, 2]]))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.threads import SORTING, in_threads
 from rungwise.core.topk import taken, top_columns
-from rungwise.metrics.ranking import row_sums
+from rungwise.metrics.counting import row_sums
 
 
 def tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:

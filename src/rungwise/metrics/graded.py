@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.metrics.caption_lists import caption_list_sets
 from rungwise.metrics.correlation import spearman, tau_b
+from rungwise.metrics.counting import row_sums
 from rungwise.metrics.measures import CORRELATION, Measure, Total
-from rungwise.metrics.ranking import row_sums
 from rungwise.metrics.rankings import Direction, Positives, Rankings, Scores, is_among
-from rungwise.metrics.sources import Degrees
+from rungwise.metrics.relevant_sets import relevant_sets
+from rungwise.metrics.sources import CheckedDegrees
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class SR(GradedMeasure):
 
     With ``lists`` the sets are those of the authors' program: m images (1 by default) chosen from the lists, so many
     images long, of all captions of an image, and their captions; see
-    :func:`rungwise.metrics.caption_lists.caption_list_sets`. Its list is as long as the largest K that it is asked
+    :func:`rungwise.metrics.relevant_sets.relevant_sets`. Its list is as long as the largest K that it is asked
     for, 30 in its own script, and the annotation is removed: ``SR@10(m=1,non_gt,lists=30)``.
 
     >>> from rungwise.metrics.rankings import rank_all
@@ -184,12 +184,12 @@ class SR(GradedMeasure):
         return 0 if self.lists else self.m or 1
 
     def sets(
-        self, relevance: Degrees, image_of_caption: NDArray[np.int64], images: int
+        self, relevance: CheckedDegrees, image_of_caption: NDArray[np.int64], images: int
     ) -> dict[Direction, Positives] | None:
         """The authors' sets, when ``lists`` asks for them."""
         if self.lists is None:
             return None
-        return caption_list_sets(relevance, image_of_caption, images, self.m or 1, self.lists, self.non_gt)
+        return relevant_sets(relevance, image_of_caption, images, self.m or 1, self.lists, self.non_gt)
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) 0..100."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.metrics.rankings import Direction, Positives, Rankings
-from rungwise.metrics.sources import Degrees
+from rungwise.metrics.sources import CheckedDegrees
 
 PERCENT = "percent"
 RANK = "rank"
@@ -21,7 +21,7 @@ CORRELATION = "correlation"
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """One way of judging a ranking; the primitive is one value per query.
+    """One way of measuring a ranking; the primitive is one value per query.
 
     A subclass with a cut-off has a field ``k``; all its other fields are options that print in parentheses.
 
@@ -76,7 +76,7 @@ class Measure(ABC):
         return 0
 
     def sets(
-        self, relevance: Degrees, image_of_caption: NDArray[np.int64], images: int
+        self, relevance: CheckedDegrees, image_of_caption: NDArray[np.int64], images: int
     ) -> dict[Direction, Positives] | None:
         """What is right for this measure where one query's own row cannot tell; asked for once, before the pass."""
         return None
@@ -147,6 +147,19 @@ class Total:
         return f"{self.name}({self.option})" if self.option else self.name
 
 
+def families(base: type[Measure] = Measure) -> tuple[type[Measure], ...]:
+    """Every kind of measure below ``base`` that has a name of its own, each followed by its own kinds.
+
+    >>> from rungwise.metrics.classic import PositiveMeasure
+    >>> [family.name for family in families(PositiveMeasure)][:3]
+    ['R', 'Recall', 'MeanR']
+    """
+    found: list[type[Measure]] = []
+    for family in base.__subclasses__():
+        found += [family] * ("name" in vars(family)) + list(families(family))
+    return tuple(found)
+
+
 _GRAMMAR = re.compile(r"(?P<name>[A-Za-z]+(?:@R)?)(?:@(?P<k>\d+))?(?:\((?P<options>[^()]*)\))?")
 
 
@@ -178,12 +191,17 @@ def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total
         options[key] = int(value) if equals else True
     allowed = {field.name: field for field in fields(family)}
     right = set(options) <= set(allowed) and ("k" in options) == ("k" in allowed)
-    if not right or any(isinstance(value, bool) != (key == "non_gt") for key, value in options.items()):
+    if not right or any(isinstance(value, bool) != _is_flag(allowed[key]) for key, value in options.items()):
         raise UserError(f"measure {text!r} is not well formed; write {_pattern(family)}")
     return family(**options)
 
 
 def _pattern(family: type[Measure]) -> str:
-    options = [f.name if f.name == "non_gt" else f"{f.name}=.." for f in fields(family) if f.name != "k"]
+    options = [f.name if _is_flag(f) else f"{f.name}=.." for f in fields(family) if f.name != "k"]
     text = family.name + ("@K" if any(f.name == "k" for f in fields(family)) else "")
     return f"{text}({','.join(options)})" if options else text
+
+
+def _is_flag(option: Field[Any]) -> bool:
+    """Whether an option prints without a value."""
+    return isinstance(option.default, bool)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.topk import taken, top_columns
-from rungwise.metrics.ranking import count_ranks
+from rungwise.metrics.counting import count_ranks
 
 Direction = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[Direction, Direction] = ("i2t", "t2i")
@@ -85,7 +85,7 @@ def positives_of(image_of_caption: NDArray[np.int64], images: int) -> dict[Direc
 
 
 @dataclass(frozen=True)
-class Lists:
+class KeptLists:
     """What graded measures read of queries whose whole rows are not at hand.
 
     Attributes:
@@ -98,7 +98,7 @@ class Lists:
         gallery: Number of candidates.
 
     >>> one = np.array([[0]])
-    >>> Rankings(Positives(np.array([0, 1]), np.array([0])), lists=Lists(one, one, one, one, one, 0.0, 3)).gallery
+    >>> Rankings(Positives(np.array([0, 1]), np.array([0])), lists=KeptLists(one, one, one, one, one, 0.0, 3)).gallery
     3
     """
 
@@ -140,7 +140,7 @@ class Rankings:
         direction: Direction = "i2t",
         depth: int = 0,
         ranks: NDArray[np.int64] | None = None,
-        lists: Lists | None = None,
+        lists: KeptLists | None = None,
         sets: Mapping[object, Positives] | None = None,
         places: NDArray[np.int64] | None = None,
     ) -> None:

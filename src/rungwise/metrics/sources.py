@@ -19,6 +19,9 @@ from rungwise.metrics.rankings import Scores
 
 Positions = NDArray[np.int64]
 
+Norms = tuple[float, float]
+"""Least and greatest norm of some vectors."""
+
 Block = Callable[[Positions, Positions], Any]
 """Answers (images, captions) positions with a (len(images), len(captions)) block."""
 
@@ -35,7 +38,7 @@ _KEPT_TILES = 1 << 26
 """Products that are kept, at most, from looking up pairs until the pass comes by: 256 MB."""
 
 
-class Source(Protocol):
+class SimilaritySource(Protocol):
     """S of every image with every caption."""
 
     shape: tuple[int, int]
@@ -52,7 +55,7 @@ class Source(Protocol):
         """(pairs,) of single pairs, bit for bit as in the blocks."""
         ...
 
-    def select(self, images: Positions, captions: Positions) -> Source:
+    def select(self, images: Positions, captions: Positions) -> SimilaritySource:
         """The part with these images and captions, in this order."""
         ...
 
@@ -73,27 +76,27 @@ class MatrixSource:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Source`."""
+        """See :class:`SimilaritySource`."""
         for images in _runs(self.shape[0], chunk):
             block = as_floats(self._matrix[as_slice(images)])
             refuse_gaps(block, "similarity", images)
             yield images, block
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Source`."""
+        """See :class:`SimilaritySource`."""
         for captions in _runs(self.shape[1], chunk):
             block = as_floats(self._matrix[:, as_slice(captions)])
             refuse_gaps(block, "similarity", np.arange(self.shape[0]))
             yield captions, np.ascontiguousarray(block.T)
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """See :class:`Source`."""
+        """See :class:`SimilaritySource`."""
         scores = as_floats(self._matrix[images, captions])
         refuse_gaps(scores[:, None], "similarity", images)
         return scores
 
-    def select(self, images: Positions, captions: Positions) -> Source:
-        """See :class:`Source`; neighbours are a view, others a copy."""
+    def select(self, images: Positions, captions: Positions) -> SimilaritySource:
+        """See :class:`SimilaritySource`; neighbours are a view, others a copy."""
         return MatrixSource(self._matrix[as_slice(images)][:, as_slice(captions)])
 
 
@@ -122,12 +125,12 @@ class TiledSource:
         )
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Source`."""
+        """See :class:`SimilaritySource`."""
         for images in _runs(self.shape[0], self._tile_size[0]):
             yield from _cut(images, self._stripe(images), chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Source`; captions come in tile order."""
+        """See :class:`SimilaritySource`; captions come in tile order."""
         for at in _runs(self.shape[1], self._tile_size[1]):
             stripe: Scores = np.empty((len(at), 0))
             for images in _runs(self.shape[0], self._tile_size[0]):
@@ -137,7 +140,7 @@ class TiledSource:
             yield from _cut(self._order[at], stripe, chunk)
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """See :class:`Source`; computes every tile that holds a pair."""
+        """See :class:`SimilaritySource`; computes every tile that holds a pair."""
         place = np.argsort(self._order)[captions]
         across = -(-self.shape[1] // self._tile_size[1])
         tile_of_pair = images // self._tile_size[0] * across + place // self._tile_size[1]
@@ -154,8 +157,8 @@ class TiledSource:
         scores = np.concatenate(found) if found else np.empty(0, dtype=np.float32)
         return np.asarray(scores[np.argsort(by_tile)])
 
-    def select(self, images: Positions, captions: Positions) -> Source:
-        """See :class:`Source`."""
+    def select(self, images: Positions, captions: Positions) -> SimilaritySource:
+        """See :class:`SimilaritySource`."""
         rank = np.argsort(self._order)[captions]
         return TiledSource(
             lambda some_images, some_captions: self._block(images[some_images], captions[some_captions]),
@@ -179,13 +182,43 @@ class TiledSource:
         """Nothing: a scorer is asked again, which finds out whether it answers the same."""
 
 
-class ProductSource(TiledSource):
+class EmbeddingSource(TiledSource):
+    """A similarity of embeddings, computed tile by tile.
+
+    Args:
+        image: (images, D), sliceable.
+        text: (captions, D), sliceable.
+        order: See :class:`TiledSource`.
+        function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering (a, b).
+
+    Attributes:
+        image: (images, D).
+        text: (captions, D).
+
+    >>> source = EmbeddingSource(np.eye(2), np.ones((1, 2)), np.arange(1), lambda a, b: -(a @ b.T))
+    >>> [block.tolist() for _, block in source.rows(2)]
+    [[[-1.0], [-1.0]]]
+    """
+
+    def __init__(self, image: Any, text: Any, order: Positions, function: Callable[[Any, Any], Any]) -> None:
+        self.image = image
+        self.text = text
+        super().__init__(
+            lambda images, captions: function(image[as_slice(images)], text[as_slice(captions)]),
+            (len(image), len(text)),
+            order,
+        )
+
+
+class ProductSource(EmbeddingSource):
     """Inner products of embeddings in float32; a tile is written where it belongs and needs no look for gaps.
 
     Args:
         image: (images, D), sliceable.
         text: (captions, D), sliceable.
         order: See :class:`TiledSource`.
+        image_norms: Least and greatest norm of ``image``, where whoever read it has looked at every value already.
+        text_norms: The same of ``text``.
 
     Raises:
         UserError: If an embedding has a value that is not finite, or products may overflow.
@@ -195,15 +228,15 @@ class ProductSource(TiledSource):
     [[[3.0], [4.0]]]
     """
 
-    def __init__(self, image: Any, text: Any, order: Positions) -> None:
-        self._image = image
-        self._text = text
+    def __init__(
+        self, image: Any, text: Any, order: Positions, image_norms: Norms | None = None, text_norms: Norms | None = None
+    ) -> None:
         self._kept: dict[tuple[int, int], Scores] = {}
         self._buffer: Scores = np.empty((0, 0))
-        super().__init__(self._product, (len(image), len(text)), order)
+        super().__init__(image, text, order, lambda a, b: np.matmul(_single(a), _single(b).T))
         self._norms = {
-            "image_embeddings": _norms(image, "image_embeddings"),
-            "text_embeddings": _norms(text, "text_embeddings"),
+            "image_embeddings": image_norms or _norms(image, "image_embeddings"),
+            "text_embeddings": text_norms or _norms(text, "text_embeddings"),
         }
         longest = math.prod(norms[1] for norms in self._norms.values())
         if longest > float(np.finfo(np.float32).max):
@@ -224,7 +257,7 @@ class ProductSource(TiledSource):
         )
 
     def _product(self, images: Positions, captions: Positions, out: Scores | None = None) -> Scores:
-        a, b = (_single(x[as_slice(at)]) for x, at in ((self._image, images), (self._text, captions)))
+        a, b = (_single(x[as_slice(at)]) for x, at in ((self.image, images), (self.text, captions)))
         return np.matmul(a, b.T, out=out)
 
     def _stripe(self, images: Positions) -> Scores:
@@ -253,38 +286,49 @@ class ProductSource(TiledSource):
             self._kept[int(images[0]), int(at[0])] = tile
 
 
-class Degrees:
-    """R, asked for exactly the blocks that a pass reads.
+class CheckedDegrees:
+    """R of a collection or of a part of it, asked for exactly the blocks that a pass reads, which are checked.
 
     Args:
         block: Such as ``Relevance.block``.
         images: Positions of the images.
         captions: Positions of the captions.
+        gaps: Whether degrees may be NaN, where nobody was asked.
 
-    >>> degrees = Degrees(lambda images, captions: np.add.outer(images, captions), np.arange(2), np.arange(3))
+    >>> degrees = CheckedDegrees(lambda images, captions: np.add.outer(images, captions), np.arange(2), np.arange(3))
     >>> degrees.block(np.array([1]), np.array([0, 2]))
     array([[1., 3.]])
+    >>> degrees.select(np.array([1]), np.array([2, 0])).block(np.array([0]), np.array([0, 1]))
+    array([[3., 1.]])
     """
 
-    def __init__(self, block: Block, images: Positions, captions: Positions) -> None:
+    def __init__(self, block: Block, images: Positions, captions: Positions, gaps: bool = False) -> None:
         self._block = block
         self._images = images
         self._captions = captions
+        self._gaps = gaps
 
     def block(self, images: Positions, captions: Positions) -> Scores:
         """(len(images), len(captions)) degrees."""
-        return checked_block(self._block, self._images[images], self._captions[captions], "relevance")
+        return checked_block(self._block, self._images[images], self._captions[captions], "relevance", self._gaps)
 
-    def select(self, images: Positions, captions: Positions) -> Degrees:
+    def select(self, images: Positions, captions: Positions) -> CheckedDegrees:
         """The part with these images and captions, in this order."""
-        return Degrees(self._block, self._images[images], self._captions[captions])
+        return CheckedDegrees(self._block, self._images[images], self._captions[captions], self._gaps)
 
 
-def checked_block(block: Block, images: Positions, captions: Positions, what: str) -> Scores:
+def checked_block(block: Block, images: Positions, captions: Positions, what: str, gaps: bool = False) -> Scores:
     """The answer of somebody's block function as floats of the right shape.
 
+    Args:
+        block: The function.
+        images: Positions of the images.
+        captions: Positions of the captions.
+        what: ``"similarity"`` or ``"relevance"``, for messages.
+        gaps: Whether values may be NaN.
+
     Raises:
-        UserError: If the shape is another one or a value is not finite.
+        UserError: If the shape is another one, or a value is not finite and must be.
 
     >>> checked_block(lambda i, c: np.zeros((len(c), len(i))), np.arange(2), np.arange(3), "similarity")
     Traceback (most recent call last):
@@ -296,7 +340,8 @@ def checked_block(block: Block, images: Positions, captions: Positions, what: st
             f"{what}: asked for {len(images)} images x {len(captions)} captions, got shape {scores.shape};"
             " answer (images, captions)"
         )
-    refuse_gaps(scores, what, images)
+    if not gaps:
+        refuse_gaps(scores, what, images)
     return scores
 
 
@@ -357,7 +402,7 @@ def _single(block: Any) -> NDArray[np.float32]:
     return as_floats(block).astype(np.float32, copy=False)
 
 
-def _norms(embeddings: Any, what: str) -> tuple[float, float]:
+def _norms(embeddings: Any, what: str) -> Norms:
     """Least and greatest norm; every value is looked at on the way."""
     squares = []
     for rows in _runs(len(embeddings), 4096):

@@ -1,8 +1,8 @@
 """One pass over S (and R) in blocks, for any set of measures, both directions, in memory for a block and the answers.
 
-Blocks of images hold complete rows, so image queries are judged as they go by. In the same pass the ranks that caption
-queries need are counted column by column, and their lists are kept while they are short. Only measures that read long
-lists of caption queries make a second reading necessary, by blocks of captions.
+Blocks of images hold complete rows, so image queries are measured as they go by. In the same pass the ranks that
+caption queries need are counted column by column, and their lists are kept while they are short. Only measures that
+read long lists of caption queries make a second reading necessary, by blocks of captions.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.metrics.counting import RunningLists, RunningRanks
 from rungwise.metrics.measures import Measure
-from rungwise.metrics.ranking import RunningLists, RunningRanks
-from rungwise.metrics.rankings import DIRECTIONS, Direction, Lists, Positives, Rankings, Scores, positives_of
-from rungwise.metrics.sources import Degrees, Positions, Source
+from rungwise.metrics.rankings import DIRECTIONS, Direction, KeptLists, Positives, Rankings, Scores, positives_of
+from rungwise.metrics.sources import CheckedDegrees, Positions, SimilaritySource
 
 _BLOCK_VALUES = 1 << 18
 """Values in a block by default: 1 MB of float32, so that what is made of a block stays in caches and reused memory."""
@@ -27,11 +27,11 @@ _BLOCK_QUERIES = 32
 """Queries in a block by default, at least: each block has a price of its own."""
 
 _KEPT = 64
-"""Lists of caption queries up to this length are kept during the pass; for longer ones columns are read again."""
+"""KeptLists of caption queries up to this length are kept during the pass; for longer ones columns are read again."""
 
 
 @dataclass
-class Judgement:
+class QueryValues:
     """What a pass found: one value per query and measure.
 
     Attributes:
@@ -43,21 +43,21 @@ class Judgement:
     remarks: dict[tuple[Direction, Measure], Counter[str]] = field(default_factory=dict)
 
     def record(self, direction: Direction, queries: Positions, measures: Sequence[Measure], rankings: Rankings) -> None:
-        """Judge a block of queries and keep what the measures say."""
+        """Keep what the measures say of a block of queries."""
         for measure in measures:
             self.values[direction, measure][queries] = measure.per_query(rankings)
             if remarks := measure.remarks(rankings):
                 self.remarks.setdefault((direction, measure), Counter()).update(remarks)
 
 
-def judge(
-    similarity: Source,
+def measure_all(
+    similarity: SimilaritySource,
     image_of_caption: NDArray[np.int64],
     measures: Sequence[Measure],
-    relevance: Degrees | None = None,
+    relevance: CheckedDegrees | None = None,
     chunk: int | None = None,
     positives: Mapping[Direction, Positives] | None = None,
-) -> Judgement:
+) -> QueryValues:
     """Every measure of every query, both directions.
 
     Args:
@@ -65,10 +65,10 @@ def judge(
         image_of_caption: (captions,) the image of each.
         measures: What to compute.
         relevance: Needed by graded measures.
-        chunk: Queries that are judged at a time; the numbers do not depend on it. Default: about 1 MB of scores,
+        chunk: Queries that are measured at a time; the numbers do not depend on it. Default: about 1 MB of scores,
             and at least 32 queries.
         positives: The right candidates per direction, where they are others than ``image_of_caption`` says; caption
-            queries are then judged in a second reading.
+            queries are then measured in a second reading.
 
     Raises:
         UserError: If a graded measure is asked for without relevance, or a value is not finite.
@@ -76,7 +76,7 @@ def judge(
     >>> from rungwise.metrics import R
     >>> from rungwise.metrics.sources import MatrixSource
     >>> source = MatrixSource(np.array([[0.9, 0.1, 0.2], [0.3, 0.2, 0.8]]))
-    >>> judge(source, np.array([0, 1, 1]), [R(1)]).values["t2i", R(1)]
+    >>> measure_all(source, np.array([0, 1, 1]), [R(1)]).values["t2i", R(1)]
     array([100., 100., 100.])
     """
     for measure in measures:
@@ -85,7 +85,7 @@ def judge(
     images, captions = similarity.shape
     right = positives_of(image_of_caption, images) if positives is None else positives
     queries: dict[Direction, int] = {"i2t": images, "t2i": captions}
-    found = Judgement({(d, m): np.full(queries[d], np.nan) for d in DIRECTIONS for m in measures})
+    found = QueryValues({(d, m): np.full(queries[d], np.nan) for d in DIRECTIONS for m in measures})
     graded = [measure for measure in measures if measure.graded]
     ungraded = [measure for measure in measures if not measure.graded]
     sets: dict[Direction, dict[object, Positives]] = {"i2t": {}, "t2i": {}}
@@ -101,11 +101,11 @@ def judge(
         own = similarity.pairs(image_of_caption, np.arange(captions))
         ranks = RunningRanks(image_of_caption, own, images)
     # With positives of their own, or lists that were ranked elsewhere, columns are read in any case.
-    lists = _CaptionLists.of(graded, right["t2i"], images) if positives is None else None
+    lists = _CaptionQueryLists.of(graded, right["t2i"], images) if positives is None else None
     if lists is None:
         by_columns += graded
 
-    def judge_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:
+    def measure_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:
         degrees = None
         if graded and relevance is not None:
             if direction == "i2t":
@@ -121,7 +121,7 @@ def judge(
             lists.add(int(which[0]), scores, degrees)
 
     for which, scores in similarity.rows(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, captions))):
-        judge_block("i2t", which, scores, measures)
+        measure_block("i2t", which, scores, measures)
         if ranks is not None:
             ranks.add(int(which[0]), scores)
     if ranks is not None:
@@ -132,11 +132,11 @@ def judge(
         found.record("t2i", np.arange(captions), graded, rankings)
     if by_columns:
         for which, scores in similarity.columns(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, images))):
-            judge_block("t2i", which, scores, by_columns)
+            measure_block("t2i", which, scores, by_columns)
     return found
 
 
-class _CaptionLists:
+class _CaptionQueryLists:
     """What graded measures of caption queries read, kept while blocks of images go by.
 
     Args:
@@ -151,8 +151,8 @@ class _CaptionLists:
         self._lowest = 0.0
 
     @classmethod
-    def of(cls, graded: Sequence[Measure], positives: Positives, images: int) -> _CaptionLists | None:
-        """Lists for these measures; None where there are none, or they would be longer than is worth keeping."""
+    def of(cls, graded: Sequence[Measure], positives: Positives, images: int) -> _CaptionQueryLists | None:
+        """KeptLists for these measures; None where there are none, or they would be longer than is worth keeping."""
         depth = _longest_list(graded, positives, images)
         breadth = min(images, max((m.breadth for m in graded), default=0) + _most_removed(graded, positives))
         return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= _KEPT else None
@@ -164,10 +164,10 @@ class _CaptionLists:
             self._relevant.add(start, degrees, degrees)
         self._lowest = min(self._lowest, float(degrees.min(initial=0)))
 
-    def kept(self, images: int) -> Lists:
+    def kept(self, images: int) -> KeptLists:
         """The lists after the last block."""
         one, other = self._retrieved, self._relevant
-        return Lists(one.rows, one.scores, one.beside, other.rows, other.beside, self._lowest, images)
+        return KeptLists(one.rows, one.scores, one.beside, other.rows, other.beside, self._lowest, images)
 
 
 def _longest_list(measures: Sequence[Measure], positives: Positives, gallery: int) -> int:

@@ -2,10 +2,11 @@
 
 from rungwise.models.contracts import DualEncoder, EncodedImages, PairScorer, PairScores, VectorScores
 from rungwise.models.pairs import Pairs, TrainableEncoder, TrainableScorer
-from rungwise.models.saving import ModelConfig, SavedModel, load, load_dual_encoder
+from rungwise.models.saving import AnyModel, ModelConfig, SavedModel, family, load, load_dual_encoder
 from rungwise.models.vse import JointEmbedding, VSEConfig
 
 __all__ = [
+    "AnyModel",
     "DualEncoder",
     "EncodedImages",
     "JointEmbedding",
@@ -18,6 +19,7 @@ __all__ = [
     "TrainableScorer",
     "VSEConfig",
     "VectorScores",
+    "family",
     "load",
     "load_dual_encoder",
 ]

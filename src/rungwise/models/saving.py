@@ -21,11 +21,11 @@ from pydantic import PlainValidator, TypeAdapter
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-import rungwise
 from rungwise.core.configuration import from_plain, to_plain
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.version import __version__
 from rungwise.encoders.image import read_tensors
 from rungwise.models.card import model_card
 from rungwise.models.contracts import DualEncoder, PairScorer
@@ -43,7 +43,13 @@ _MODULES = {"vse": "rungwise.models.vse"}
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Base of the families' configurations; each adds a field ``kind`` with its name as the default."""
+    """Base of the families' configurations.
+
+    Attributes:
+        kind: The family's name; each family gives it as the default.
+    """
+
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ class SavedModel(nn.Module, PairScorer):
         facts = {
             "format": FORMAT,
             "kind": self.kind,
-            "rungwise": rungwise.__version__,
+            "rungwise": __version__,
             "model": to_plain(self.config),
         }
         if self.provenance:

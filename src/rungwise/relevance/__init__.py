@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rungwise.relevance.base import CaptionPairSource, CaptionSource, Degrees, Relevance
-from rungwise.relevance.storage import Stored, load
+from rungwise.relevance.stored import Stored, load
 
 if TYPE_CHECKING:
     from rungwise.relevance.bi_encoder import BiEncoder

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.topk import taken, top_columns
+from rungwise.relevance import storage
 
 Direction = Literal["i2t", "t2i"]
 """Which side asks: images for captions, or captions for images."""
@@ -201,9 +202,24 @@ class Degrees(ABC):
         Raises:
             UserError: If the disk is full, the path cannot be written, or it is there and holds something else.
         """
-        from rungwise.relevance.storage import write  # storage builds on this module
-
-        write(self, Path(path), k=k, direction=direction)
+        header = {
+            "source": type(self).__name__,
+            "options": dict(self.options()),
+            "content_hash": self.content_hash(),
+            "captions_hash": self.captions_hash,
+            "complete": self.complete,
+            "frequencies_from": self.frequencies_from,
+            "shape": list(self.shape),
+            "k": k,
+            "direction": direction,
+        }
+        with storage.replacing(Path(path)) as draft:
+            if k is None:
+                every = (part for _, part in self.chunks())
+                storage.write(draft, header, every, image_of_caption=self.image_of_caption)
+            else:
+                indices, values = self.topk(k, direction)
+                storage.write(draft, header, [values], indices, self.image_of_caption)
 
 
 class CaptionSource(Degrees):

@@ -15,8 +15,8 @@ same bits in every block.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
 
@@ -24,15 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.compiled import kernel
-from rungwise.core.threads import cores
+from rungwise.core.threads import SORTING, cores, in_threads
+from rungwise.core.topk import taken, top_columns
 from rungwise.relevance.base import Block, Positions
 
 _FULL_SHARE = 8
 """A column that one document in so many has is laid out in full."""
-_SMALL = 2_000_000
-"""Scores below which handing work to threads costs more than it saves."""
 _BUFFER = 1 << 19
 """Scores that one thread holds at a time while it looks for the best."""
+
+
+Folded = tuple[Block, Block]
+"""Postings for captions of one length: their values, and the columns that are laid out in full."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class InvertedIndex:
         rows: Captions.
         references: Positions of the captions that are references, those of a document together.
         counts: (documents,) how many references each document has; 0 is allowed and scores 0.
-        threads: None takes the processor's.
+        threads: At most so many; None takes one for each core.
 
     >>> rows = Rows(np.array([0, 1, 3]), np.array([0, 0, 1], np.int32), np.ones(3, np.float32),
     ...     np.array([1, 2, 3], np.float32), np.zeros(2, np.int32), np.ones(1, np.float32), width=2)
@@ -77,7 +80,7 @@ class InvertedIndex:
     def __init__(self, rows: Rows, references: Positions, counts: Positions, threads: int | None = None) -> None:
         self._rows = rows
         self._documents = len(counts)
-        self._threads = threads or cores()
+        self._threads = threads
         self._index = _build(
             rows.starts,
             rows.columns,
@@ -96,11 +99,12 @@ class InvertedIndex:
     def scores(self, captions: Positions) -> Block:
         """(len(captions), documents) float32."""
         out = np.empty((len(captions), self._documents), np.float32)
-        threads = 1 if out.size < _SMALL else self._threads
-        with ThreadPoolExecutor(threads) as pool:
-            for places, folded in self._by_length(captions):
-                parts = np.array_split(places, min(len(places), 8 * threads) if threads > 1 else 1)
-                list(pool.map(lambda part, folded=folded: self._score(captions, part, folded, out, part), parts))
+        for places, folded in self._by_length(captions):
+
+            def score(low: int, high: int, places: Positions = places, folded: Folded = folded) -> None:
+                self._score(captions, places[low:high], folded, out, places[low:high])
+
+            in_threads(score, len(places), len(places) * self._documents, self._threads)
         return out
 
     def best_documents(self, k: int, patch: Callable[[Positions, Block], None]) -> tuple[Positions, Block]:
@@ -116,26 +120,24 @@ class InvertedIndex:
         run = max(1, _BUFFER // max(1, self._documents))
         # Buffers are handed around: where memory is mapped anew for every part, that takes longer than the scores.
         buffers: SimpleQueue[Block] = SimpleQueue()
-        for _ in range(self._threads):
-            buffers.put(np.empty((run, self._documents), np.float32))
 
-        def work(part: Positions, folded: tuple[Block, Block]) -> None:
-            buffer = buffers.get()
-            try:
+        def rank(places: Positions, folded: Folded) -> None:
+            buffer = np.empty((run, self._documents), np.float32) if buffers.empty() else buffers.get()
+            for start in range(0, len(places), run):
+                part = places[start : start + run]
                 scores = buffer[: len(part)]
                 self._score(everything, part, folded, scores, np.arange(len(part)))
                 patch(part, scores)
-                kept = np.full((len(part), k), -np.inf, np.float32), np.full((len(part), k), -1, np.int64)
-                _keep_in_rows(scores, *kept)
-                _sort_heaps(*kept)
-                values[part], indices[part] = kept
-            finally:
-                buffers.put(buffer)
+                indices[part] = top_columns(scores, k)
+                values[part] = taken(scores, indices[part])
+            buffers.put(buffer)
 
-        with ThreadPoolExecutor(self._threads) as pool:
-            for places, folded in self._by_length(everything):
-                parts = [places[start : start + run] for start in range(0, len(places), run)]
-                list(pool.map(lambda part, folded=folded: work(part, folded), parts))
+        for places, folded in self._by_length(everything):
+
+            def work(low: int, high: int, places: Positions = places, folded: Folded = folded) -> None:
+                rank(places[low:high], folded)
+
+            in_threads(work, len(places), len(places) * self._documents, self._threads)
         return indices, values
 
     def best_captions(self, k: int, patch: Callable[[Positions, Block], None]) -> tuple[Positions, Block]:
@@ -143,37 +145,28 @@ class InvertedIndex:
         everything = np.arange(len(self._rows.lengths))
         values = np.full((self._documents, k), -np.inf, np.float32)
         indices = np.full((self._documents, k), -1, np.int64)
-        bounds = np.linspace(0, self._documents, self._threads + 1).astype(np.int64)
-        run = max(1, 4 * self._threads * _BUFFER // max(1, self._documents))
+        run = max(1, 4 * (self._threads or cores()) * _BUFFER // max(1, self._documents))
         buffer = np.empty((run, self._documents), np.float32)
-        with ThreadPoolExecutor(self._threads) as pool:
-            for places, folded in self._by_length(everything):
-                for start in range(0, len(places), run):
-                    some = places[start : start + run]
-                    scores = buffer[: len(some)]
-                    rows = np.array_split(np.arange(len(some)), min(len(some), 4 * self._threads))
-                    list(
-                        pool.map(
-                            lambda part, some=some, scores=scores, folded=folded: self._score(
-                                everything, some[part], folded, scores, part
-                            ),
-                            rows,
-                        )
-                    )
-                    patch(some, scores)
-                    list(
-                        pool.map(
-                            lambda low, high, some=some, scores=scores: _keep_in_columns(
-                                scores, some, values, indices, low, high
-                            ),
-                            bounds[:-1],
-                            bounds[1:],
-                        )
-                    )
-            list(pool.map(lambda low, high: _sort_heaps(values[low:high], indices[low:high]), bounds[:-1], bounds[1:]))
+
+        def offer(places: Positions, folded: Folded) -> None:
+            scores = buffer[: len(places)]
+
+            def score(low: int, high: int) -> None:
+                self._score(everything, places[low:high], folded, scores, np.arange(low, high))
+
+            in_threads(score, len(places), scores.size, self._threads)
+            patch(places, scores)
+            in_threads(
+                partial(_keep_in_columns, scores, places, values, indices), self._documents, scores.size, self._threads
+            )
+
+        for places, folded in self._by_length(everything):
+            for start in range(0, len(places), run):
+                offer(places[start : start + run], folded)
+        in_threads(partial(_sort_heaps, values, indices), self._documents, SORTING * values.size, self._threads)
         return indices, values
 
-    def _by_length(self, captions: Positions) -> Iterator[tuple[Positions, tuple[Block, Block]]]:
+    def _by_length(self, captions: Positions) -> Iterator[tuple[Positions, Folded]]:
         """Places in ``captions`` of one length, with the postings folded for it."""
         lengths = self._rows.lengths[captions]
         order = np.argsort(lengths, kind="stable")
@@ -181,7 +174,7 @@ class InvertedIndex:
         for low, high in pairwise(edges):
             yield order[low:high], self._folded(int(lengths[order[low]]))
 
-    def _folded(self, length: int) -> tuple[Block, Block]:
+    def _folded(self, length: int) -> Folded:
         _, column_starts, document, entry_starts, value, reference_length = self._index
         folded = np.empty(len(document), np.float32)
         _fold(entry_starts, value, reference_length, self._rows.penalty, length, folded)
@@ -189,9 +182,7 @@ class InvertedIndex:
         _lay_out(self._full, column_starts, document, folded, full)
         return folded, full
 
-    def _score(
-        self, captions: Positions, places: Positions, folded: tuple[Block, Block], out: Block, into: Positions
-    ) -> None:
+    def _score(self, captions: Positions, places: Positions, folded: Folded, out: Block, into: Positions) -> None:
         rows = self._rows
         slot, column_starts, document, *_ = self._index
         asked = captions[places]
@@ -319,16 +310,6 @@ def _replace_worst(values, indices, size, value, index):  # type: ignore[no-unty
 
 
 @kernel
-def _keep_in_rows(scores, values, indices):  # type: ignore[no-untyped-def]
-    for row in range(len(scores)):
-        kept, kept_index = values[row], indices[row]
-        for column in range(scores.shape[1]):
-            value = scores[row, column]
-            if value >= kept[0] and _beats(value, column, kept[0], kept_index[0]):
-                _replace_worst(kept, kept_index, len(kept), value, column)
-
-
-@kernel
 def _keep_in_columns(scores, captions, values, indices, low, high):  # type: ignore[no-untyped-def]
     for row in range(len(scores)):
         caption = captions[row]
@@ -339,9 +320,9 @@ def _keep_in_columns(scores, captions, values, indices, low, high):  # type: ign
 
 
 @kernel
-def _sort_heaps(values, indices):  # type: ignore[no-untyped-def]
+def _sort_heaps(values, indices, low, high):  # type: ignore[no-untyped-def]
     """Turn every row from a heap into descending order: the worst goes to the end, again and again."""
-    for row in range(len(values)):
+    for row in range(low, high):
         kept, kept_index = values[row], indices[row]
         for size in range(len(kept) - 1, 0, -1):
             worst, worst_index = kept[0], kept_index[0]

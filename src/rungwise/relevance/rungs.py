@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,12 +13,25 @@ from rich.table import Table
 from rich.text import Text
 
 from rungwise.core.errors import UserError
+from rungwise.core.page import embedded_jpeg, page, whole_characters
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.describe import Sample, sample
 
 _SIDE = 180
 """Pixels of the longer side of a picture on the page."""
+
+_INTRODUCTION = """<p>Each card is an image with its degree of relevance to a caption that was written for another
+image; the image's own captions stand below. From left to right the degree falls from the rung's upper end to its lower
+one.</p>
+"""
+
+_STYLE = """section > div { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: 1rem; }
+img { margin: 0 auto .5rem; }
+.degree { font-weight: 600; } .caption { font-size: 1.05rem; }
+details { color: var(--soft); font-size: .85rem; } ul { margin: .2rem 0 0; padding-left: 1.1rem; }
+summary { overflow-wrap: anywhere; }
+"""
 
 
 @dataclass(frozen=True)
@@ -128,7 +140,7 @@ def render_rungs(found: Sequence[Rung], data: ImageCaptions) -> RenderableType:
         for image, caption, degree in _examples(rung):
             own = _own_captions(data, image)
             texts = (data.image_ids[image], own[0] if own else "", data.captions[caption])
-            table.add_row(f"{degree:.3f}", *(Text(_whole(text)) for text in texts))
+            table.add_row(f"{degree:.3f}", *(Text(whole_characters(text)) for text in texts))
         parts.append(table)
     return Group(*parts)
 
@@ -151,12 +163,7 @@ def rungs_page(found: Sequence[Rung], data: ImageCaptions, title: str) -> str:
         cards = "".join(_card(data, image, caption, degree) for image, caption, degree in _examples(rung))
         empty = "" if cards else "<p>No pair of the sample is on this rung.</p>"
         sections.append(f"<section><h2>{escape(_title(number, rung))}</h2>{empty}<div>{cards}</div></section>")
-    return _whole(_PAGE.format(title=escape(title), sections="\n".join(sections)))
-
-
-def _whole(text: str) -> str:
-    """A text with a question mark for each half of a character, which no file or terminal takes."""
-    return text.encode("utf-8", "replace").decode()
+    return page(title, _INTRODUCTION + "\n".join(sections), _STYLE)
 
 
 def _title(number: int, rung: Rung) -> str:
@@ -192,28 +199,6 @@ def _picture(data: ImageCaptions, image: int) -> str:
     from rungwise.data.pictures import thumbnail  # brings torch along, which a page without pictures does not need
 
     try:
-        encoded = base64.b64encode(thumbnail(data.paths[image], _SIDE)).decode()
+        return embedded_jpeg(thumbnail(data.paths[image], _SIDE), data.image_ids[image])
     except UserError as error:
         return f"<p class=missing>{escape(str(error))}</p>"
-    return f'<img alt="{escape(data.image_ids[image])}" src="data:image/jpeg;base64,{encoded}">'
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-body {{ font: 15px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; color: #222; }}
-h1 {{ font-size: 1.4rem; }} h2 {{ font-size: 1.1rem; border-top: 1px solid #ccc; padding-top: 1rem; }}
-section > div {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: 1rem; }}
-article {{ border: 1px solid #ddd; border-radius: 6px; padding: .7rem; }}
-img {{ display: block; max-width: 100%; margin: 0 auto .5rem; border-radius: 4px; }}
-p {{ margin: .2rem 0; }} .degree {{ font-weight: 600; }} .caption {{ font-size: 1.05rem; }} .missing {{ color: #a00; }}
-details {{ color: #666; font-size: .85rem; }} ul {{ margin: .2rem 0 0; padding-left: 1.1rem; }}
-summary {{ overflow-wrap: anywhere; }}
-</style></head><body>
-<h1>{title}</h1>
-<p>Each card is an image with its degree of relevance to a caption that was written for another image; the image's own
-captions stand below. From left to right the degree falls from the rung's upper end to its lower one.</p>
-{sections}
-</body></html>
-"""

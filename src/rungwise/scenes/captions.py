@@ -1,7 +1,7 @@
 """English captions of scenes from a small grammar, each made together with what it states.
 
 A caption names one to three objects of a scene with some of their attributes. Everything it says is true of the scene;
-it may be true of other scenes too, which is what makes exact graded relevance worth having.
+it may be true, or partly true, of other scenes too.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def write_caption(scene: Scene, rng: np.random.Generator) -> Caption:
 
 
 def write_captions(scene: Scene, count: int, rng: np.random.Generator) -> list[Caption]:
-    """Several captions, no two with the same words while a few more tries can avoid it.
+    """Several captions. A caption with the same words as one before it is drawn again, up to 8 times.
 
     The first captions are the same whatever the count.
 
@@ -133,7 +133,7 @@ def write_captions(scene: Scene, count: int, rng: np.random.Generator) -> list[C
 
 
 def write_query(scene: Scene, subject: int, other: int, rng: np.random.Generator) -> Caption:
-    """A search in plain words for two objects with colour and shape, their relation, and at times the subject's size.
+    """A search in plain words for two objects with colour and shape, their relation, and sometimes the subject's size.
 
     >>> star = SceneObject("star", "red", "small", "plain", 0.2, 0.5)
     >>> heart = SceneObject("heart", "orange", "large", "plain", 0.7, 0.5)

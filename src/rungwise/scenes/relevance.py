@@ -45,9 +45,9 @@ _FACTS: dict[tuple[object, ...], int] = {
 class SceneRelevance(Degrees):
     """R[picture, caption] of scenes; see the module for its definition.
 
-    Facts are columns: a caption is the set of facts it states about its mentions 0, 1, 2, and a picture, for each of
-    the 6 ways to seat its objects in these places, the set of facts that hold. The number of stated facts that hold is
-    then a matrix product, and a block is the largest of six.
+    Every possible fact is a column. A caption is a row of 0 and 1: the facts it states about its mentions 0, 1, 2. A
+    picture is six such rows, one for each way to assign its objects to these mentions: the facts that then hold. The
+    number of stated facts that hold is a matrix product, and a degree is the largest of the six.
 
     Args:
         scenes: (images,) what each picture shows.
@@ -66,8 +66,8 @@ class SceneRelevance(Degrees):
         super().__init__((len(scenes), len(statements)))
         self._shown = np.zeros((len(_SLOTS), len(scenes), len(_FACTS)), np.uint8)
         for image, scene in enumerate(scenes):
-            for way, seats in enumerate(_SLOTS):
-                self._shown[way, image, _columns_shown(scene, seats)] = 1
+            for way, assigned in enumerate(_SLOTS):
+                self._shown[way, image, _columns_shown(scene, assigned)] = 1
         self._stated = np.zeros((len(statements), len(_FACTS)), np.uint8)
         for caption, statement in enumerate(statements):
             self._stated[caption, _columns_stated(statement)] = 1
@@ -123,7 +123,7 @@ def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
     """The degrees that a collection brings along: generated scenes have theirs, other collections have none.
 
     Args:
-        path: Where the collection was read from; None where it came from no place.
+        path: The folder or file that the collection was read from; None where it came from no place.
         data: The collection, or a part of it.
 
     Raises:
@@ -134,12 +134,13 @@ def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
     """
     if path is None or data.layout != "scenes":
         return None
-    return SceneRelevance.load(Path(path).expanduser(), data)
+    place = Path(path).expanduser()
+    return SceneRelevance.load(place if place.is_dir() else place.parent, data)
 
 
-def _columns_shown(scene: Scene, seats: Sequence[int]) -> list[int]:
-    """Facts of a picture whose object ``seats[slot]`` sits in each slot; a slot beyond its objects stays empty."""
-    taken = {slot: thing for slot, thing in enumerate(seats) if thing < len(scene.objects)}
+def _columns_shown(scene: Scene, assigned: Sequence[int]) -> list[int]:
+    """Facts that hold if mention ``slot`` means object ``assigned[slot]``; a number beyond the objects means none."""
+    taken = {slot: thing for slot, thing in enumerate(assigned) if thing < len(scene.objects)}
     columns = [
         _FACTS[slot, name, getattr(scene.objects[thing], name)] for slot, thing in taken.items() for name in ATTRIBUTES
     ]

@@ -1,4 +1,4 @@
-"""What the generated scenes show: drawn by lot, the same for a seed, some combinations held out of training.
+"""What the generated scenes show: drawn at random, the same for a seed, some combinations held out of training.
 
 **Held-out combinations.** A combination is an unordered pair of kinds, a kind being a colour and a shape: "a red circle
 with a blue square", whichever comes first and however they lie. A share of all such pairs is held out: no picture of
@@ -52,7 +52,7 @@ class SceneConfig:
         pictures: How many.
         captions_per_picture: How many each.
         side: Width and height in pixels, at least 32.
-        seed: Of everything that is drawn by lot.
+        seed: Of everything that is drawn at random.
         val_share: Share of the pictures in the split ``val``.
         test_share: Share of the pictures in the split ``test``; the rest is ``train``.
         held_out_share: Share of all combinations that are held out.
@@ -127,7 +127,7 @@ class ScenePicture:
 
 
 def sample_picture(config: SceneConfig, number: int, held_out: Sequence[Combination]) -> ScenePicture:
-    """Draw by lot what one picture shows and what its captions say.
+    """Draw at random what one picture shows and what its captions say.
 
     Args:
         config: What is generated; ``pictures`` and ``side`` are not looked at.

@@ -33,7 +33,8 @@ class RunState:
         best_rsum: Of the snapshot kept.
         best_epoch: Of the snapshot kept, from 1; 0 when there is none yet.
         history: One mapping of numbers an epoch.
-        identity: Hashes of what the run was started with.
+        settings: The configuration that the run was started with, as plain values.
+        data_hash: Of the collection that it was started with.
         collapse: What the collapse watch remembers.
     """
 
@@ -45,77 +46,102 @@ class RunState:
     best_rsum: float = -1.0
     best_epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
-    identity: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    data_hash: str = ""
     collapse: CollapseMemory = field(default_factory=CollapseMemory)
 
 
-def trained_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters that are trained, and the buffers beside them; a frozen part is left out."""
-    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+class Trained:
+    """What a checkpoint keeps of modules: trained parameters, the buffers beside them, and their moments.
+
+    Args:
+        model: Its frozen parts are left out.
+        loss: Its parameters, such as a learned temperature, are kept like the model's.
+        optimizer: Of both.
+    """
+
+    def __init__(self, model: nn.Module, loss: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.modules = {"model": model, "loss": loss}
+        self.optimizer = optimizer
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By names such as ``model/image_projection.weight`` and ``optimizer/loss/temperature.log/exp_avg``."""
+        found = {f"{place}/{name}": t for place, one in self.modules.items() for name, t in _kept(one).items()}
+        for name, parameter in self._stepped():
+            for key, value in self.optimizer.state[parameter].items():
+                found[f"optimizer/{name}/{key}"] = value
+        return found
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Put everything back where :meth:`tensors` found it."""
+        for place, module in self.modules.items():
+            own = {name.removeprefix(f"{place}/"): t for name, t in tensors.items() if name.startswith(f"{place}/")}
+            module.load_state_dict(own, strict=False)
+        for name, parameter in self._stepped():
+            moments: dict[str, Any] = {}
+            prefix = f"optimizer/{name}/"
+            for key, tensor in tensors.items():
+                if key.startswith(prefix):
+                    # Fused Adam walks through memory: its moments must be laid out like the parameter, not like the
+                    # file.
+                    like = torch.empty_like(parameter) if tensor.shape == parameter.shape else tensor
+                    moments[key.removeprefix(prefix)] = like.copy_(tensor).to(parameter.device)
+            if moments:
+                self.optimizer.state[parameter] = moments
+
+    def _stepped(self) -> list[tuple[str, nn.Parameter]]:
+        held = {id(parameter) for group in self.optimizer.param_groups for parameter in group["params"]}
+        # Without the place, as the model's parameters were named before a loss had any.
+        named = [(name, one) for name, one in self.modules["model"].named_parameters()]
+        named += [(f"loss/{name}", one) for name, one in self.modules["loss"].named_parameters()]
+        return [(name, one) for name, one in named if id(one) in held]
+
+
+def _kept(module: nn.Module) -> dict[str, Tensor]:
+    frozen = {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
     idle = {name.rsplit(".", 1)[0] for name in frozen}
-    state: dict[str, Tensor] = model.state_dict()
+    state: dict[str, Tensor] = module.state_dict()
     return {name: tensor for name, tensor in state.items() if name not in frozen and name.rsplit(".", 1)[0] not in idle}
 
 
-def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState) -> None:
+def save_checkpoint(path: Path, trained: Trained, state: RunState) -> None:
     """Write the run's state; a reader sees the old file or the new one, never a mixture.
 
     Raises:
         UserError: If the disk is full; the old checkpoint then stays.
     """
-    tensors = {f"model/{name}": tensor for name, tensor in trained_tensors(model).items()}
-    for name, parameter in _named(model, optimizer):
-        for key, value in optimizer.state[parameter].items():
-            tensors[f"optimizer/{name}/{key}"] = value
     with replacing(path) as draft:
-        contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.tensors().items()}
         save_file(contiguous, draft, metadata={"state": json.dumps(asdict(state))})
 
 
-def load_checkpoint(
-    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, identity: dict[str, str]
-) -> RunState:
-    """Put a run back where it stood.
-
-    Args:
-        path: Of the checkpoint.
-        model: Of the same make; changed in place.
-        optimizer: Of the model's parameters; changed in place.
-        identity: What the run is about to go on with.
+def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
+    """A run's state and its tensors, for :meth:`Trained.restore`.
 
     Raises:
-        UserError: If there is no checkpoint, or if it belongs to other data or another configuration.
+        UserError: If there is no checkpoint, or it is damaged or of an earlier version.
     """
     try:
         with safe_open(path, framework="pt") as file:
             saved = json.loads(file.metadata()["state"])
-            state = RunState(**saved | {"collapse": CollapseMemory(**saved.get("collapse", {}))})
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if "identity" in saved:
+            raise UserError(f"{path}: of an earlier version of rungwise, which kept no settings; start anew")
+        return RunState(**saved | {"collapse": CollapseMemory(**saved.get("collapse", {}))}), tensors
     except FileNotFoundError:
         raise UserError(f"{path}: no checkpoint to resume from; start without --resume") from None
     except (SafetensorError, TypeError, KeyError, ValueError) as error:
         raise UserError(f"{path}: not a readable checkpoint ({error}); start without --resume") from error
-    for what, value in identity.items():
-        if state.identity.get(what) != value:
-            raise UserError(
-                f"{path}: the run was started with another {what} ({state.identity.get(what, 'none')[:12]} then,"
-                f" {value[:12]} now); resume with the same, or start anew"
-            )
-    trained = {name.removeprefix("model/"): tensor for name, tensor in tensors.items() if name.startswith("model/")}
-    model.load_state_dict(trained, strict=False)
-    for name, parameter in _named(model, optimizer):
-        moments: dict[str, Any] = {}
-        prefix = f"optimizer/{name}/"
-        for key, tensor in tensors.items():
-            if key.startswith(prefix):
-                # Fused Adam walks through memory: its moments must be laid out like the parameter, not like the file.
-                like = torch.empty_like(parameter) if tensor.shape == parameter.shape else tensor
-                moments[key.removeprefix(prefix)] = like.copy_(tensor).to(parameter.device)
-        if moments:
-            optimizer.state[parameter] = moments
-    return state
 
 
-def _named(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[tuple[str, nn.Parameter]]:
-    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    return [(name, parameter) for name, parameter in model.named_parameters() if id(parameter) in held]
+def differing(then: Any, now: Any, name: str = "") -> list[str]:
+    """Settings that differ, as lines such as ``loss.margin: 0.2 then, 0.3 now``.
+
+    >>> differing({"loss": {"margin": 0.2}, "seed": 0}, {"loss": {"margin": 0.3}, "seed": 0})
+    ['loss.margin: 0.2 then, 0.3 now']
+    """
+    if isinstance(then, dict) and isinstance(now, dict):
+        names = [*then, *(one for one in now if one not in then)]
+        inner = ((one, f"{name}.{one}" if name else one) for one in names)
+        return [line for one, full in inner for line in differing(then.get(one), now.get(one), full)]
+    return [] if then == now else [f"{name}: {then!r} then, {now!r} now"]

@@ -62,28 +62,28 @@ class CollapseWatch(Watcher):
     spread of the embeddings was below ``least_spread``.
 
     Args:
-        margin: Of the max of hinges.
+        rests_at: What a pair loses while all vectors are alike, see :attr:`rungwise.losses.Loss.rests_at`.
         tell: Takes the sentence.
         least_spread: Bound on :func:`spread`.
         steps: How long.
         memory: Of the run so far; changed in place.
 
-    >>> watch = CollapseWatch(0.2, print, steps=20)
+    >>> watch = CollapseWatch(0.4, print, steps=20)
     >>> for step in range(0, 40, 10):
     ...     watch.observe(step, loss=0.4, spread=1e-5)
-    the embeddings have collapsed: over 20 steps the loss stayed at 2 x margin (0.4 a pair) and ...
+    the embeddings have collapsed: over 20 steps the loss stayed at 0.4 a pair, ...
     """
 
     def __init__(
         self,
-        margin: float,
+        rests_at: float,
         tell: Callable[[str], None],
         *,
         least_spread: float = LEAST_SPREAD,
         steps: int = STEPS,
         memory: CollapseMemory | None = None,
     ) -> None:
-        self.flat = 2 * margin
+        self.flat = rests_at
         self.tell = tell
         self.least_spread = least_spread
         self.steps = steps
@@ -112,7 +112,7 @@ class CollapseWatch(Watcher):
         if step - memory.flat_since >= self.steps and not memory.told:
             memory.told = True
             self.tell(
-                f"the embeddings have collapsed: over {self.steps} steps the loss stayed at 2 x margin"
-                f" ({self.flat:g} a pair) and all vectors point the same way (spread {spread:.0e});"
+                f"the embeddings have collapsed: over {self.steps} steps the loss stayed at {self.flat:g} a pair,"
+                f" 2 x margin, and all vectors point the same way (spread {spread:.0e});"
                 " start anew with a warm-up by the sum of hinges (warm_up_epochs), a larger batch, or reduction mean"
             )

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from rungwise.core.configuration import STRICT
+from pydantic import BeforeValidator
+
+from rungwise.core.configuration import STRICT, short_text
 from rungwise.core.errors import UserError
 from rungwise.losses import MaxOfHinges
-from rungwise.models.config import ModelConfig
+from rungwise.models import AnyModel, VSEConfig
+from rungwise.relevance.config import source_config
 from rungwise.training.loss_config import AnyLoss, config_of
+from rungwise.training.sampling import AnySampler, Shuffled
+from rungwise.training.steps import AnyStep, Plain
+
+
+def _as_text(value: Any) -> Any:
+    """A source with options, which YAML gives as a mapping, in one line."""
+    return short_text(source_config(value)) if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True)
@@ -18,17 +29,21 @@ class DataConfig:
 
     Attributes:
         path: Of the data, in any layout that ``rungwise inspect`` recognises.
+        relevance: Degrees for losses that need them: a source by name (tfidf), a source with options
+            ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes bring
+            their own. A source is built on the training split alone.
+        reference: What a batch's degrees are asked by: the "image", as the source answers it, or the caption that comes
+            with the image in the "batch" (the ladder paper's reading; for sources that compare captions with captions).
         train: Splits to train on.
         validation: Split that chooses the snapshot.
         join_restval: Count COCO's ``restval`` pictures as training pictures.
-        relevance: Folder of saved degrees (``rungwise relevance DATA --out FOLDER``) for losses that need them;
-            generated scenes bring their own.
     """
 
     __pydantic_config__ = STRICT
 
     path: str = ""
-    relevance: str = ""
+    relevance: Annotated[str, BeforeValidator(_as_text)] = ""
+    reference: Literal["image", "batch"] = "image"
     train: tuple[str, ...] = ("train",)
     validation: str = "val"
     join_restval: bool = False
@@ -36,20 +51,22 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run; defaults are VSE++ as published.
+    """A training run; the preset ``vsepp`` is VSE++ as published.
 
     Attributes:
         data: Pictures and captions.
         model: What is trained.
         loss: What it is trained with.
+        sampler: Which pairs meet in a batch: shuffled, by_length, one_caption_per_image, relevance_aware, label_lists.
+        step: How a batch becomes gradients: plain, cached_gradients, global_negatives.
         warm_up_epochs: Epochs of the sum of hinges before the loss takes over; helps losses that push only the
             hardest negative off their early plateau.
         epochs: Length of each phase.
         learning_rates: Adam's rate in each phase.
-        batch_size: Image-caption pairs a step.
+        batch_size: Image-caption pairs a step, of all processes together.
         clip_norm: Bound on the norm of all gradients together.
+        weight_decay: lambda of lambda / 2 times the squared norm of all weight matrices, added to the loss.
         precision: ``"bfloat16"`` computes the encoders under autocast; weights and loss stay in float32.
-        bucket_pool: Batches a pool of similar caption lengths is made of; 1 switches bucketing off.
         seed: Of weights, batches and draws.
         checkpoint_steps: Steps between checkpoints; what a killed run loses at most.
     """
@@ -57,15 +74,17 @@ class TrainConfig:
     __pydantic_config__ = STRICT
 
     data: DataConfig = field(default_factory=DataConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
+    model: AnyModel = field(default_factory=VSEConfig)
     loss: AnyLoss = field(default_factory=config_of(MaxOfHinges))
+    sampler: AnySampler = field(default_factory=Shuffled)
+    step: AnyStep = field(default_factory=Plain)
     warm_up_epochs: int = 0
     epochs: tuple[int, ...] = (15, 15)
     learning_rates: tuple[float, ...] = (2e-4, 2e-5)
     batch_size: int = 128
     clip_norm: float = 2.0
+    weight_decay: float = 0.0
     precision: Literal["float32", "bfloat16"] = "float32"
-    bucket_pool: int = 20
     seed: int = 0
     checkpoint_steps: int = 200
 
@@ -74,14 +93,16 @@ class TrainConfig:
             raise UserError(
                 f"epochs has {len(self.epochs)} phases, learning_rates {len(self.learning_rates)}; give a rate for each"
             )
-        if min(self.batch_size, self.bucket_pool, self.checkpoint_steps, *self.epochs) < 1 or self.clip_norm <= 0:
-            raise UserError("epochs, batch_size, bucket_pool, checkpoint_steps and clip_norm must be positive")
+        if min(self.batch_size, self.checkpoint_steps, *self.epochs) < 1 or self.clip_norm <= 0:
+            raise UserError("epochs, batch_size, checkpoint_steps and clip_norm must be positive")
+        if self.weight_decay < 0:
+            raise UserError(f"weight_decay must not be negative, got {self.weight_decay:g}")
         self.loss.check_batch(self.batch_size)
 
     @property
     def needs_relevance(self) -> bool:
-        """Whether the loss asks for relevance degrees."""
-        return self.loss.needs_relevance
+        """Whether the loss or the sampler asks for relevance degrees."""
+        return self.loss.needs_relevance or self.sampler.needs_relevance
 
     @property
     def total_epochs(self) -> int:

@@ -1,75 +1,27 @@
-"""Relevance degrees of a training run: where they come from, and those of a batch."""
+"""Relevance degrees of a training run: where they come from, and the thresholds that are measured on them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.models.pairs import Pairs, captions_of
+from rungwise.models.pairs import captions_of
 from rungwise.relevance import describe
-from rungwise.relevance.base import Degrees, Relevance
-from rungwise.relevance.caption_pairs import CaptionPairs, answers_caption_pairs, caption_pairs
+from rungwise.relevance.base import Degrees, Relevance, hash_of_captions
+from rungwise.relevance.caption_pairs import answers_caption_pairs, caption_pairs
 from rungwise.relevance.config import Building, degrees_of, names_source
+from rungwise.relevance.stored import load
 from rungwise.scenes.relevance import own_degrees
 from rungwise.training.config import DataConfig, TrainConfig
 from rungwise.training.loss_config import with_thresholds
 
 Positions = NDArray[np.int64]
-
-
-class BatchDegrees:
-    """R of training batches, asked by image or by the caption that comes with the image.
-
-    Args:
-        source: Degrees by positions in the collection.
-        by_caption: R(t_q, t_p) by the caption that is paired with the image *in the batch* (Zhou et al. 2020), instead
-            of by the image.
-
-    Attributes:
-        by_caption: As given.
-
-    Raises:
-        UserError: If degrees by caption are asked of a source that has none.
-    """
-
-    def __init__(self, source: Relevance, by_caption: bool = False) -> None:
-        self.by_caption = by_caption
-        self._pairs: CaptionPairs | None = caption_pairs(source) if by_caption else None
-        self._source = source
-
-    def block(self, queries: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
-        """(len(queries), len(captions)) degrees of captions.
-
-        Args:
-            queries: Positions of images; of their paired captions where degrees are by caption.
-            captions: Positions of captions.
-        """
-        if self._pairs is None:
-            return self._source.block(queries, captions)
-        return self._pairs.pair_block(queries, captions)
-
-    def dense(self) -> NDArray[np.float32]:
-        """All images with all captions, by image."""
-        return self._source.dense()
-
-    def of_batch(self, pairs: Pairs, chosen: Positions, device: torch.device) -> Tensor:
-        """(n, n) degrees of a batch.
-
-        Args:
-            pairs: What batches are cut from.
-            chosen: (n,) positions of captions in ``pairs``; each comes with its image.
-            device: Of the answer.
-        """
-        captions = pairs.captions[chosen]
-        queries = captions if self.by_caption else pairs.images[pairs.image[chosen]]
-        return torch.from_numpy(self.block(queries, captions)).to(device)
 
 
 class _PartOf:
@@ -122,21 +74,20 @@ def training_degrees(config: DataConfig, data: ImageCaptions, building: Building
     training = data.split(*config.train)
     if names_source(config.relevance):
         return _PartOf(degrees_of(config.relevance, training, building=building), data, training)
-    whole = None
-    try:
-        stored = degrees_of(config.relevance, training)
-    except UserError as refused:
-        whole = refused
-    if whole is None:
-        return _PartOf(stored, data, training)
+    if _captions_hash(config.relevance) == hash_of_captions(training.captions, training.image_of_caption):
+        return _PartOf(degrees_of(config.relevance, training), data, training)
     stored = degrees_of(config.relevance, data)
-    counted = stored.options().get("frequencies_from", "") or "the whole collection"
-    if "document_frequencies" in stored.options() and counted != "train":
+    if stored.frequencies_from not in (None, "train"):
         raise UserError(
-            f"{config.relevance}: its words were counted in {counted}, captions of other splits included; make the"
-            f" degrees again with `rungwise relevance SOURCE {config.path} --frequencies train --out FOLDER`"
+            f"{config.relevance}: its words were counted in all captions, those of the test split included; save the"
+            " degrees again with document frequencies of the training split"
         )
     return stored
+
+
+def _captions_hash(folder: str) -> str | None:
+    path = Path(folder).expanduser()
+    return load(path).captions_hash if path.is_dir() else None
 
 
 def with_training_thresholds(
@@ -164,7 +115,9 @@ def with_training_thresholds(
         images = np.flatnonzero([split in config.data.train for split in data.splits])
         captions = captions_of(data, images)
     else:
-        raise UserError("loss.shares are measured on a relevance source; name one in data.relevance, or give thresholds")
+        raise UserError(
+            "loss.shares are measured on a relevance source; name one in data.relevance, or give thresholds"
+        )
     measured: list[float] = []
 
     def turn(shares: tuple[float, ...]) -> tuple[float, ...]:

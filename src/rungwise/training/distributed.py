@@ -374,14 +374,14 @@ class GlobalNegatives(nn.Module):
 
     def _alone(self, image_vectors: Tensor, text_vectors: Tensor, positions: _Positions) -> LossValue:
         reads, home = self.loss.reads, image_vectors.device
-        batch = WholeBatch(
-            self.similarity(image_vectors, text_vectors),
-            self.degrees(positions, home) if reads.relevance else None,
-            self.described(positions, home),
-            self.within(image_vectors, image_vectors) if reads.within else None,
-            self.within(text_vectors, text_vectors) if reads.within else None,
+        within = (
+            (self.within(image_vectors, image_vectors), self.within(text_vectors, text_vectors))
+            if reads.within
+            else (None, None)
         )
-        return self.loss.value(batch)
+        degrees = self.degrees(positions, home) if reads.relevance else None
+        similarity = self.similarity(image_vectors, text_vectors)
+        return self.loss.value(WholeBatch(similarity, degrees, self.described(positions, home), *within))
 
 
 def _asked(images: Tensor | None, captions: Tensor | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

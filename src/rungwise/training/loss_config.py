@@ -119,15 +119,33 @@ def kind_of(loss: type[Loss]) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", loss.__name__).lower()
 
 
-def kinds() -> dict[str, type[Loss]]:
-    """Every loss that can be named: those of the package and all others that have been imported.
+def kinds() -> list[str]:
+    """Names of every loss that can be named: those of the package and all others that have been imported.
 
-    Of two classes of one name, the one that was defined last.
+    >>> "ladder" in kinds()
+    True
+    """
+    return sorted({kind_of(loss) for loss in _concrete(Loss)})  # type: ignore[type-abstract]
 
-    >>> kinds()["ladder"].__name__
+
+def loss_named(kind: str) -> type[Loss]:
+    """The loss of this name.
+
+    Raises:
+        UserError: There is none, or two modules have one each.
+
+    >>> loss_named("ladder").__name__
     'Ladder'
     """
-    return {kind_of(loss): loss for loss in _concrete(Loss)}  # type: ignore[type-abstract]
+    found = {}
+    for loss in _concrete(Loss):  # type: ignore[type-abstract]
+        if kind_of(loss) == kind:  # one that is defined anew in its place, as in a notebook, replaces the former
+            found[f"{loss.__module__}.{loss.__qualname__}"] = loss
+    if not found:
+        raise UserError(f"there is no loss '{kind}'; there are {', '.join(kinds())}")
+    if len(found) > 1:
+        raise UserError(f"'{kind}' names several losses: {', '.join(sorted(found))}; rename one")
+    return found.popitem()[1]
 
 
 def _concrete(base: type[Loss]) -> Iterator[type[Loss]]:
@@ -141,22 +159,20 @@ def _parsed(value: Any) -> Any:
     """Plain values to the configuration of the loss that their ``kind`` names."""
     if isinstance(value, LossConfig):
         return value
-    known = kinds()
+    if isinstance(value, str):
+        value = {"kind": value}
     kind = value.get("kind") if isinstance(value, Mapping) else None
-    if kind is None:
-        raise PydanticCustomError(
-            "loss_kind", "name the loss by its kind: {known}", {"known": ", ".join(sorted(known))}
-        )
-    if kind not in known:
-        raise PydanticCustomError(
-            "loss_kind",
-            "there is no loss '{kind}'; there are {known}",
-            {"kind": str(kind), "known": ", ".join(sorted(known))},
-        )
     try:
-        return TypeAdapter(config_of(known[kind])).validate_python(value)
+        if kind is None:
+            raise UserError(f"name the loss by its kind: {', '.join(kinds())}")
+        config = config_of(loss_named(str(kind)))
+    except UserError as error:
+        raise PydanticCustomError("loss_kind", "{message}", {"message": str(error)}) from None
+    try:
+        return TypeAdapter(config).validate_python(value)
     except ValidationError as error:
-        raise ValidationError.from_exception_data(error.title, [_placed(one, kind) for one in error.errors()]) from None
+        place = [_placed(one, str(kind)) for one in error.errors()]
+        raise ValidationError.from_exception_data(error.title, place) from None
 
 
 def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
@@ -166,7 +182,7 @@ def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
 
 
 AnyLoss = Annotated[LossConfig, BeforeValidator(_parsed)]
-"""The type of a configuration's field that holds a loss, whichever."""
+"""A field of a configuration: a loss's name (``sum_of_hinges``), or a mapping (``{kind: ladder, shares: [0.01]}``)."""
 
 
 @cache
@@ -182,12 +198,12 @@ def config_of(loss: type[Loss]) -> type[LossConfig]:
     """
     hints, described = get_type_hints(loss.__init__), _descriptions(loss)
     options: list[tuple[str, Any, Any]] = [("kind", Literal[kind_of(loss)], field(default=kind_of(loss)))]
-    for name, parameter in list(inspect.signature(loss).parameters.items()):
+    for name, parameter in inspect.signature(loss).parameters.items():
         hint = hints.get(name, Any)
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or torch.Generator in _parts(hint):
             continue
-        required = parameter.default is parameter.empty
-        options.append((name, _plain_type(hint), field() if required else field(default=parameter.default)))
+        default = tuple(parameter.default) if isinstance(parameter.default, list) else parameter.default
+        options.append((name, _plain_type(hint), field() if default is parameter.empty else field(default=default)))
         if name == "thresholds":
             options.append(("shares", tuple[float, ...], field(default=())))
     described |= {"kind": "Names the loss.", "reduction": "Sum over a batch, or that sum divided by its pairs."}
@@ -216,8 +232,10 @@ def _plain_type(hint: Any) -> Any:
     """The type of a field for a parameter of this type."""
     if hint == Reduction:
         return Literal["sum", "mean"]  # training goes backward from one number
-    if get_origin(hint) is Sequence:
+    if get_origin(hint) in (Sequence, list):
         return tuple[_plain_type(get_args(hint)[0]), ...]  # type: ignore[misc]
+    if get_origin(hint) is tuple:
+        return tuple[tuple(one if one is ... else _plain_type(one) for one in get_args(hint))]  # type: ignore[misc]
     if get_origin(hint) in (Union, types.UnionType):
         return Union[tuple(_plain_type(one) for one in get_args(hint))]  # noqa: UP007
     return AnyLoss if inspect.isclass(hint) and issubclass(hint, Loss) else hint

@@ -97,3 +97,12 @@ def joined(device: str | None) -> Iterator[tuple[Processes, torch.device]]:
         torch.cuda.set_device(place)
     with process_group("nccl" if place.type == "cuda" else "gloo", timeout=LONGEST_WAIT):
         yield Processes(dist.get_rank(), dist.get_world_size(), place), place
+
+
+def is_first() -> bool:
+    """Whether this process is the only one or the first, before they have joined.
+
+    >>> is_first()
+    True
+    """
+    return int(os.environ.get("RANK", "0")) == 0

@@ -19,8 +19,8 @@ from rungwise.core.configuration import STRICT, by_name, on_command_line
 from rungwise.core.errors import UserError
 from rungwise.losses import Loss
 from rungwise.models.pairs import Autocast, Pairs, TrainableEncoder, TrainableScorer
+from rungwise.training.batch_degrees import BatchDegrees
 from rungwise.training.cached_gradients import cached_backward
-from rungwise.training.degrees import BatchDegrees
 from rungwise.training.distributed import GlobalNegatives, average_gradients
 from rungwise.training.processes import Processes
 from rungwise.training.samplers import ListBatch
@@ -80,8 +80,8 @@ class Step(ABC):
         """
         if processes.world > 1:
             raise UserError(
-                f"{processes.world} processes were started, but step {self.kind} uses one; set step: global_negatives, or"
-                " start without torchrun"
+                f"{processes.world} processes were started, but step {self.kind} uses one; set step: global_negatives,"
+                " or start without torchrun"
             )
 
     @abstractmethod
@@ -118,6 +118,8 @@ class Plain(Step):
             )
         if lists and not isinstance(model, TrainableEncoder):
             raise UserError("sampler label_lists needs a model that gives vectors; choose another sampler")
+        if lists and not loss.reads_lists:
+            raise UserError("sampler label_lists goes with a loss of lists, such as adaptive_listwise; choose one")
 
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:
         """See :class:`Step`."""
@@ -249,8 +251,8 @@ def _of_lists(work: Work, loss: Loss, lists: ListBatch) -> Outcome:
     model, pairs = work.model, work.pairs
     assert isinstance(model, TrainableEncoder)  # as check() saw to
     first_caption = _first_caption_of_image(pairs)
-    images, captions = np.concatenate([lists.images, lists.images_of_captions.ravel()]), lists.captions_of_images.ravel()
-    named = np.unique(np.concatenate([captions, lists.captions, first_caption[images]]))
+    images = np.concatenate([lists.images, lists.images_of_captions.ravel()])
+    named = np.unique(np.concatenate([lists.captions_of_images.ravel(), lists.captions, first_caption[images]]))
     with work.autocast():
         image_vectors, text_vectors = model.embed(model.batch(pairs, named))
     similarity = model.similarity.block(image_vectors, text_vectors)
@@ -278,4 +280,3 @@ def _same_image(pairs: Pairs, chosen: Positions) -> NDArray[np.bool_]:
     images = pairs.image[chosen]
     same: NDArray[np.bool_] = images[:, None] == images[None, :]
     return same
-

@@ -1,4 +1,4 @@
-"""The relevant sets that Biten et al.'s own program judges semantic recall with: from captions' lists of images."""
+"""The relevant sets that Biten et al.'s own program measures semantic recall with: from captions' lists of images."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from rungwise.core.topk import top_columns
 from rungwise.metrics.rankings import Direction, Positives, positives_of
-from rungwise.metrics.sources import Degrees
+from rungwise.metrics.sources import CheckedDegrees
 
 _BLOCK_VALUES = 1 << 22
 """Degrees that are read at a time."""
 
 
-def caption_list_sets(
-    relevance: Degrees, image_of_caption: NDArray[np.int64], images: int, m: int, length: int, non_gt: bool
+def relevant_sets(
+    relevance: CheckedDegrees, image_of_caption: NDArray[np.int64], images: int, m: int, length: int, non_gt: bool
 ) -> dict[Direction, Positives]:
     """The m images most relevant to all captions of an image, and the captions of those.
 
@@ -31,8 +31,8 @@ def caption_list_sets(
         non_gt: Leave an image out of its own set.
 
     >>> degrees = np.array([[0.9, 0.8, 0.1], [0.3, 0.1, 0.7], [0.2, 0.4, 0.6]])
-    >>> relevance = Degrees(lambda some, others: degrees[some][:, others], np.arange(3), np.arange(3))
-    >>> found = caption_list_sets(relevance, np.array([0, 0, 1]), images=3, m=1, length=2, non_gt=True)
+    >>> relevance = CheckedDegrees(lambda some, others: degrees[some][:, others], np.arange(3), np.arange(3))
+    >>> found = relevant_sets(relevance, np.array([0, 0, 1]), images=3, m=1, length=2, non_gt=True)
     >>> found["t2i"].candidate, found["i2t"].counts
     (array([2, 2, 2]), array([0, 0, 0]))
     """

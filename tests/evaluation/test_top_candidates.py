@@ -2,19 +2,19 @@ import numpy as np
 import pytest
 from scipy.stats import skew
 
-from rungwise.evaluation import RankedLists, top_lists
+from rungwise.evaluation import RankedLists, top_candidates
 from rungwise.evaluation.positives import positives_from_lists
-from rungwise.evaluation.top_lists import look
+from rungwise.evaluation.top_candidates import top_candidates_of
 
 
 @pytest.mark.parametrize("block", [1, 50, 1 << 22])
 def test_lists_equal_a_sort_whatever_the_blocks(monkeypatch, block):
-    monkeypatch.setattr(top_lists, "_BLOCK_VALUES", block)
+    monkeypatch.setattr(top_candidates, "_BLOCK_VALUES", block)
     generator = np.random.default_rng(0)
     scores = generator.integers(0, 9, (15, 45)) / 8
     degrees = generator.random((15, 45))
     owners = generator.permutation(np.repeat(np.arange(15), 3))
-    found = look(scores, owners, degrees, k=12)
+    found = top_candidates_of(scores, owners, degrees, k=12)
     for way, s, r in (("i2t", scores, degrees), ("t2i", scores.T, degrees.T)):
         order = np.argsort(-s, axis=1, kind="stable")
         lists = found[way]
@@ -34,17 +34,17 @@ def test_lists_equal_a_sort_whatever_the_blocks(monkeypatch, block):
 
 def test_queries_without_a_right_candidate_have_no_rank():
     positives = {"i2t": positives_from_lists([[0, 1], []]), "t2i": positives_from_lists([[0], [0]])}
-    lists = look(np.eye(2), [0, 1], np.eye(2), positives)["i2t"]
+    lists = top_candidates_of(np.eye(2), [0, 1], np.eye(2), positives)["i2t"]
     assert lists.best_rank[0] == 1
     assert np.isnan([lists.best_rank[1], lists.margin[0], lists.margin[1], lists.own_degrees[1]]).all()
 
 
 @pytest.mark.parametrize("block", [1, 1 << 22])
 def test_what_short_lists_do_not_name_is_not_guessed(monkeypatch, block):
-    monkeypatch.setattr(top_lists, "_BLOCK_VALUES", block)
+    monkeypatch.setattr(top_candidates, "_BLOCK_VALUES", block)
     given = RankedLists({"i2t": [[3, 0], [], [5, 4, 1]]}, (3, 6))
     degrees = np.arange(18.0).reshape(3, 6)
-    [(way, lists)] = look(given, [0, 0, 1, 1, 2, 2], degrees, k=4).items()
+    [(way, lists)] = top_candidates_of(given, [0, 0, 1, 1, 2, 2], degrees, k=4).items()
     assert way == "i2t"
     np.testing.assert_array_equal(lists.candidates, [[3, 0, -1, -1], [-1] * 4, [5, 4, 1, -1]])
     np.testing.assert_array_equal(lists.degrees, [[3, 0, np.nan, np.nan], [np.nan] * 4, [17, 16, 13, np.nan]])
@@ -59,6 +59,6 @@ def test_what_short_lists_do_not_name_is_not_guessed(monkeypatch, block):
 
 def test_rankings_are_known_as_far_as_the_shortest_list_of_a_query_with_a_right_candidate():
     positives = {"i2t": positives_from_lists([[0], []]), "t2i": positives_from_lists([[0], []])}
-    lists = look(RankedLists({"i2t": [[0, 1], [1]], "t2i": [[1, 0], []]}, (2, 2)), [0, 1], None, positives)
+    lists = top_candidates_of(RankedLists({"i2t": [[0, 1], [1]], "t2i": [[1, 0], []]}, (2, 2)), [0, 1], None, positives)
     assert (lists["i2t"].depth, lists["t2i"].depth) == (2, 2)
-    assert look(np.eye(2), [0, 1])["i2t"].depth == 2
+    assert top_candidates_of(np.eye(2), [0, 1])["i2t"].depth == 2

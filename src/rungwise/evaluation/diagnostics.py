@@ -1,9 +1,13 @@
-"""What a report shows besides the numbers, from one gallery: curves, rungs, hubs, the gap between the modalities."""
+"""What a report shows besides the numbers, from one gallery: curves, rungs, hubs, the gap between the modalities.
+
+Words: *evaluate* answers numbers, *diagnose* what lies behind them, :func:`~rungwise.data.inspection.inspect` what a
+collection holds, and :mod:`rungwise.relevance.describe` what degrees of relevance look like.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,14 +16,15 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation.evaluate import evaluate, source_of
+from rungwise.evaluation.evaluate import evaluate
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives
 from rungwise.evaluation.positives import RightAnswers
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.ranked_lists import RankedLists
-from rungwise.evaluation.top_lists import TopLists, look
+from rungwise.evaluation.scores import checked_degrees, similarity_source
+from rungwise.evaluation.top_candidates import TopCandidates, top_candidates_of
 from rungwise.metrics.rankings import Direction
-from rungwise.metrics.sources import Source, as_slice
+from rungwise.metrics.sources import CheckedDegrees, EmbeddingSource, SimilaritySource
 
 LIST_LENGTH = 30
 """Of the lists that are kept: what the ladder paper's figure shows."""
@@ -66,14 +71,14 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Diagnostics:
     """All of a report but the numbers; of the protocol's first gallery where it has several.
 
     Attributes:
         data: The gallery.
         folds: The protocol's galleries, this one first.
         lists: What stands first for every query.
-        thresholds: Falling degrees that cut the rungs; empty without relevance.
+        thresholds: Degrees that cut the rungs; empty without relevance.
         rungs: One more than thresholds; empty without relevance or similarity.
         coherence: Per direction, (K, CS@K); empty without relevance.
         gap: None where there are no embeddings of one width.
@@ -81,26 +86,34 @@ class Findings:
 
     data: ImageCaptions
     folds: Sequence[Fold]
-    lists: Mapping[Direction, TopLists]
+    lists: Mapping[Direction, TopCandidates]
     thresholds: tuple[float, ...] = ()
     rungs: tuple[RungSlice, ...] = ()
     coherence: Mapping[Direction, Sequence[tuple[int, float]]] | None = None
     gap: Gap | None = None
+    _lists_of_fold: Callable[[Fold], Mapping[Direction, TopCandidates]] | None = field(default=None, repr=False)
+
+    def lists_of(self, gallery: int) -> Mapping[Direction, TopCandidates]:
+        """What stands first for every query of a gallery, by its number; all but the first are read when asked for."""
+        if gallery == 0 or self._lists_of_fold is None:
+            return self.lists
+        return self._lists_of_fold(self.folds[gallery])
 
 
-def examine(
-    scores: Mapping[str, Any],
+def diagnose(
+    scores: SimilaritySource | Mapping[str, Any],
     data: ImageCaptions,
     *,
     relevance: Any = None,
     positives: RightAnswers | None = None,
     protocol: str | Protocol = "full",
     thresholds: Sequence[float] = (),
-) -> Findings:
-    """Look closer at what :func:`~rungwise.evaluation.evaluate` judges.
+) -> Diagnostics:
+    """What the numbers of :func:`~rungwise.evaluation.evaluate` do not show of the same rankings.
 
     Args:
-        scores: ``similarity``, or ``image_embeddings`` and ``text_embeddings``, as ``evaluate`` takes them.
+        scores: What :func:`~rungwise.evaluation.scores.similarity_source` answers, or ``similarity``, or
+            ``image_embeddings`` and ``text_embeddings``, as ``evaluate`` takes them.
         data: All images and captions; a collection without texts is enough for everything but their slices.
         relevance: Degrees, as ``evaluate`` takes them; NaN where nobody was asked leaves the curves of CS out.
         positives: As ``evaluate`` takes them.
@@ -111,15 +124,22 @@ def examine(
         UserError: As ``evaluate``, and if thresholds do not fall.
 
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]))
-    >>> found = examine({"similarity": np.eye(2)}, data, relevance=np.eye(2), thresholds=[0.5])
+    >>> found = diagnose({"similarity": np.eye(2)}, data, relevance=np.eye(2), thresholds=[0.5])
     >>> [(rung.pairs, rung.percentile) for rung in found.rungs], found.lists["t2i"].hubness
     ([(2, 0.0), (2, 100.0)], 0.0)
     """
     _refuse_unless_falling(thresholds)
     folds = protocol_named(protocol).folds(data.image_of_caption, len(data))
-    part, gallery, degrees = _gallery(scores, data, relevance, folds[0])
-    lists = look(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
-    found = Findings(gallery, folds, lists, gap=_gap(scores))
+    if isinstance(scores, Mapping):
+        scores = similarity_source(**scores, image_of_caption=data.image_of_caption, images=len(data))
+    source: SimilaritySource = scores
+
+    def lists_of(fold: Fold) -> Mapping[Direction, TopCandidates]:
+        part, gallery, degrees = _gallery(source, data, relevance, fold)
+        return top_candidates_of(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
+
+    part, gallery, degrees = _gallery(source, data, relevance, folds[0])
+    found = Diagnostics(gallery, folds, lists_of(folds[0]), gap=_gap(source), _lists_of_fold=lists_of)
     if degrees is None:
         return found
     cuts, rungs = _rungs(part, degrees, thresholds)
@@ -131,49 +151,55 @@ def examine(
     )
 
 
-def false_negatives_of_all(
-    found: Findings,
-    scores: Mapping[str, Any],
-    data: ImageCaptions,
-    *,
-    relevance: Any,
-    positives: RightAnswers | None = None,
-    right_from: float | None = None,
-) -> list[FalseNegative]:
-    """False negatives of every gallery of the protocol, each candidate ranked in its own.
+def false_negatives_by_gallery(
+    found: Diagnostics, *, right_from: float | None = None, galleries: int | None = None
+) -> list[list[FalseNegative]]:
+    """False negatives of each gallery, whose positions count in that gallery.
 
     Args:
-        found: What :func:`examine` made of the other arguments.
-        scores: As ``examine`` takes them.
-        data: As ``examine`` takes them.
-        relevance: As ``examine`` takes it.
-        positives: As ``examine`` takes them.
+        found: What :func:`diagnose` answered.
         right_from: See :func:`~rungwise.evaluation.false_negatives.find_false_negatives`.
+        galleries: Of how many, from the first; None takes all.
+
+    >>> data = ImageCaptions(("a", "b"), ("pup", "dog"), np.arange(2))
+    >>> found = diagnose({"similarity": np.eye(2)}, data, relevance=np.ones((2, 2)))
+    >>> [[(one.direction, one.query, one.candidate) for one in own] for own in false_negatives_by_gallery(found)]
+    [[('i2t', 0, 1), ('i2t', 1, 0), ('t2i', 0, 1), ('t2i', 1, 0)]]
+    """
+    return [
+        [
+            one
+            for lists in found.lists_of(gallery).values()
+            for one in find_false_negatives(lists, right_from=right_from)
+        ]
+        for gallery in range(len(found.folds) if galleries is None else galleries)
+    ]
+
+
+def in_positions_of_data(found: Diagnostics, by_gallery: Sequence[Sequence[FalseNegative]]) -> list[FalseNegative]:
+    """False negatives of all galleries in one list, whose positions count in the data.
+
+    Args:
+        found: What :func:`diagnose` answered.
+        by_gallery: What :func:`false_negatives_by_gallery` answered for it.
 
     Returns:
-        Positions are those of the data. Each direction by falling excess over the needed degree, then by rank.
+        Each direction by falling excess over the needed degree, then by rank.
 
     >>> from rungwise.evaluation.protocols import ConsecutiveFolds
     >>> data = ImageCaptions(tuple("abcd"), ("pup", "dog", "cat", "kitten"), np.arange(4))
     >>> scores, relevance = {"similarity": np.eye(4)}, np.ones((4, 4))
-    >>> found = examine(scores, data, relevance=relevance, protocol=ConsecutiveFolds("halves", 2, 2))
-    >>> wrong = false_negatives_of_all(found, scores, data, relevance=relevance)
+    >>> found = diagnose(scores, data, relevance=relevance, protocol=ConsecutiveFolds("halves", 2, 2))
+    >>> wrong = in_positions_of_data(found, false_negatives_by_gallery(found))
     >>> [(one.query, one.candidate) for one in wrong if one.direction == "i2t"]
     [(0, 1), (1, 0), (2, 3), (3, 2)]
     """
     wrong = []
-    for fold in found.folds:
-        lists = found.lists
-        if fold is not found.folds[0]:
-            part, gallery, degrees = _gallery(scores, data, relevance, fold)
-            lists = look(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
+    for fold, own in zip(found.folds, by_gallery, strict=False):
         places = {"i2t": (fold.images, fold.captions), "t2i": (fold.captions, fold.images)}
-        for way, own in lists.items():
-            queries, candidates = places[way]
-            wrong += [
-                replace(one, query=int(queries[one.query]), candidate=int(candidates[one.candidate]))
-                for one in find_false_negatives(own, right_from=right_from)
-            ]
+        for one in own:
+            queries, candidates = places[one.direction]
+            wrong.append(replace(one, query=int(queries[one.query]), candidate=int(candidates[one.candidate])))
     return sorted(wrong, key=lambda one: (one.direction, one.needed - one.degree, one.rank, one.query))
 
 
@@ -184,28 +210,14 @@ def _refuse_unless_falling(thresholds: Sequence[float]) -> None:
 
 
 def _gallery(
-    scores: Mapping[str, Any], data: ImageCaptions, relevance: Any, fold: Fold
-) -> tuple[Source, ImageCaptions, _Part | None]:
+    source: SimilaritySource, data: ImageCaptions, relevance: Any, fold: Fold
+) -> tuple[SimilaritySource, ImageCaptions, CheckedDegrees | None]:
     """Similarities, data and degrees of a fold."""
-    source = source_of(**scores, image_of_caption=data.image_of_caption, images=len(data))
-    degrees = None if relevance is None else _Part(relevance, fold)
+    degrees = checked_degrees(relevance, source.shape, gaps=True)
     if (len(fold.images), len(fold.captions)) == source.shape:
         return source, data, degrees
+    degrees = degrees.select(fold.images, fold.captions) if degrees else None
     return source.select(fold.images, fold.captions), _part_of(data, fold), degrees
-
-
-class _Part:
-    """Degrees of a gallery, gaps included."""
-
-    def __init__(self, relevance: Any, fold: Fold) -> None:
-        self._relevance = relevance
-        self._fold = fold
-
-    def block(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[np.float64]:
-        rows, columns = self._fold.images[images], self._fold.captions[captions]
-        if hasattr(self._relevance, "block"):
-            return np.asarray(self._relevance.block(rows, columns), dtype=np.float64)
-        return np.asarray(self._relevance[as_slice(rows)][:, as_slice(columns)], dtype=np.float64)
 
 
 def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
@@ -224,13 +236,13 @@ def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
 
 
 def _rungs(
-    source: Source, relevance: _Part, thresholds: Sequence[float]
+    source: SimilaritySource, relevance: CheckedDegrees, thresholds: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[RungSlice, ...]]:
     """Thresholds, and what a sample of image queries says of each rung; lists have no similarity to speak of."""
     images, captions = source.shape
     asked = np.unique(np.linspace(0, images - 1, min(images, _SAMPLE)).round().astype(np.int64))
     everything = np.arange(captions)
-    degrees = relevance.block(asked, everything)
+    degrees = np.asarray(relevance.block(asked, everything), dtype=np.float64)
     known = ~np.isnan(degrees)
     if not known.any():
         return (), ()
@@ -267,7 +279,7 @@ def _cuts(degrees: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _coherence(
-    source: Source, data: ImageCaptions, relevance: _Part, positives: RightAnswers | None
+    source: SimilaritySource, data: ImageCaptions, relevance: CheckedDegrees, positives: RightAnswers | None
 ) -> dict[Direction, list[tuple[int, float]]] | None:
     steps = [k for k in _CS_STEPS if k <= max(source.shape)]
     if not steps or _has_gaps(relevance, source.shape):
@@ -285,15 +297,17 @@ def _coherence(
     return {way: [(k, result[f"{way}/CS@{k}"]) for k in steps if k <= size] for way, size in galleries.items()}
 
 
-def _has_gaps(relevance: _Part, shape: tuple[int, int]) -> bool:
+def _has_gaps(relevance: CheckedDegrees, shape: tuple[int, int]) -> bool:
     images, captions = shape
     blocks = np.array_split(np.arange(images), -(-images * captions // _BLOCK_VALUES))
     return any(np.isnan(relevance.block(some, np.arange(captions))).any() for some in blocks)
 
 
-def _gap(scores: Mapping[str, Any]) -> Gap | None:
-    image, text = scores.get("image_embeddings"), scores.get("text_embeddings")
-    if image is None or text is None or image.shape[1:] != text.shape[1:] or len(image.shape) != 2:
+def _gap(source: SimilaritySource) -> Gap | None:
+    if not isinstance(source, EmbeddingSource):
+        return None
+    image, text = source.image, source.text
+    if image.shape[1:] != text.shape[1:] or len(image.shape) != 2:
         return None
     sides = []
     for vectors in (image, text):

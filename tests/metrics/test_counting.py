@@ -1,10 +1,12 @@
+"""Also tests rungwise.metrics.kernels, in which the counting is done."""
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
 from rungwise.core import threads
-from rungwise.metrics.ranking import (
+from rungwise.metrics.counting import (
     RunningLists,
     RunningRanks,
     count_ranks,

@@ -1,4 +1,4 @@
-"""What ``rungwise evaluate`` judges: a model's or anybody's scores, together with the data that they belong to."""
+"""What ``rungwise evaluate`` reads: a model's or anybody's scores, together with the data that they belong to."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from rungwise.cli.terminal import progress_bar, say, say_issues
+from rungwise.cli.terminal import chosen_device, progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
 from rungwise.evaluation.inputs import (
+    Embeddings,
     owners_by_count,
     read_embeddings,
     read_owners,
@@ -24,13 +23,15 @@ from rungwise.evaluation.inputs import (
     split_key,
 )
 from rungwise.evaluation.ranked_lists import read_ranked_lists
+from rungwise.evaluation.scores import similarity_source
+from rungwise.metrics.sources import SimilaritySource
+from rungwise.scenes.relevance import own_degrees
 
 
 class Asked(Protocol):
-    """The part of the command line that says what is judged; see :class:`rungwise.cli.evaluate.Evaluate`."""
+    """The part of the command line that says what is evaluated; see :class:`rungwise.cli.evaluate.Evaluate`."""
 
     model: str | None
-    collection: Path | None
     data: Path | None
     image_embeddings: str | None
     text_embeddings: str | None
@@ -42,25 +43,26 @@ class Asked(Protocol):
     captions_only: bool
     join_restval: bool
     relevance: str | None
+    device: str | None
     cache: Path | None
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Scores and data.
+class Scored:
+    """Scores and data, read once for everything that is made of them.
 
     Attributes:
-        scores: What ``evaluate`` and ``examine`` take: ``similarity``, or both kinds of embeddings.
+        similarity: Of all images with all captions.
         data: Ids, captions, ownership; made up of positions where no data were given.
         has_texts: Data were given.
         relevance: Degrees, or None.
         relevance_name: Of degrees that do not say themselves what they are.
         model_hash: Of a model of ours.
         seed: Of its training, where it is known.
-        split: That was judged; empty where there is none.
+        split: That was evaluated; empty where there is none.
     """
 
-    scores: dict[str, Any]
+    similarity: SimilaritySource
     data: ImageCaptions
     has_texts: bool
     relevance: Any = None
@@ -70,11 +72,11 @@ class Judged:
     split: str = ""
 
 
-def judged_of(asked: Asked) -> Judged:
+def read_scored(asked: Asked) -> Scored:
     """Read everything.
 
     Raises:
-        UserError: If what is given does not say one thing to judge, or does not fit together.
+        UserError: If what is given does not say one thing to evaluate, or does not fit together.
     """
     embeddings = (asked.image_embeddings, asked.text_embeddings)
     given = {
@@ -84,38 +86,44 @@ def judged_of(asked: Asked) -> Judged:
         "--ranked-lists": bool(asked.ranked_lists),
     }
     if sum(given.values()) != 1:
-        raise UserError(f"give one thing to judge of {', '.join(given)}; got {sum(given.values())}")
+        raise UserError(f"give one thing to evaluate of {', '.join(given)}; got {sum(given.values())}")
     if any(embeddings) and not all(embeddings):
         raise UserError("--image-embeddings and --text-embeddings go together; give both")
-    if asked.collection is not None and asked.data is not None:
-        raise UserError(f"data were given twice, {asked.collection} and --data {asked.data}; give one")
-    place = asked.collection or asked.data
-    if place is None and (asked.model is not None or asked.ranked_lists):
-        raise UserError("a model and ranked lists need data; give --data FOLDER")
-    data = None if place is None else _chosen(asked, place)
-    judged = _scored(asked, data)
-    relevance = _relevance(asked, judged, place)
+    if asked.data is None and (asked.model is not None or asked.ranked_lists):
+        what = asked.model or asked.ranked_lists[0]
+        raise UserError(f"{what}: a model and ranked lists need data; write DATA, a folder or caption file, as well")
+    data = None if asked.data is None else _chosen(asked, asked.data)
+    if asked.model is not None and data is not None:
+        scored = _of_model(asked.model, data, asked)
+    elif asked.ranked_lists and data is not None:
+        scored = Scored(read_ranked_lists(asked.ranked_lists, data.image_ids, data.caption_ids), data, True)
+    elif asked.similarity is not None:
+        scored = _of_matrix(asked.similarity, asked, data)
+    else:
+        scored = _of_vectors(asked.image_embeddings or "", asked.text_embeddings or "", asked, data)
+    relevance = _relevance(asked, scored)
     named = "" if asked.relevance is None else _name_of(asked.relevance)
-    return replace(judged, relevance=relevance, relevance_name=named, split=asked.split if data else "")
+    return replace(scored, relevance=relevance, relevance_name=named, split=asked.split if data else "")
 
 
-def load_scores(given: Sequence[str], judged: Judged, cache: Path | None) -> dict[str, Any]:
+def read_beside(given: Sequence[str], scored: Scored, asked: Asked) -> SimilaritySource:
     """Scores of another model for the same data: a model, a similarity file, or two files of embeddings.
 
     Raises:
         UserError: If they do not fit the data.
     """
     if len(given) == 2:
-        return _embeddings(given[0], given[1], judged.data, judged.split, by_id=judged.has_texts)
+        sides = [read_embeddings(*split_key(one)) for one in given]
+        return _product(sides[0], sides[1], scored.data, scored.split, by_id=scored.has_texts)
     if len(given) != 1:
         raise UserError("--beside takes a model, a similarity file, or image and text embeddings")
     path, key = split_key(given[0])
     if path.suffix.lower() in (".npy", ".npz", ".json", ".jsonl"):
-        return {"similarity": _fitting(read_similarity(path, key), judged.data, str(path), judged.split)}
-    other = _encoded(given[0], judged.data, cache)
-    if len(other.data) != len(judged.data):
+        return _fitting(read_similarity(path, key), scored.data, str(path), scored.split)
+    other = _of_model(given[0], scored.data, asked)
+    if len(other.data) != len(scored.data):
         raise UserError(f"{given[0]}: could not read all pictures that the first model read; give the same data")
-    return other.scores
+    return other.similarity
 
 
 def _chosen(asked: Asked, place: Path) -> ImageCaptions:
@@ -126,66 +134,55 @@ def _chosen(asked: Asked, place: Path) -> ImageCaptions:
     return with_splits(data).split(asked.split)
 
 
-def _scored(asked: Asked, data: ImageCaptions | None) -> Judged:
-    split = asked.split if data else ""
-    if asked.model is not None and data is not None:
-        return _encoded(asked.model, data, asked.cache)
-    if asked.ranked_lists and data is not None:
-        return Judged(
-            {"similarity": read_ranked_lists(asked.ranked_lists, data.image_ids, data.caption_ids)}, data, True
-        )
-    if asked.similarity is not None:
-        path, key = split_key(asked.similarity)
-        matrix = read_similarity(path, key)
-        known = data or _unnamed(asked, (matrix.shape[0], matrix.shape[1]), path)
-        return Judged({"similarity": _fitting(matrix, known, str(path), split)}, known, data is not None)
-    image, text = asked.image_embeddings or "", asked.text_embeddings or ""
-    if data is None:
-        shape = (len(read_embeddings(*split_key(image)).vectors), len(read_embeddings(*split_key(text)).vectors))
-        known = _unnamed(asked, shape, split_key(image)[0])
-    else:
-        known = data
-    return Judged(_embeddings(image, text, known, split, by_id=data is not None), known, data is not None)
-
-
-def _embeddings(image: str, text: str, data: ImageCaptions, split: str, by_id: bool) -> dict[str, Any]:
-    sides = {}
-    for name, given, ids, what in (
-        ("image_embeddings", image, data.image_ids, "images"),
-        ("text_embeddings", text, data.caption_ids, "captions"),
-    ):
-        found = read_embeddings(*split_key(given))
-        found = (found if by_id else replace(found, ids=())).ordered(ids, what + _of_split(split))
-        if found.warning:
-            say(f"warning: {found.warning}")
-        sides[name] = found.vectors
-    return sides
-
-
-def _encoded(name: str, data: ImageCaptions, cache: Path | None) -> Judged:
+def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
     from rungwise.models import load  # torch and timm, which files of numbers do not need
 
-    model = load(name)
-    if not data.paths or not data.captions:
+    if not data.has_pictures or not data.captions:
         raise UserError(f"{data.name}: evaluation needs pictures and captions; there are {len(data.captions)} captions")
+    model = load(name, chosen_device(asked.device))
     with progress_bar("pictures", len(data)) as advance:
-        encoded = model.encode_image(data.paths, progress=advance, cache=cache)
-    if encoded.issues:
-        say(f"{len(encoded.issues)} of {len(data)} pictures could not be read and are left out, with their captions")
-        say_issues(encoded.issues)
-        data = data.select(np.asarray(encoded.kept))
-    scores = {"image_embeddings": encoded.vectors, "text_embeddings": model.encode_text(data.captions)}
-    return Judged(scores, data, True, model_hash=model.fingerprint, seed=model.provenance.get("seed"))
+        scores = model.on(data, cache=asked.cache, progress=advance)
+    if scores.issues:
+        say(f"{len(scores.issues)} of {len(data)} pictures could not be read and are left out, with their captions")
+        say_issues(scores.issues)
+    source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
+    return Scored(source, scores.data, True, model_hash=model.fingerprint, seed=model.provenance.get("seed"))
+
+
+def _of_matrix(given: str, asked: Asked, data: ImageCaptions | None) -> Scored:
+    path, key = split_key(given)
+    matrix = read_similarity(path, key)
+    known = data or _unnamed(asked, (matrix.shape[0], matrix.shape[1]), path)
+    return Scored(_fitting(matrix, known, str(path), asked.split if data else ""), known, data is not None)
+
+
+def _of_vectors(image: str, text: str, asked: Asked, data: ImageCaptions | None) -> Scored:
+    images, texts = (read_embeddings(*split_key(one)) for one in (image, text))
+    known = data or _unnamed(asked, (len(images.vectors), len(texts.vectors)), images.path)
+    split = asked.split if data else ""
+    return Scored(_product(images, texts, known, split, by_id=data is not None), known, data is not None)
+
+
+def _product(image: Embeddings, text: Embeddings, data: ImageCaptions, split: str, by_id: bool) -> SimilaritySource:
+    sides = []
+    for found, ids, what in ((image, data.image_ids, "images"), (text, data.caption_ids, "captions")):
+        ordered = (found if by_id else replace(found, ids=())).ordered(ids, what + _of_split(split))
+        if ordered.warning:
+            say(f"warning: {ordered.warning}")
+        sides.append(ordered)
+    return similarity_source(
+        image_embeddings=sides[0], text_embeddings=sides[1], image_of_caption=data.image_of_caption
+    )
 
 
 def _of_split(split: str) -> str:
     return "" if split in ("", "all") else f" of split {split!r} (--split all takes every one)"
 
 
-def _fitting(matrix: Any, data: ImageCaptions, name: str, split: str) -> Any:
+def _fitting(matrix: Any, data: ImageCaptions, name: str, split: str) -> SimilaritySource:
     wanted = (len(data), len(data.captions))
     if tuple(matrix.shape) == wanted:
-        return matrix
+        return similarity_source(similarity=matrix, image_of_caption=data.image_of_caption)
     turned = "it is transposed; give its .T" if tuple(matrix.shape) == wanted[::-1] else "give scores of these data"
     raise UserError(
         f"{name}: shape {tuple(matrix.shape)} for {wanted[0]} images x {wanted[1]} captions of {data.name}"
@@ -197,8 +194,7 @@ def _unnamed(asked: Asked, shape: tuple[int, int], path: Path) -> ImageCaptions:
     """A collection of positions, for scores without data."""
     if (asked.captions_per_image is None) == (asked.image_of_caption is None):
         raise UserError(
-            "say which caption belongs to which image: one of --data FOLDER, --captions-per-image N and"
-            " --image-of-caption FILE"
+            "say which caption belongs to which image: one of DATA, --captions-per-image N and --image-of-caption FILE"
         )
     if asked.captions_per_image is not None:
         owners = owners_by_count(asked.captions_per_image, shape)
@@ -231,13 +227,9 @@ def _name_of(relevance: str) -> str:
         return f"{Path(relevance).name}, hash {hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
 
 
-def _relevance(asked: Asked, judged: Judged, place: Path | None) -> Any:
+def _relevance(asked: Asked, scored: Scored) -> Any:
     if asked.relevance is not None:
         path, key = split_key(asked.relevance)
-        data = judged.data if judged.has_texts else None
-        return read_relevance(path, (len(judged.data), len(judged.data.captions)), key, data=data)
-    if judged.has_texts and judged.data.layout == "scenes" and place is not None:
-        from rungwise.scenes.relevance import SceneRelevance
-
-        return SceneRelevance.load(place, judged.data)
-    return None
+        data = scored.data if scored.has_texts else None
+        return read_relevance(path, (len(scored.data), len(scored.data.captions)), key, data=data)
+    return own_degrees(asked.data, scored.data)

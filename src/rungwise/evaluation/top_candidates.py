@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.topk import top_columns
 from rungwise.evaluation.positives import RightAnswers
 from rungwise.evaluation.ranked_lists import RankedLists
+from rungwise.evaluation.scores import checked_degrees
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Rankings, positives_of
-from rungwise.metrics.sources import MatrixSource, Source, as_floats
+from rungwise.metrics.sources import MatrixSource, SimilaritySource
 
 _BLOCK_VALUES = 1 << 22
 
 
 @dataclass(frozen=True)
-class TopLists:
+class TopCandidates:
     """The first candidates of every query of one direction.
 
     Attributes:
@@ -62,13 +63,13 @@ class TopLists:
         return float(((counts - counts.mean()) ** 3).mean() / spread**3) if spread else 0.0
 
 
-def look(
-    similarity: Source | ArrayLike,
+def top_candidates_of(
+    similarity: SimilaritySource | ArrayLike,
     image_of_caption: ArrayLike,
     relevance: Any = None,
     positives: RightAnswers | None = None,
     k: int = 30,
-) -> dict[Direction, TopLists]:
+) -> dict[Direction, TopCandidates]:
     """Both directions, or those that ranked lists have, a block of queries at a time.
 
     Args:
@@ -78,7 +79,7 @@ def look(
         positives: The right candidates, where they are others than ``image_of_caption`` says.
         k: How many candidates to keep of each query.
 
-    >>> lists = look([[0.9, 0.8, 0.1], [0.3, 0.2, 0.4]], [0, 1, 1], k=2)["i2t"]
+    >>> lists = top_candidates_of([[0.9, 0.8, 0.1], [0.3, 0.2, 0.4]], [0, 1, 1], k=2)["i2t"]
     >>> lists.candidates.tolist(), lists.best_rank.tolist(), lists.margin.round(2).tolist()
     ([[0, 1], [2, 0]], [1.0, 1.0], [0.1, 0.1])
     """
@@ -86,10 +87,8 @@ def look(
     owners = np.asarray(image_of_caption, dtype=np.int64)
     images, captions = source.shape
     right: Mapping[Direction, Positives] = positives or positives_of(owners, images)
-    degrees: Any = relevance
-    if relevance is not None and not hasattr(relevance, "block"):
-        degrees = _Matrix(as_floats(relevance))
-    found: dict[Direction, TopLists] = {}
+    degrees = checked_degrees(relevance, source.shape, gaps=True)
+    found: dict[Direction, TopCandidates] = {}
     for way in source.directions if isinstance(source, RankedLists) else DIRECTIONS:
         blocks = source.rows if way == "i2t" else source.columns
         gallery, queries = (captions, images) if way == "i2t" else (images, captions)
@@ -102,13 +101,13 @@ def look(
                 asked = (which, everything) if way == "i2t" else (everything, which)
                 block = np.asarray(degrees.block(*asked), dtype=np.float64)
                 block = block if way == "i2t" else np.ascontiguousarray(block.T)
-            parts.append((which, _judged(scores, right[way].select(which), block, min(k, gallery), way)))
+            parts.append((which, _in_block(scores, right[way].select(which), block, min(k, gallery), way)))
         order = np.argsort(np.concatenate([which for which, _ in parts]), kind="stable")
         joined = {name: np.concatenate([part[name] for _, part in parts])[order] for name in parts[0][1]}
         if isinstance(source, RankedLists):
             _leave_out_unlisted(joined, lengths)
         tens = joined.pop("tens")
-        found[way] = TopLists(
+        found[way] = TopCandidates(
             direction=way,
             occurrences=np.bincount(tens[tens >= 0], minlength=gallery),
             lengths=lengths,
@@ -119,17 +118,7 @@ def look(
     return found
 
 
-class _Matrix:
-    """Degrees in memory, gaps included, which the sources of a pass refuse."""
-
-    def __init__(self, matrix: NDArray[Any]) -> None:
-        self._matrix = matrix
-
-    def block(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[Any]:
-        return self._matrix[np.ix_(images, captions)]
-
-
-def _judged(
+def _in_block(
     scores: NDArray[Any], own: Positives, degrees: NDArray[np.float64] | None, k: int, way: Direction
 ) -> dict[str, NDArray[Any]]:
     rankings = Rankings(own, scores, direction=way)
@@ -140,7 +129,7 @@ def _judged(
     other = np.where(mask, -np.inf, scores).max(axis=1)
     with np.errstate(invalid="ignore"):
         margin = np.where(np.isfinite(best) & np.isfinite(other), best - other, np.nan)
-    judged: dict[str, NDArray[Any]] = {
+    found: dict[str, NDArray[Any]] = {
         "candidates": top,
         "scores": np.take_along_axis(scores, top, axis=1).astype(np.float64),
         "annotated": np.take_along_axis(mask, top, axis=1),
@@ -149,17 +138,17 @@ def _judged(
         "tens": listed[:, :10],
     }
     if degrees is not None:
-        judged["degrees"] = np.take_along_axis(degrees, top, axis=1)
+        found["degrees"] = np.take_along_axis(degrees, top, axis=1)
         lowest = np.where(mask & ~np.isnan(degrees), degrees, np.inf).min(axis=1)
-        judged["own_degrees"] = np.where(np.isfinite(lowest), lowest, np.nan)
-    return judged
+        found["own_degrees"] = np.where(np.isfinite(lowest), lowest, np.nan)
+    return found
 
 
-def _leave_out_unlisted(judged: dict[str, NDArray[Any]], lengths: NDArray[np.int64]) -> None:
+def _leave_out_unlisted(found: dict[str, NDArray[Any]], lengths: NDArray[np.int64]) -> None:
     """Take back what rows of a ranked list make up: similarities, and an order of what was not listed."""
     for name, nothing in (("candidates", -1), ("annotated", False), ("degrees", np.nan), ("tens", -1)):
-        if name in judged:
-            judged[name][np.arange(judged[name].shape[1]) >= lengths[:, None]] = nothing
-    judged["best_rank"][judged["best_rank"] > lengths] = np.inf
-    judged["scores"][:] = np.nan
-    judged["margin"][:] = np.nan
+        if name in found:
+            found[name][np.arange(found[name].shape[1]) >= lengths[:, None]] = nothing
+    found["best_rank"][found["best_rank"] > lengths] = np.inf
+    found["scores"][:] = np.nan
+    found["margin"][:] = np.nan

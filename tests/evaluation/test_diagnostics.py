@@ -3,8 +3,8 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation import RankedLists, evaluate, examine, findings
-from rungwise.evaluation.findings import false_negatives_of_all
+from rungwise.evaluation import RankedLists, diagnose, diagnostics, evaluate
+from rungwise.evaluation.diagnostics import false_negatives_by_gallery, in_positions_of_data
 from rungwise.evaluation.protocols import ConsecutiveFolds
 
 
@@ -21,7 +21,7 @@ def world(images=40, per_image=2, seed=0):
 
 def test_rungs_part_all_pairs_and_say_where_they_stand():
     data, scores, relevance = world()
-    found = examine(scores, data, relevance=relevance, thresholds=[0.9, 0.5])
+    found = diagnose(scores, data, relevance=relevance, thresholds=[0.9, 0.5])
     similarity = (scores["image_embeddings"] @ scores["text_embeddings"].T).astype(np.float32)
     places = np.argsort(np.argsort(-similarity, axis=1), axis=1)
     bounds = [(0.9, np.inf), (0.5, 0.9), (-np.inf, 0.5)]
@@ -35,14 +35,14 @@ def test_rungs_part_all_pairs_and_say_where_they_stand():
 
 def test_thresholds_follow_from_shares_unless_given():
     data, scores, relevance = world()
-    cuts = examine(scores, data, relevance=relevance).thresholds
+    cuts = diagnose(scores, data, relevance=relevance).thresholds
     assert [(relevance >= cut).mean() for cut in cuts] == pytest.approx([0.001, 0.01, 0.1], abs=0.002)
-    assert examine(scores, data, relevance=np.round(relevance)).thresholds == (1.0,)
+    assert diagnose(scores, data, relevance=np.round(relevance)).thresholds == (1.0,)
 
 
 def test_the_curve_of_coherence_is_what_evaluate_says():
     data, scores, relevance = world()
-    found = examine(scores, data, relevance=relevance)
+    found = diagnose(scores, data, relevance=relevance)
     for way, points in found.coherence.items():
         wanted = evaluate(
             **scores,
@@ -58,27 +58,27 @@ def test_the_curve_of_coherence_is_what_evaluate_says():
 def test_thresholds_that_do_not_fall_are_refused(thresholds):
     data, scores, relevance = world()
     with pytest.raises(UserError, match="cut no rungs; give finite degrees, each below the one before") as caught:
-        examine(scores, data, relevance=relevance, thresholds=thresholds)
+        diagnose(scores, data, relevance=relevance, thresholds=thresholds)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("least", [0.3, 0.001])
 def test_degrees_with_gaps_have_rungs_and_no_curve(least, monkeypatch):
-    monkeypatch.setattr(findings, "_BLOCK_VALUES", 900)
+    monkeypatch.setattr(diagnostics, "_BLOCK_VALUES", 900)
     data, scores, relevance = world()
     gaps = np.where(relevance < least, np.nan, relevance)
     assert np.isnan(gaps[0]).any() == (least == 0.3)
-    found = examine(scores, data, relevance=gaps, thresholds=[0.6])
+    found = diagnose(scores, data, relevance=gaps, thresholds=[0.6])
     assert found.coherence is None
     assert sum(rung.pairs for rung in found.rungs) == (relevance >= least).sum()
 
 
 def test_a_protocol_s_gallery_is_what_is_looked_at():
     data, scores, relevance = world(per_image=3)
-    found = examine(scores, data, relevance=relevance, protocol="one-caption-per-image")
+    found = diagnose(scores, data, relevance=relevance, protocol="one-caption-per-image")
     assert found.data.captions == data.captions[::3]
     np.testing.assert_array_equal(found.data.image_of_caption, np.arange(40))
-    alone = examine(
+    alone = diagnose(
         {**scores, "text_embeddings": scores["text_embeddings"][::3]}, found.data, relevance=relevance[:, ::3]
     )
     np.testing.assert_array_equal(found.lists["i2t"].candidates, alone.lists["i2t"].candidates)
@@ -89,16 +89,16 @@ def test_the_gap_is_the_distance_of_the_means():
     data, scores, _ = world()
     moved = {name: vectors + (5.0 if name == "image_embeddings" else 0.0) for name, vectors in scores.items()}
     unit = [vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in moved.values()]
-    gap = examine(moved, data).gap
+    gap = diagnose(moved, data).gap
     assert gap.distance == pytest.approx(np.linalg.norm(unit[0].mean(axis=0) - unit[1].mean(axis=0)))
     assert gap.images.shape == (40, 2)
-    assert examine({"similarity": np.eye(40).repeat(2, axis=1)}, data).gap is None
+    assert diagnose({"similarity": np.eye(40).repeat(2, axis=1)}, data).gap is None
 
 
 def test_lists_of_one_direction_are_looked_at_alone():
     data, scores, relevance = world()
     order = np.argsort(-(scores["image_embeddings"] @ scores["text_embeddings"].T), axis=1)[:, :12]
-    found = examine({"similarity": RankedLists({"i2t": order}, relevance.shape)}, data, relevance=relevance)
+    found = diagnose({"similarity": RankedLists({"i2t": order}, relevance.shape)}, data, relevance=relevance)
     assert list(found.lists) == ["i2t"]
     np.testing.assert_array_equal(found.lists["i2t"].candidates[:, :12], order)
     assert (found.lists["i2t"].candidates[:, 12:] == -1).all()
@@ -109,8 +109,8 @@ def test_lists_of_one_direction_are_looked_at_alone():
 
 def test_false_negatives_come_from_every_gallery_by_their_positions_in_the_data():
     data, scores, relevance = world(per_image=3, images=40)
-    found = examine(scores, data, relevance=relevance, protocol=ConsecutiveFolds("quarters", 4, 10))
-    wrong = false_negatives_of_all(found, scores, data, relevance=relevance, right_from=0.7)
+    found = diagnose(scores, data, relevance=relevance, protocol=ConsecutiveFolds("quarters", 4, 10))
+    wrong = in_positions_of_data(found, false_negatives_by_gallery(found, right_from=0.7))
     similarity = (scores["image_embeddings"] @ scores["text_embeddings"].T).astype(np.float32)
     wanted = set()
     for first in range(0, 40, 10):

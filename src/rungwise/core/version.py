@@ -1,0 +1,3 @@
+"""The version, for what is written to files; ``pyproject.toml`` has the same."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,46 @@
+"""The looks of a report, besides those of every page."""
+
+from __future__ import annotations
+
+RUNG_COLOURS = ("#0f766e", "#2fa36b", "#d9a300", "#d9722e", "#8b8f98")
+"""From the most relevant rung to the least; legible on light and on dark pages."""
+
+STYLE = (
+    "".join(f".r{number} {{ --rung: {colour} }}" for number, colour in enumerate(RUNG_COLOURS))
+    + """ .r-none { --rung: var(--line) }
+.legend { color: var(--soft); font-size: .85rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
+th { font-weight: 600; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem; }
+figure { margin: 0; } figcaption { font-weight: 600; } figure svg { width: 100%; max-width: 34rem; height: auto; }
+svg text { font-size: 11px; fill: var(--soft); } svg .label { fill: var(--ink); }
+.grid { stroke: var(--line); stroke-width: 1; } .axis { stroke: var(--soft); }
+.s0 { --ink-s: var(--a); } .s1 { --ink-s: var(--b); }
+polyline { fill: none; stroke: var(--ink-s); stroke-width: 2; } rect, circle { fill: var(--ink-s); }
+circle { opacity: .6; } g.s0 line { stroke: var(--ink-s); } g.s0 .median { stroke: var(--ink); stroke-width: 2; }
+.box { fill-opacity: .35; stroke: var(--ink-s); }
+.legend span { margin-right: 1rem; white-space: nowrap; }
+.key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em;
+  background: var(--ink-s); }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23rem), 1fr)); gap: 1rem; }
+.query, .pair-card { display: flex; gap: .7rem; align-items: flex-start; } .query > div { min-width: 0; }
+.query img, .pair-card img { max-width: 5.5rem; }
+article ol { margin: .4rem 0 0; padding: 0; list-style: none; }
+article li { display: flex; gap: .6rem; align-items: center; justify-content: space-between; padding: .2rem 0;
+  border-top: 1px solid var(--line); }
+article li img { max-width: 3.5rem; } article li span:first-child { min-width: 0; overflow-wrap: anywhere; }
+li small { text-align: right; white-space: nowrap; }
+.right { color: var(--a); }
+.rung { border-left: .7em solid var(--rung); padding-left: .35em; }
+.key.rung { border: 0; padding: 0; background: var(--rung); }
+.pair { margin: 1rem 0; } .model { font-weight: 600; margin-top: .5rem; }
+.strip { display: grid; grid-template-columns: repeat(auto-fill, minmax(2.3rem, 1fr)); gap: 3px; padding: 0; margin: 0;
+  list-style: none; }
+.strip li { border-top: 6px solid var(--rung); min-width: 0; } .strip img { border-radius: 0; width: 100%; }
+.strip span { display: block; text-align: center; font-size: .8rem; background: var(--card); padding: .2rem 0; }
+.strip .annotated { outline: 2px solid var(--a); }
+"""
+)
+"""A candidate's rung is its class ``r0``, ``r1``, ... or ``r-none``; the series of a plot are ``s0`` and ``s1``."""

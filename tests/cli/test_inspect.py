@@ -1,0 +1,56 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from rungwise.cli import main
+
+
+def test_features_are_counted_and_sampled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = np.random.default_rng(0).normal(size=(4, 3, 8)).astype(np.float32)
+    rows[2, 1] = 0
+    np.save(tmp_path / "dev_ims.npy", rows)
+    (tmp_path / "dev_caps.txt").write_text("".join(f"caption {number}\n" for number in range(12)))
+    assert main(["inspect", str(tmp_path)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "(precomputed)" in printed
+    assert "features in place of pictures 3 regions of 8 numbers, float32" in printed
+    assert "captions per picture 3 to 3, median 3" in printed
+    assert "1 odd things; 4 of 4 rows of features were looked at" in printed
+    assert "val/2: 1 of 3 regions" in printed
+    assert main(["inspect", str(tmp_path), "--contact-sheet", str(tmp_path / "sheet.png")]) == 2
+    refused = capsys.readouterr().err.strip().splitlines()
+    assert len(refused) == 1
+    assert "has no picture files to show; a contact sheet needs a collection with pictures" in refused[0]
+
+
+def test_counts_that_do_not_fit_end_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "dev_ims.npy", np.zeros((2, 4)))
+    (tmp_path / "dev_caps.txt").write_text("a\nb\nc\n")
+    assert main(["inspect", str(tmp_path)]) == 2
+    said = capsys.readouterr().err.strip()
+    assert "dev_ims.npy: 2 rows, but dev_caps.txt has 3 captions" in said
+    assert "\n" not in said
+
+
+def test_a_sheet_says_how_many_characters_no_font_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Image.new("RGB", (32, 32), "teal").save(tmp_path / "a.png")
+    (tmp_path / "captions.csv").write_text("image,caption\na.png,A dog\U0010ffff\n", encoding="utf-8")
+    assert main(["inspect", str(tmp_path), "--contact-sheet", str(tmp_path / "out" / "sheet.png")]) == 0
+    assert "no font here has 1 of its characters; for them, install a font such as Noto Sans" in capsys.readouterr().out
+
+
+def test_no_matplotlib_is_needed(tmp_path: Path) -> None:
+    Image.new("RGB", (32, 32), "teal").save(tmp_path / "a.png")
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; from rungwise.cli import main;"
+        " sys.exit(main(['inspect', sys.argv[1], '--contact-sheet', sys.argv[2]]))"
+    )
+    sheet = tmp_path / "sheet.out"
+    command = [sys.executable, "-c", code, str(tmp_path), str(sheet)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert Image.open(sheet).format == "PNG"

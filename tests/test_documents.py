@@ -1,0 +1,137 @@
+"""The paths and names that the documents for contributors mention, in backticks and outside of code blocks, exist.
+
+A token in backticks is
+
+* a path if it has a slash, or ends like a source or document (``.py``, ``.md``, ``.yaml``, ``.toml``): relative to the
+  repository, to ``src/rungwise``, to ``tests`` or to ``docs``; a bare file name may stand anywhere in these. A word in
+  capitals, such as ROOM in ``tests/ROOM/test_MODULE.py``, and ``*`` stand for anything;
+* a dotted name if it begins with ``rungwise.``: a module, or what one can reach in it;
+* a function or method if it has the form ``like_this(...)``, a class if it has the form ``LikeThis``, both with or
+  without what they belong to (``Degrees.save``): the source defines that name.
+
+Anything else, such as commands, options and values, is not looked at.
+"""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.house import PACKAGE, definitions
+
+REPOSITORY = Path(__file__).parents[1]
+DOCUMENTS = ("CONTRIBUTING.md", "docs/architecture.md")
+PLACES = (REPOSITORY, PACKAGE, REPOSITORY / "tests", REPOSITORY / "docs")
+
+PATH = re.compile(r"[\w.*-]*(?:/[\w.*-]*)+|[\w*-]+\.(?:py|md|yaml|toml)")
+DOTTED = re.compile(r"(rungwise(?:\.\w+)+)(?:\(.*\))?")
+CALLED = re.compile(r"((?:\w+\.)*[a-z_]\w*)\(.*\)")
+CLASS = re.compile(r"(?:[A-Z]\w*[a-z]\w*\.)*[A-Z]\w*[a-z]\w*(?:\.\w+)?(?:\(.*\))?")
+
+
+def tokens(text: str) -> list[tuple[int, str]]:
+    """Line number and content of everything in single backticks; a token may run over the end of a line."""
+    blanked = re.sub(
+        r"^(```|~~~).*?^\1", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE
+    )
+    found = re.finditer(r"(?<!`)`([^`]+)`(?!`)", blanked)
+    return [(blanked.count("\n", 0, one.start()) + 1, " ".join(one[1].split())) for one in found]
+
+
+def path_exists(token: str) -> bool:
+    pattern = re.sub(r"(?<![A-Za-z])[A-Z]{2,}(?![A-Za-z])", "*", token).strip("/")
+    for place in PLACES:
+        if (place / token).exists() or any(place.glob(pattern)):
+            return True
+    return "/" not in token and any(True for place in PLACES[1:] for _ in place.rglob(token))
+
+
+def name_resolves(dotted: str) -> bool:
+    parts = dotted.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            if not hasattr(found, part):
+                return part in getattr(found, "__annotations__", {})
+            found = getattr(found, part)
+        return True
+    return False
+
+
+def fault(token: str) -> str | None:
+    """What a token names that is not there; None if all is well or it names nothing of the repository."""
+    if dotted := DOTTED.fullmatch(token):
+        return None if name_resolves(dotted[1]) else f"nothing can be imported as {dotted[1]}"
+    if PATH.fullmatch(token):
+        return None if path_exists(token) else "no such path"
+    if (called := CALLED.fullmatch(token)) or CLASS.fullmatch(token):
+        names = (called[1] if called else token.partition("(")[0]).split(".")
+        owners = [name for name in names[:-1] if name[0].isupper()]
+        missing = [name for name in (*owners, names[-1]) if name not in definitions()]
+        return f"no definition of {', '.join(missing)} in src/rungwise" if missing else None
+    return None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_what_a_document_mentions_exists(document):
+    path = REPOSITORY / document
+    found = tokens(path.read_text(encoding="utf-8"))
+    assert found, f"{document} mentions nothing in backticks"
+    wrong = [f"{document}:{line}: `{token}`: {said}" for line, token in found if (said := fault(token))]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "src/rungwise/core/errors.py",
+        "core/errors.py",
+        "errors.py",
+        "core/",
+        "tests/ROOM/test_MODULE.py",
+        "losses/*.py",
+        "CONTRIBUTING.md",
+        "rungwise.core.errors",
+        "rungwise.core.errors.UserError",
+        "rungwise.relevance.CIDErD",
+        "UserError",
+        "Degrees.save",
+        "block(images, captions) -> float32",
+        "top_columns(scores, k)",
+        "Degrees.save(path)",
+        "--device",
+        "i2t/R@1",
+        "rungwise train CONFIG",
+        "RUNGWISE_DATA",
+        "kind",
+    ],
+)
+def test_what_exists_or_is_no_name_passes(token):
+    assert fault(token) is None
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        ("src/rungwise/utils.py", "no such path"),
+        ("core/nowhere/", "no such path"),
+        ("nowhere.py", "no such path"),
+        ("tests/ROOM/nowhere_MODULE.py", "no such path"),
+        ("rungwise.core.nowhere", "nothing can be imported as rungwise.core.nowhere"),
+        ("rungwise.core.errors.Nothing", "nothing can be imported as rungwise.core.errors.Nothing"),
+        ("NoSuchClass", "no definition of NoSuchClass"),
+        ("NoSuchClass.save", "no definition of NoSuchClass"),
+        ("no_such_function(x)", "no definition of no_such_function"),
+    ],
+)
+def test_what_is_missing_is_found(token, said):
+    assert said in str(fault(token))
+
+
+def test_tokens_stand_outside_of_code_blocks():
+    text = "one `a.py`\n```\n`b.py`\n```\nand `c\nd` but not ``e``\n"
+    assert tokens(text) == [(1, "a.py"), (5, "c d")]

@@ -1,0 +1,25 @@
+"""The package's own names. Also tests rungwise.__main__."""
+
+import subprocess
+import sys
+
+import pytest
+
+import rungwise
+from rungwise import evaluation
+from rungwise.core.version import __version__
+
+
+def test_the_names_of_the_package_are_those_of_evaluation():
+    assert rungwise.evaluate is evaluation.evaluate
+    assert rungwise.Result is evaluation.Result
+
+
+def test_a_name_that_is_not_there_is_said():
+    with pytest.raises(AttributeError, match="'rungwise' has no attribute 'train'"):
+        _ = rungwise.train
+
+
+def test_the_package_runs_as_a_program():
+    done = subprocess.run([sys.executable, "-m", "rungwise", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"rungwise {__version__}\n"

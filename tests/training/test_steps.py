@@ -1,0 +1,137 @@
+"""Every step gives the gradients of the plain one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from rungwise.core.errors import UserError
+from rungwise.data import ImageCaptions
+from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, MaxOfHinges, MultiModalNCE, Weighted
+from rungwise.models import JointEmbedding, PairScorer, TrainableScorer
+from rungwise.training.config import TrainConfig
+from rungwise.training.loop import train
+from rungwise.training.loss_config import LossConfig, config_of
+from rungwise.training.processes import Processes
+from rungwise.training.sampling import LabelLists
+from rungwise.training.steps import CachedGradients, GlobalNegativesStep, Plain, Step
+from tests.training.test_loop import Colours
+
+MEMBERS = (config_of(MaxOfHinges)(), config_of(MultiModalNCE)(learnable=True))
+LOSSES = [
+    config_of(MaxOfHinges)(),
+    config_of(MaxOfHinges)(negative_set=3),
+    config_of(Ladder)(thresholds=(0.5,)),
+    config_of(Weighted)(losses=MEMBERS, weights=(1.0, 0.5)),
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
+@pytest.mark.parametrize(
+    "step", [CachedGradients(chunk=3), GlobalNegativesStep(), GlobalNegativesStep(chunk=5)], ids=repr
+)
+def test_it_trains_to_the_weights_of_the_plain_step(
+    step: Step, loss: LossConfig, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config = replace(config, loss=loss, epochs=(1,), learning_rates=(1e-3,))
+    weights = []
+    for number, one in enumerate((Plain(), step)):
+        out = tmp_path / str(number)
+        train(replace(config, step=one), coloured, out, relevance=Colours(coloured), cache=tmp_path / "cache")
+        weights.append(load_file(out / "checkpoint.safetensors"))
+    plain, other = weights
+    assert plain.keys() == other.keys()
+    for name, tensor in plain.items():
+        if name.startswith(("model/", "loss/")):
+            torch.testing.assert_close(other[name], tensor, atol=2e-5, rtol=1e-4, msg=name)
+
+
+def test_the_learned_temperature_moves_and_is_kept(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config = replace(config, loss=config_of(ContrastiveSum)(learnable=True), epochs=(1,), learning_rates=(1e-2,))
+    train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+    tensors = load_file(tmp_path / "run" / "checkpoint.safetensors")
+    kept = tensors["loss/temperature.raw"]
+    assert kept != config_of(ContrastiveSum)(learnable=True).build().state_dict()["temperature.raw"]
+    assert "optimizer/loss/temperature.raw/exp_avg" in tensors
+
+
+def test_lists_by_labels_train(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    data = replace(coloured, labels=tuple((caption,) for caption in "rgbw" * 12))
+    config = replace(
+        config,
+        loss=config_of(AdaptiveListwise)(irrelevant="other_item"),
+        sampler=LabelLists(irrelevant=4),
+        epochs=(6,),
+        learning_rates=(5e-3,),
+    )
+    history = train(config, data, tmp_path / "run", cache=tmp_path / "cache").history
+    assert history[-1]["loss"] < 0.95 * history[0]["loss"]
+
+
+def test_lists_give_the_loss_of_lists(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    from contextlib import nullcontext
+
+    from rungwise.training.samplers import label_lists
+    from rungwise.training.steps import Work
+
+    torch.manual_seed(0)
+    model = JointEmbedding.create(config.model, coloured.captions)
+    pairs = model.read(coloured, np.arange(12), cache=tmp_path / "cache")
+    labels = [[caption] for caption in "rgbw" * 3]
+    lists = next(iter(label_lists(labels, pairs.image, queries=5, irrelevant=3, seed=0, epoch=0)))
+    loss = AdaptiveListwise(irrelevant="other_item")
+    work = Work(model, pairs, None, nullcontext, Processes(), list(model.parameters()))
+    value = Plain().backward(work, loss, lists, seed=0).value
+    scores = model.scores_of(pairs, nullcontext)
+    i2t = [
+        [scores.block([i], [c])[0, 0] for c in row]
+        for i, row in zip(lists.images, lists.captions_of_images, strict=True)
+    ]
+    t2i = [
+        [scores.block([i], [c])[0, 0] for i in row]
+        for c, row in zip(lists.captions, lists.images_of_captions, strict=True)
+    ]
+    torch.testing.assert_close(value, loss.of_lists(torch.tensor(i2t), torch.tensor(t2i)), atol=1e-4, rtol=1e-5)
+
+
+class Scorer(TrainableScorer):
+    """A model without vectors, as far as a step looks before it computes."""
+
+    fingerprint = "none"
+    block = create = read = batch = score = scores_of = restore = PairScorer.on
+
+
+@pytest.mark.parametrize(
+    ("step", "model", "loss", "processes", "lists", "message"),
+    [
+        (Plain(), Scorer, MaxOfHinges(), Processes(0, 2), False, "2 processes were started, but step plain uses one"),
+        (
+            CachedGradients(),
+            Scorer,
+            MaxOfHinges(),
+            Processes(),
+            False,
+            "step cached_gradients needs a model that gives",
+        ),
+        (GlobalNegativesStep(), Scorer, MaxOfHinges(), Processes(), False, "step global_negatives needs a model"),
+        (Plain(), Scorer, MultiModalNCE(), Processes(), False, "similarities within a modality"),
+        (Plain(), JointEmbedding, MaxOfHinges(), Processes(), True, "label_lists goes with a loss of lists"),
+        (CachedGradients(), JointEmbedding, AdaptiveListwise(), Processes(), True, "label_lists goes with step: plain"),
+        (
+            CachedGradients(chunk=0),
+            JointEmbedding,
+            MaxOfHinges(),
+            Processes(),
+            False,
+            "chunk must be at least 1, got 0",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(step, model, loss, processes, lists, message) -> None:
+    with pytest.raises(UserError, match=message):
+        step.check(model.__new__(model), loss, processes, lists)
