@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
+from torch import Tensor
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.features import FeatureRows
 from rungwise.data.pictures import load_picture
+from rungwise.models import DualEncoder, EncodedImages
+from rungwise.models.contracts import Pictures
+from rungwise.similarity import Cosine, Similarity
 
 COLOURS = {
     "red": (220, 40, 40),
@@ -25,21 +30,36 @@ COLOURS = {
 }
 
 
-@dataclass(frozen=True)
-class Encoded:
-    vectors: NDArray[np.float32]
-    kept: NDArray[np.int64]
-    issues: tuple[Issue, ...]
+class ColourModel(DualEncoder):
+    """Counts in ``hashed`` how often its fingerprint was computed."""
 
+    def __init__(
+        self, fingerprint: str = "c0ffee" * 10, dimension: int = 3, similarity: Similarity | None = None
+    ) -> None:
+        self.identity = fingerprint
+        self.hashed = 0
+        self._dimension = dimension
+        self._similarity = similarity or Cosine()
 
-@dataclass
-class ColourModel:
-    fingerprint: str = "c0ffee" * 10
-    dimension: int = 3
+    @property
+    def fingerprint(self) -> str:
+        self.hashed += 1
+        return self.identity
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    @property
+    def similarity(self) -> Similarity:
+        return self._similarity
 
     def encode_image(
-        self, pictures: Sequence[Path | bytes], *, progress: Callable[[int], None] | None = None
-    ) -> Encoded:
+        self, pictures: Pictures, *, progress: Callable[[int], None] | None = None, cache: Path | None = None
+    ) -> EncodedImages:
+        if isinstance(pictures, FeatureRows):  # of colours
+            rows = np.asarray(pictures[:], np.float32) - 128
+            return EncodedImages(self._prepared(rows, self._similarity.images), np.arange(len(rows)))
         vectors, kept, issues = [], [], []
         for position, picture in enumerate(pictures):
             try:
@@ -52,15 +72,17 @@ class ColourModel:
             if progress is not None:
                 progress(1)
         rows = np.array(vectors, np.float32).reshape(-1, 3)
-        return Encoded(rows, np.array(kept, np.int64), tuple(issues))
+        return EncodedImages(self._prepared(rows, self._similarity.images), np.array(kept, np.int64), tuple(issues))
 
     def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
         named = [[COLOURS[word] for word in text.split() if word in COLOURS] for text in texts]
-        return np.array([np.mean(some, axis=0) - 128 if some else (1, 1, 1) for some in named], np.float32)
+        rows = np.array([np.mean(some, axis=0) - 128 if some else (1, 1, 1) for some in named], np.float32)
+        return self._prepared(rows.reshape(-1, 3), self._similarity.texts)
 
-    def similarity(self, images: NDArray[np.float32], texts: NDArray[np.float32]) -> NDArray[np.float32]:
-        lengths = np.linalg.norm(images, axis=1)[:, None] * np.linalg.norm(texts, axis=1)
-        return np.asarray(images @ texts.T / np.maximum(lengths, 1e-9), np.float32)
+    @staticmethod
+    def _prepared(rows: NDArray[np.float32], prepare: Callable[[Tensor], Tensor]) -> NDArray[np.float32]:
+        prepared: NDArray[np.float32] = prepare(torch.from_numpy(rows)).numpy()
+        return prepared
 
 
 def picture_bytes(colour: tuple[int, int, int], form: str = "PNG", size: tuple[int, int] = (40, 30)) -> bytes:

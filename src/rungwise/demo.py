@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import Result, evaluate
-from rungwise.index import Index
-from rungwise.models import JointEmbedding, load
+from rungwise.index import Index, Searcher
+from rungwise.models import JointEmbedding
 from rungwise.scenes.collection import SceneConfig, SceneQuery, generate, held_out_queries, load_scene_file
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
@@ -73,7 +73,7 @@ def train_on(
         result = train(config, data, out, relevance=relevance, cache=out / "cache", resume=resume, watcher=watcher)
     finally:
         torch.set_num_threads(threads)
-    return load(result.model_folder)
+    return JointEmbedding.from_pretrained(result.model_folder)
 
 
 def judge(data: ImageCaptions, scenes: Path, model: JointEmbedding) -> Result:
@@ -106,9 +106,10 @@ def judge_held_out(
     """
     queries = held_out_queries(scenes, count, seed)
     right = right_pictures(scenes, index, queries)
+    searcher = Searcher(index, model)
     found = 0
     for column, query in enumerate(queries):
-        hits = index.search_text(model, query.text, first)
+        hits = searcher.search_text(query.text, first)
         found += bool(right[[hit.position for hit in hits], column].any())
     chance = float(np.mean([_chance(column, first) for column in right.T]))
     return HeldOut(count, len(index), 100 * found / count, 100 * chance, queries[0].text)

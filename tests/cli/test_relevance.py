@@ -343,7 +343,9 @@ def test_combines_folders_and_sources(table, tmp_path, capsys):
 
 def without_device(options):
     """What a stand-in for a model can be told; the model's own options do nothing to it."""
-    return {name: value for name, value in options.items() if name not in ("device", "precision", "batch_size", "cache")}
+    return {
+        name: value for name, value in options.items() if name not in ("device", "precision", "batch_size", "cache")
+    }
 
 
 class Sentences(VectorSource):

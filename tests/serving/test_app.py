@@ -12,6 +12,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.index import Index
 from rungwise.serving import app as app_module
 from rungwise.serving import create_app
+from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
@@ -242,6 +243,7 @@ def test_only_own_names_are_answered_when_they_are_given(index: Index) -> None:
 
 def test_other_similarities_scale_their_bars_by_the_results(tmp_path: Path) -> None:
     data = colour_pictures(tmp_path / "photos", MIXED)
-    index = Index.build(data, ColourModel(), tmp_path / "index", similarity="order")
-    answer = TestClient(create_app(index, ColourModel())).get(f"/api/search?q={quote('赤')}").json()
+    model = ColourModel(similarity=Order())
+    index = Index.build(data, model, tmp_path / "index")
+    answer = TestClient(create_app(index, model)).get(f"/api/search?q={quote('赤')}").json()
     assert answer["scale"] == [answer["results"][-1]["score"], answer["results"][0]["score"]]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import tyro
 
-from rungwise.cli.terminal import progress_bar, say, say_issues
+from rungwise.cli.terminal import chosen_device, progress_bar, say, say_issues
+from rungwise.core.errors import UserError
 from rungwise.data.readers import read
-from rungwise.index import Index
-from rungwise.models import load
+from rungwise.index import Index, storage
+from rungwise.models import load_dual_encoder
 
 
 @dataclass
@@ -23,18 +24,24 @@ class MakeIndex:
         model: Folder of a model, or a hub repository.
         out: Folder of the index.
         overwrite: Replace an index that is there.
+        device: Where the model computes, such as cpu or cuda; cuda where there is one, unless given.
     """
 
     pictures: tyro.conf.Positional[Path]
     model: str
     out: Path
     overwrite: bool = False
+    device: str | None = None
 
 
 def main(arguments: list[str]) -> int:
     """Build and say what came of it."""
     asked = tyro.cli(MakeIndex, args=arguments, prog="rungwise index")
-    model = load(asked.model)
+    if storage.is_index(asked.out) and not asked.overwrite:
+        raise UserError(
+            f"{asked.out}: an index stands here already; name another folder, or replace it with --overwrite"
+        )
+    model = load_dual_encoder(asked.model, chosen_device(asked.device))
     data = read(asked.pictures)
     say_issues(data.issues)
     start = time.perf_counter()
@@ -44,7 +51,6 @@ def main(arguments: list[str]) -> int:
             model,
             asked.out,
             model_location=str(Path(asked.model).resolve()) if Path(asked.model).exists() else asked.model,
-            similarity=model.config.similarity,
             progress=advance,
             overwrite=asked.overwrite,
         )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import tyro
 
-from rungwise.cli.terminal import say
+from rungwise.cli.terminal import chosen_device, say
 from rungwise.core.errors import UserError
-from rungwise.index import Index
-from rungwise.models import load
+from rungwise.index import Index, Searcher
+from rungwise.models import load_dual_encoder
 
 
 @dataclass
@@ -23,6 +23,7 @@ class Search:
         image: A picture to look for instead.
         k: How many to show.
         model: The model that built the index, if it has moved.
+        device: Where the model computes, such as cpu or cuda; cuda where there is one, unless given.
     """
 
     index: tyro.conf.Positional[Path]
@@ -30,6 +31,7 @@ class Search:
     image: Path | None = None
     k: int = 10
     model: str | None = None
+    device: str | None = None
 
 
 def main(arguments: list[str]) -> int:
@@ -40,19 +42,19 @@ def main(arguments: list[str]) -> int:
     if asked.k < 1:
         raise UserError(f"--k must be at least 1, got {asked.k}")
     index = Index.open(asked.index)
-    model = load(asked.model or index.manifest.model_location)
-    index.check(model)
+    model = load_dual_encoder(asked.model or index.manifest.model_location, chosen_device(asked.device))
+    searcher = Searcher(index, model)
     if asked.text is not None:
-        hits, captions = index.search_text(model, asked.text, asked.k), []
+        hits, captions = searcher.search_text(asked.text, asked.k), []
     else:
         assert asked.image is not None
-        vector = index.encode_picture(model, asked.image)
+        vector = searcher.encode_picture(asked.image)
         hits = index.search(vector, asked.k)[0]
-        captions = index.captions_near(model, vector, asked.k)
+        captions = searcher.captions_near(vector, asked.k)
     width = max(len(hit.id) for hit in hits)
     say(f"{'score':<6} {'picture':<{width}} file")
     for hit in hits:
-        say(f"{hit.score:<6.3f} {hit.id:<{width}} {index.items[hit.position].path}")
+        say(f"{hit.score:<6.3f} {hit.id:<{width}} {index.items[hit.position].path or 'no file'}")
     if captions:
         say("\nscore  caption")
         for caption in captions:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import tyro
 
-from rungwise.cli.terminal import say
+from rungwise.cli.terminal import chosen_device, say
 from rungwise.index import Index
-from rungwise.models import load
+from rungwise.models import load_dual_encoder
 from rungwise.serving import serve
 
 
@@ -20,6 +20,7 @@ class Serve:
     Attributes:
         index: Folder of the index.
         model: The model that built the index, if it has moved.
+        device: Where the model computes, such as cpu or cuda; cuda where there is one, unless given.
         host: Address to listen on; 0.0.0.0 lets other machines in, who then can see every picture of the index.
         port: 0 takes any that is free.
         browser: Open the page.
@@ -27,6 +28,7 @@ class Serve:
 
     index: tyro.conf.Positional[Path]
     model: str | None = None
+    device: str | None = None
     host: str = "127.0.0.1"
     port: int = 8000
     browser: bool = True
@@ -36,7 +38,7 @@ def main(arguments: list[str]) -> int:
     """Serve."""
     asked = tyro.cli(Serve, args=arguments, prog="rungwise serve")
     index = Index.open(asked.index)
-    model = load(asked.model or index.manifest.model_location)
+    model = load_dual_encoder(asked.model or index.manifest.model_location, chosen_device(asked.device))
     serve(
         index,
         model,

@@ -20,7 +20,7 @@ def replacing_folder(folder: Path, parts: Collection[str], what: str) -> Iterato
 
     Args:
         folder: Made, together with its parents; replaced if it holds nothing but ``parts``.
-        parts: Names of the files that such a folder may hold; it has no folders inside.
+        parts: Names of the files and folders that such a folder may hold.
         what: What such a folder is called in messages, with its article, such as ``"an index"``.
 
     Raises:
@@ -45,9 +45,10 @@ def replacing_folder(folder: Path, parts: Collection[str], what: str) -> Iterato
             raise UserError(f"{folder}: a file stands where a folder is needed; name another folder") from error
         try:
             yield draft
-            for file in draft.iterdir():
-                with file.open("rb+") as written:
-                    os.fsync(written.fileno())
+            for file in draft.rglob("*"):
+                if file.is_file():
+                    with file.open("rb+") as written:
+                        os.fsync(written.fileno())
             _swap(draft, target)
         finally:
             shutil.rmtree(draft, ignore_errors=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,23 @@ _BLOCK_ELEMENTS = 1 << 23
 
 Scorer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """From a block of candidates (rows, D) to scores (queries, rows)."""
+
+
+class Candidates(Protocol):
+    """What :func:`rank` asks of candidates: an array (candidates, D) does, and so do several that are read as one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(candidates, D)."""
+        ...
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def __getitem__(self, block: slice, /) -> NDArray[np.float32]:
+        """(rows, D) consecutive ones."""
+        ...
 
 
 def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
@@ -70,7 +87,7 @@ def taken(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def rank(
-    candidates: NDArray[np.float32],
+    candidates: Candidates,
     scorer: Scorer,
     queries: int,
     k: int,

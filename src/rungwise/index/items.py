@@ -6,20 +6,21 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rungwise.data.collection import ImageCaptions
 
 
 @dataclass(frozen=True)
 class Item:
-    """A picture of the collection.
+    """A picture of the collection; ``path`` is None where the collection has features in place of files.
 
     >>> Item("dog-7", Path("photos/dog-7.jpg"), captions=("a dog", "a dog asleep")).id
     'dog-7'
     """
 
     id: str
-    path: Path
+    path: Path | None
     captions: tuple[str, ...] = ()
     caption_ids: tuple[str, ...] = ()
 
@@ -37,7 +38,7 @@ def items_at(data: ImageCaptions, images: Sequence[int]) -> list[Item]:
         Item(
             id=data.image_ids[image],
             # Links are not followed: people arrange pictures by them.
-            path=Path(os.path.abspath(data.paths[image])),  # noqa: PTH100
+            path=Path(os.path.abspath(data.paths[image])) if data.paths else None,  # noqa: PTH100
             captions=tuple(data.captions[caption] for caption in of_image[image]),
             caption_ids=tuple(data.caption_ids[caption] for caption in of_image[image]),
         )
@@ -62,20 +63,20 @@ def positions_of_texts(items: Sequence[Item]) -> dict[str, tuple[int, ...]]:
     return {text: tuple(bearers) for text, bearers in positions.items()}
 
 
-def to_record(item: Item, folder: Path) -> dict[str, object]:
-    """An item as it is stored; its path is relative to the index folder if both lie in the same folder.
+def to_record(item: Item, folder: Path | None) -> dict[str, Any]:
+    """An item as a store keeps it under its id; its path is relative to the index folder if both lie in the same one.
 
     >>> to_record(Item("a", Path("/photos/dogs/a.jpg")), Path("/photos/index"))
-    {'id': 'a', 'path': '../dogs/a.jpg', 'captions': []}
+    {'path': '../dogs/a.jpg', 'captions': []}
     """
-    folder = folder.resolve()
-    together = item.path.is_relative_to(folder.parent)
-    path = Path(os.path.relpath(item.path, folder)) if together else item.path
+    path = item.path
+    if path is not None and folder is not None and path.is_relative_to(folder.resolve().parent):
+        path = Path(os.path.relpath(path, folder.resolve()))
     captions = [{"id": i, "text": text} for i, text in zip(item.caption_ids, item.captions, strict=True)]
-    return {"id": item.id, "path": path.as_posix(), "captions": captions}
+    return {"path": None if path is None else path.as_posix(), "captions": captions}
 
 
-def from_record(record: Mapping[str, object], folder: Path) -> Item:
+def from_record(item_id: str, record: Mapping[str, Any], folder: Path | None) -> Item:
     """Read what :func:`to_record` gave.
 
     Raises:
@@ -83,15 +84,15 @@ def from_record(record: Mapping[str, object], folder: Path) -> Item:
         TypeError: If a field is of another type.
 
     >>> item = Item("a", Path.cwd() / "a.jpg", ("a dog",), ("a#0",))
-    >>> from_record(to_record(item, Path("index")), Path("index")) == item
+    >>> from_record("a", to_record(item, Path("index")), Path("index")) == item
     True
     """
-    captions = record["captions"]
+    captions, path = record["captions"], record["path"]
     if not isinstance(captions, list):
         raise TypeError(f"captions are {captions!r}")
     return Item(
-        id=str(record["id"]),
-        path=Path(os.path.normpath(folder.resolve() / str(record["path"]))),
+        id=item_id,
+        path=None if path is None else Path(os.path.normpath((folder or Path()).resolve() / str(path))),
         captions=tuple(str(caption["text"]) for caption in captions),
         caption_ids=tuple(str(caption["id"]) for caption in captions),
     )

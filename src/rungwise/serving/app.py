@@ -25,7 +25,8 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from rungwise.core.errors import UserError
 from rungwise.data.pictures import thumbnail
-from rungwise.index import CaptionHit, EmbeddingModel, Hit, Index
+from rungwise.index import CaptionHit, Hit, Index, Searcher
+from rungwise.models import DualEncoder
 
 MAX_UPLOAD_BYTES = 20 * 1024 * 1024
 """A larger picture is refused with status 413."""
@@ -53,7 +54,7 @@ K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; mo
 Position = Annotated[int, InPath(ge=0, lt=2**32, description="A picture's position in the index.")]
 
 
-def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[str] | None = None) -> FastAPI:
+def create_app(index: Index, model: DualEncoder, *, allowed_hosts: Sequence[str] | None = None) -> FastAPI:
     """The page and its interface for one index.
 
     Answers are JSON; every refusal is ``{"error": "one line"}``.
@@ -72,7 +73,7 @@ def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[s
     >>> list(inspect.signature(create_app).parameters)
     ['index', 'model', 'allowed_hosts']
     """
-    index.check(model)
+    searcher = Searcher(index, model)
     # Encoding uses every core already; requests at the same time would only contend for them.
     encoding = Lock()
     app = FastAPI(title="rungwise", version=version("rungwise"), docs_url=None, redoc_url=None)
@@ -92,11 +93,11 @@ def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[s
         return _json(
             {
                 "name": about.name,
-                "pictures": about.pictures,
-                "captions": about.captions,
+                "pictures": len(index),
+                "captions": len(index.captions),
                 "skipped": about.skipped,
                 "dimension": about.dimension,
-                "similarity": about.similarity,
+                "similarity": index.similarity.kind,
                 "model": about.model_fingerprint[:12],
                 "max_results": MAX_RESULTS,
                 "max_upload_bytes": MAX_UPLOAD_BYTES,
@@ -109,15 +110,15 @@ def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[s
     def search(q: Annotated[str, Query(max_length=2000)] = "", k: K = 24) -> JSONResponse:
         """The pictures nearest to a text."""
         with encoding:
-            hits = index.search_text(model, q, k)
-        return _json({"query": q, "results": _results(index, hits), "scale": _scale(hits, index.manifest.similarity)})
+            hits = searcher.search_text(q, k)
+        return _json({"query": q, "results": _results(index, hits), "scale": _scale(hits, index.similarity.kind)})
 
     @app.get("/api/similar/{number}")
     def similar(number: Position, k: K = 24) -> JSONResponse:
         """The pictures nearest to one of the index."""
         item = index.items[item_position(number)]
         hits = index.similar(item.id, k)
-        of = {"position": number, "id": item.id, "captions": item.captions}
+        of = {"position": number, "id": item.id, "captions": item.captions, "has_file": item.path is not None}
         return _json({"of": of, "results": _results(index, hits), "scale": _scale(hits, "cosine")})
 
     @app.post("/api/search-by-picture")
@@ -129,8 +130,8 @@ def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[s
 
         def answer() -> tuple[list[Hit], list[CaptionHit]]:
             with encoding:
-                vector = index.encode_picture(model, body)
-                return index.search(vector, k)[0], index.captions_near(model, vector, _CAPTIONS_NEAR)
+                vector = searcher.encode_picture(body)
+                return index.search(vector, k)[0], searcher.captions_near(vector, _CAPTIONS_NEAR)
 
         hits, captions = await run_in_threadpool(answer)
         return _json(
@@ -141,8 +142,8 @@ def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[s
                     {"text": caption.text, "score": caption.score, "positions": caption.positions}
                     for caption in captions
                 ],
-                "caption_scale": _scale(captions, index.manifest.similarity),
-                "has_captions": index.manifest.captions > 0,
+                "caption_scale": _scale(captions, index.similarity.kind),
+                "has_captions": len(index.captions) > 0,
             }
         )
 
@@ -151,20 +152,22 @@ def create_app(index: Index, model: EmbeddingModel, *, allowed_hosts: Sequence[s
         number: Position, request: Request, thumb: Annotated[int | None, Query(ge=16, le=1024)] = None
     ) -> Response:
         """A picture, or with ``thumb`` a JPEG of it whose longer side has at most that many pixels."""
-        item = index.items[item_position(number)]
+        path = index.items[item_position(number)].path
+        if path is None:
+            raise HTTPException(404, f"picture {number} has no file: the index was made of rows of features")
         # The reasons name the file, which is nobody's business but the owner's.
         gone = HTTPException(404, f"the file of picture {number} is no longer there or can no longer be read")
         try:
-            about = item.path.stat()
+            about = path.stat()
             if not S_ISREG(about.st_mode):
                 raise gone
-            key = f"{item.path}|{about.st_mtime_ns}|{about.st_size}|{thumb}"
+            key = f"{path}|{about.st_mtime_ns}|{about.st_size}|{thumb}"
             headers = {"ETag": f'"{hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'}
             if headers["ETag"] in request.headers.get("if-none-match", ""):
                 return Response(status_code=304, headers=headers)
-            if thumb is None and (kind := _shown_as_is(item.path)):
-                return FileResponse(item.path, media_type=kind, headers=headers)
-            small = _thumbnail(item.path, thumb or _LARGEST_SIDE, about.st_mtime_ns, about.st_size)
+            if thumb is None and (kind := _shown_as_is(path)):
+                return FileResponse(path, media_type=kind, headers=headers)
+            small = _thumbnail(path, thumb or _LARGEST_SIDE, about.st_mtime_ns, about.st_size)
         except (OSError, UserError) as error:
             raise gone from error
         return Response(small, media_type="image/jpeg", headers=headers)
@@ -184,14 +187,15 @@ def _results(index: Index, hits: Sequence[Hit]) -> list[dict[str, Any]]:
             "id": hit.id,
             "score": hit.score,
             "captions": index.items[hit.position].captions,
+            "has_file": index.items[hit.position].path is not None,
         }
         for hit in hits
     ]
 
 
 def _scale(hits: Sequence[Hit] | Sequence[CaptionHit], similarity: str) -> tuple[float, float]:
-    """Scores that a bar shows as empty and as full: fixed for a cosine, the range of the results for the others."""
-    if similarity == "cosine" or not hits:
+    """Scores that a bar shows as empty and as full: fixed for cosines, the range of the results for the others."""
+    if similarity in ("cosine", "shifted_cosine") or not hits:
         return 0.0, 1.0
     return hits[-1].score, hits[0].score
 

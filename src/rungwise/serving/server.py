@@ -14,7 +14,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from rungwise.core.errors import UserError
-from rungwise.index import EmbeddingModel, Index
+from rungwise.index import Index
+from rungwise.models import DualEncoder
 from rungwise.serving.app import create_app, own_names
 
 THREAD_NAME = "rungwise-search-page"
@@ -39,7 +40,7 @@ class _Server(uvicorn.Server):
 
 def serve(
     index: Index,
-    model: EmbeddingModel,
+    model: DualEncoder,
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -81,7 +82,7 @@ def serve(
 
 
 @contextmanager
-def background(index: Index, model: EmbeddingModel, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+def background(index: Index, model: DualEncoder, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
     """Serve from a thread while the block runs; gives the page's address.
 
     Raises:
@@ -110,11 +111,11 @@ def background(index: Index, model: EmbeddingModel, *, host: str = "127.0.0.1", 
 def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
     """A bound socket and the address to type into a browser on this machine."""
     if not 0 <= port <= 65535:
-        raise UserError(f"--port {port}: not a port; choose one of 1024 to 65535, or 0 for any that is free")
+        raise UserError(f"port {port}: not a port; choose one of 1024 to 65535, or 0 for any that is free")
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise UserError(f"--host {host}: no such address here; use 127.0.0.1 or 0.0.0.0") from error
+        raise UserError(f"host {host!r}: no such address here; use 127.0.0.1 or 0.0.0.0") from error
     with socket.socket(family, kind, protocol) as listener:
         if os.name == "posix":
             # Elsewhere this option would let two servers share a port.
@@ -129,7 +130,7 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 def _unusable(host: str, port: int, error: OSError) -> UserError:
     if error.errno == errno.EADDRINUSE:
-        return UserError(f"port {port} of {host} is taken; choose another with --port, or 0 for any that is free")
+        return UserError(f"port {port} of {host} is taken; choose another, or 0 for any that is free")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return UserError(f"port {port} of {host} may not be used; choose one above 1023 with --port")
-    return UserError(f"cannot listen on {host}, port {port} ({error.strerror}); choose another --host or --port")
+        return UserError(f"port {port} of {host} may not be used; choose one above 1023")
+    return UserError(f"cannot listen on {host}, port {port} ({error.strerror}); choose another host or port")

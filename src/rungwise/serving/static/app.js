@@ -162,20 +162,25 @@ function card(result, scale) {
   const title = result.captions[0] ?? result.id;
   const frame = item.querySelector(".frame");
   const picture = frame.querySelector("img");
-  frame.href = `pictures/${result.position}`;
-  frame.title = [result.id, ...result.captions].join("\n");
+  const words = [result.id, ...result.captions].join("\n");
+  frame.title = words;
   picture.alt = title;
-  picture.onerror = () => {
+  const without = (text) => {
     picture.hidden = true;
+    frame.querySelector(".gone").textContent = text;
     frame.querySelector(".gone").hidden = false;
     frame.removeAttribute("href");
   };
+  picture.onerror = () => without("The file has moved");
   // Nearly fitting pictures fill their frame; of others that would cut off what was searched for.
   picture.onload = () => {
     const aspect = picture.naturalWidth / picture.naturalHeight;
     picture.classList.toggle("whole", aspect < 1.15 || aspect > 1.6);
   };
-  picture.src = `pictures/${result.position}?thumb=480`;
+  if (result.has_file) {
+    frame.href = `pictures/${result.position}`;
+    picture.src = `pictures/${result.position}?thumb=480`;
+  } else without(words);
   const caption = item.querySelector(".caption");
   caption.textContent = title;
   caption.classList.toggle("id", result.captions.length === 0);

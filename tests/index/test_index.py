@@ -2,6 +2,7 @@ import errno
 import itertools
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,12 @@ from hypothesis.extra import numpy as hnp
 from rungwise.core.errors import UserError
 from rungwise.core.npy import NpyWriter
 from rungwise.data.collection import ImageCaptions
-from rungwise.index import Index, storage
-from rungwise.index.items import Item
-from tests.colour_model import COLOURS, ColourModel, Encoded, colour_pictures, picture_bytes
+from rungwise.index import Index, Item, Manifest, Searcher
+from rungwise.index.snapshot import Part, Snapshot
+from rungwise.index.version1 import ReadOnlyStore
+from rungwise.models import EncodedImages
+from rungwise.similarity import Cosine, Order
+from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
 
@@ -25,6 +29,11 @@ def index(tmp_path: Path) -> Index:
     return Index.build(colour_pictures(tmp_path / "photos", MIXED), ColourModel(), tmp_path / "index")
 
 
+def vectors(index: Index) -> np.ndarray:
+    rows = index.picture_store.get([item.id for item in index.items])
+    return np.stack([row.vector for row in rows.values()])
+
+
 def one_line(error: pytest.ExceptionInfo[UserError]) -> str:
     message = str(error.value)
     assert "\n" not in message
@@ -32,14 +41,14 @@ def one_line(error: pytest.ExceptionInfo[UserError]) -> str:
 
 
 def test_text_finds_pictures_and_ties_keep_their_order(index: Index) -> None:
-    hits = index.search_text(ColourModel(), "something red", k=3)
+    hits = Searcher(index, ColourModel()).search_text("something red", k=3)
     assert [(hit.position, hit.id) for hit in hits[:2]] == [(0, "0-red"), (3, "3-red")]
     assert hits[0].score == hits[1].score == pytest.approx(1)
     assert hits[2].score < 1
 
 
 def test_picture_finds_pictures(index: Index) -> None:
-    assert index.search_image(ColourModel(), picture_bytes(COLOURS["blue"], "JPEG"), k=1)[0].id == "2-blue"
+    assert Searcher(index, ColourModel()).search_image(picture_bytes(COLOURS["blue"], "JPEG"), k=1)[0].id == "2-blue"
 
 
 def test_more_like_this_leaves_itself_out_and_needs_no_model(index: Index) -> None:
@@ -55,7 +64,7 @@ def test_unknown_id_is_refused(index: Index) -> None:
 
 
 def test_captions_are_found_and_equal_texts_stand_once(index: Index) -> None:
-    captions = index.captions_for(ColourModel(), picture_bytes(COLOURS["red"]), k=10)
+    captions = Searcher(index, ColourModel()).captions_for(picture_bytes(COLOURS["red"]), k=10)
     assert (captions[0].text, captions[0].positions) == ("a red square", (0, 3))
     assert len(captions) == 4
 
@@ -63,7 +72,7 @@ def test_captions_are_found_and_equal_texts_stand_once(index: Index) -> None:
 def test_collection_without_captions_answers_none(tmp_path: Path) -> None:
     data = colour_pictures(tmp_path / "photos", MIXED, captions=False)
     index = Index.build(data, ColourModel(), tmp_path / "index")
-    assert index.captions_for(ColourModel(), picture_bytes(COLOURS["red"])) == []
+    assert Searcher(index, ColourModel()).captions_for(picture_bytes(COLOURS["red"])) == []
 
 
 def test_ids_captions_and_paths_survive_a_round_trip(tmp_path: Path) -> None:
@@ -73,11 +82,11 @@ def test_ids_captions_and_paths_survive_a_round_trip(tmp_path: Path) -> None:
     data = ImageCaptions(
         ("犬/1 #?&",), ("ein 'Hund'", "\n", "ein 'Hund'"), np.zeros(3, int), paths=(photos / "犬.png",)
     )
-    Index.build(data, ColourModel(), tmp_path / "index", model_location="hub/ä", similarity="order")
+    Index.build(data, ColourModel(similarity=Order()), tmp_path / "index", model_location="hub/ä")
     index = Index.open(tmp_path / "index")
     assert index.items == (Item(data.image_ids[0], photos / "犬.png", data.captions, data.caption_ids),)
-    assert (index.manifest.model_location, index.manifest.similarity) == ("hub/ä", "order")
-    assert index.manifest.captions == 1
+    assert (index.manifest.model_location, index.similarity) == ("hub/ä", Order())
+    assert len(index.captions) == 1
     assert index.position("犬/1 #?&") == 0
 
 
@@ -97,7 +106,7 @@ def test_index_moved_alone_loses_nothing_when_pictures_lie_elsewhere(tmp_path: P
 
 def test_picture_whose_file_is_gone_is_still_found(index: Index) -> None:
     index.items[0].path.unlink()
-    assert index.search_text(ColourModel(), "red", k=1)[0].id == "0-red"
+    assert Searcher(index, ColourModel()).search_text("red", k=1)[0].id == "0-red"
 
 
 def test_unreadable_pictures_are_counted_and_listed(tmp_path: Path) -> None:
@@ -109,20 +118,20 @@ def test_unreadable_pictures_are_counted_and_listed(tmp_path: Path) -> None:
     assert [item.id for item in index.items] == ["1-green", "3-red", "4-yellow"]
     assert (len(index), index.manifest.skipped, len(index.issues), sum(done)) == (3, 2, 2, 5)
     assert "0-red.png" in index.issues[0].detail
-    assert index.captions_for(ColourModel(), picture_bytes(COLOURS["red"]), k=1)[0].positions == (1,)
+    assert Searcher(index, ColourModel()).captions_for(picture_bytes(COLOURS["red"]), k=1)[0].positions == (1,)
 
 
 def test_pictures_in_several_chunks_keep_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = colour_pictures(tmp_path / "photos", MIXED)
     data.paths[1].unlink()
     whole = Index.build(data, ColourModel(), tmp_path / "whole")
-    monkeypatch.setattr("rungwise.index.embedded._PICTURES_AT_ONCE", 2)
-    monkeypatch.setattr("rungwise.index.embedded._TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.index._PICTURES_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.index._TEXTS_AT_ONCE", 2)
     parts = Index.build(data, ColourModel(), tmp_path / "parts")
     assert parts.items == whole.items
-    np.testing.assert_array_equal(parts.vectors, whole.vectors)
+    np.testing.assert_array_equal(vectors(parts), vectors(whole))
     wanted = picture_bytes(COLOURS["blue"])
-    assert parts.captions_for(ColourModel(), wanted) == whole.captions_for(ColourModel(), wanted)
+    assert Searcher(parts, ColourModel()).captions_for(wanted) == Searcher(whole, ColourModel()).captions_for(wanted)
 
 
 def test_no_readable_picture_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
@@ -155,7 +164,7 @@ def test_interrupted_build_leaves_the_old_index(index: Index, error: BaseExcepti
         Index.build(data, Breaks(error), index.folder, overwrite=True)
     again = Index.open(index.folder)
     assert again.items == index.items
-    np.testing.assert_array_equal(again.vectors, index.vectors)
+    np.testing.assert_array_equal(vectors(again), vectors(index))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "others", "photos"]
 
 
@@ -191,7 +200,7 @@ def test_index_is_replaced_only_on_request(index: Index, tmp_path: Path) -> None
     data = colour_pictures(tmp_path / "others", ["green"])
     with pytest.raises(UserError) as error:
         Index.build(data, ColourModel(), index.folder)
-    assert "--overwrite" in one_line(error)
+    assert "overwrite=True" in one_line(error)
     assert len(Index.build(data, ColourModel(), index.folder, overwrite=True)) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "others", "photos"]
 
@@ -215,9 +224,8 @@ def test_empty_folder_is_used(tmp_path: Path) -> None:
 def test_index_of_another_model_is_refused_by_both_names(index: Index) -> None:
     other = ColourModel(fingerprint="deadbeefdeadbeef" * 4)
     for search in (
-        lambda: index.search_text(other, "red"),
-        lambda: index.search_image(other, picture_bytes(COLOURS["red"])),
-        lambda: index.captions_for(other, picture_bytes(COLOURS["red"])),
+        lambda: Searcher(index, other),
+        lambda: index.upsert(colour_pictures(index.folder.parent / "photos", ["red"]), other),
     ):
         with pytest.raises(UserError) as error:
             search()
@@ -229,7 +237,7 @@ def test_index_of_another_model_is_refused_by_both_names(index: Index) -> None:
 
 def test_model_of_another_shape_is_refused(index: Index) -> None:
     with pytest.raises(UserError, match=r"dimension 3.*dimension 4"):
-        index.search_text(ColourModel(dimension=4), "red")
+        Searcher(index, ColourModel(dimension=4))
     with pytest.raises(UserError, match="dimension 3"):
         index.search(np.ones((1, 4)))
 
@@ -237,18 +245,18 @@ def test_model_of_another_shape_is_refused(index: Index) -> None:
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_blank_text_is_refused(index: Index, text: str) -> None:
     with pytest.raises(UserError, match="empty"):
-        index.search_text(ColourModel(), text)
+        Searcher(index, ColourModel()).search_text(text)
 
 
 def test_k_below_one_is_refused_and_above_the_index_is_the_index(index: Index) -> None:
     with pytest.raises(UserError, match="at least 1"):
         index.search(np.ones(3), k=0)
-    assert len(index.search_text(ColourModel(), "red", k=10**9)) == len(MIXED)
+    assert len(Searcher(index, ColourModel()).search_text("red", k=10**9)) == len(MIXED)
 
 
 def test_unreadable_query_picture_is_one_line(index: Index) -> None:
     with pytest.raises(UserError) as error:
-        index.search_image(ColourModel(), b"no picture")
+        Searcher(index, ColourModel()).search_image(b"no picture")
     one_line(error)
 
 
@@ -257,12 +265,15 @@ def test_not_a_number_is_refused_in_queries_and_in_builds(index: Index, tmp_path
         index.search([float("nan"), 0, 0])
 
     class Damaged(ColourModel):
-        def encode_image(self, *arguments: object, **options: object) -> Encoded:
+        def encode_image(self, *arguments: object, **options: object) -> EncodedImages:
             encoded = super().encode_image(*arguments, **options)
-            return Encoded(encoded.vectors * np.inf, encoded.kept, encoded.issues)
+            return EncodedImages(encoded.vectors * np.inf, encoded.kept, encoded.issues)
 
     with pytest.raises(UserError, match=r"0-red.*weights are damaged"):
         Index.build(colour_pictures(tmp_path / "photos", ["red"]), Damaged(), tmp_path / "other")
+
+
+ROWS_WITHOUT_PATH = "".join(json.dumps({"id": str(n), "record": {"captions": []}}) + "\n" for n in range(5))
 
 
 def damage_manifest(folder: Path, **changes: object) -> None:
@@ -276,20 +287,12 @@ def damage_manifest(folder: Path, **changes: object) -> None:
         (lambda folder: shutil.rmtree(folder), "no index here"),
         (lambda folder: (folder / "index.json").write_text("{"), "not JSON"),
         (lambda folder: (folder / "index.json").write_text("[]"), "not the description"),
-        (lambda folder: damage_manifest(folder, version=2), "version 2"),
-        (lambda folder: damage_manifest(folder, pictures="5"), "'pictures' is '5'"),
-        (lambda folder: damage_manifest(folder, pictures=6), "5 items where"),
-        (lambda folder: damage_manifest(folder, dimension=4), "shape"),
-        (lambda folder: (folder / "vectors.npy").unlink(), "vectors.npy"),
-        (lambda folder: (folder / "vectors.npy").write_bytes(b""), "vectors.npy"),
-        (
-            lambda folder: (folder / "vectors.npy").write_bytes((folder / "vectors.npy").read_bytes()[:-1]),
-            "vectors.npy",
-        ),
-        (lambda folder: (folder / "items.jsonl").unlink(), "items.jsonl: damaged"),
-        (lambda folder: (folder / "items.jsonl").write_text("{}\n" * 5), "lacks id"),
-        (lambda folder: (folder / "items.jsonl").write_text("[]\n"), "line 1"),
-        (lambda folder: (folder / "items.jsonl").write_text('{"id": 1\n'), "line 1"),
+        (lambda folder: damage_manifest(folder, version=3), "version 3"),
+        (lambda folder: damage_manifest(folder, skipped="many"), "skipped"),
+        (lambda folder: damage_manifest(folder, dimension=4), "dimension 3 where index.json says 4"),
+        (lambda folder: shutil.rmtree(folder / "pictures"), "store.json is missing"),
+        (lambda folder: shutil.rmtree(folder / "captions"), "store.json is missing"),
+        (lambda folder: (folder / "pictures" / "rows-0.jsonl").write_text(ROWS_WITHOUT_PATH), "lacks path or captions"),
     ],
 )
 def test_damaged_index_is_one_line(index: Index, damage: object, message: str) -> None:
@@ -299,10 +302,14 @@ def test_damaged_index_is_one_line(index: Index, damage: object, message: str) -
     assert message in one_line(error)
 
 
-def in_memory(vectors: np.ndarray) -> Index:
-    count, dimension = vectors.shape
-    manifest = storage.Manifest("v", "f", "", "cosine", dimension, count, 0, 0)
-    return Index(Path("memory"), manifest, [Item(str(n), Path(f"{n}.png")) for n in range(count)], vectors)
+def in_memory(rows: np.ndarray) -> Index:
+    count, dimension = rows.shape
+    pictures = Part(0, tuple(map(str, range(count))), rows, ({"path": None, "captions": []},) * count)
+    stores = [
+        ReadOnlyStore(Snapshot(dimension, parts), Cosine(), side)
+        for parts, side in (((pictures,), "image"), ((), "text"))
+    ]
+    return Index(Manifest("v", "f", "", dimension), *stores)
 
 
 @given(
@@ -330,3 +337,66 @@ def test_hits_are_rows_of_queries() -> None:
     hits = in_memory(np.eye(3, dtype=np.float32)).search(np.eye(3)[[2, 0]], k=1, exclude=(0,))
     assert (len(hits), hits.positions.shape, hits.ids[0]) == (2, (2, 1), ("2",))
     assert [hit.score for row in hits for hit in row] == [1, 0]
+
+
+def test_pictures_are_added_put_in_place_of_others_and_removed(index: Index, tmp_path: Path) -> None:
+    model = ColourModel()
+    more = colour_pictures(tmp_path / "more", ["blue", "yellow"])
+    changed = replace(more, image_ids=("1-green", "new"), caption_ids=("c1", "c2"))
+    before = Index.open(index.folder)
+    assert index.upsert(changed, model) == ()
+    for one in (index, Index.open(index.folder)):
+        assert [item.id for item in one.items] == ["0-red", "2-blue", "3-red", "4-yellow", "1-green", "new"]
+        assert one.items[4].captions == ("a blue square",)
+        assert one.captions == ("a red square", "a blue square", "a yellow square")
+        assert {hit.id for hit in Searcher(one, model).search_text("blue", k=2)} == {"2-blue", "1-green"}
+        assert Searcher(one, model).captions_for(more.paths[0], k=1)[0].positions == (1, 4)
+        assert one.caption_store.count() == 3
+    assert len(before) == 5
+    assert index.remove(["4-yellow", "new", "nobody"]) == 2
+    assert Index.open(index.folder).captions == index.captions == ("a red square", "a blue square")
+    assert index.caption_store.count() == 2
+
+
+def test_pictures_that_cannot_be_read_stay_as_they_were(index: Index, tmp_path: Path) -> None:
+    again = colour_pictures(tmp_path / "photos", MIXED)
+    again.paths[0].write_bytes(b"")
+    issues = index.upsert(again, ColourModel())
+    assert len(issues) == 1
+    assert [item.id for item in index.items] == ["0-red", "1-green", "2-blue", "3-red", "4-yellow"]
+    assert Searcher(index, ColourModel()).search_text("red", k=1)[0].id == "0-red"
+
+
+def test_a_death_between_captions_and_pictures_leaves_the_old(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = replace(colour_pictures(tmp_path / "more", ["rot"]), image_ids=("new",))
+
+    class Dies(ColourModel):
+        def encode_image(self, *arguments: object, **options: object) -> EncodedImages:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.upsert(more, Dies())
+    after = Index.open(index.folder)
+    assert (len(after), after.captions) == (5, index.captions)
+    found = Searcher(after, ColourModel()).captions_for(picture_bytes(COLOURS["red"]))
+    assert "a rot square" not in [caption.text for caption in found]
+    after.upsert(more, ColourModel())
+    assert "a rot square" in after.captions
+    assert len(after) == 6
+
+
+def test_an_index_that_was_replaced_meanwhile_is_not_changed(index: Index, tmp_path: Path) -> None:
+    opened = Index.open(index.folder)
+    other = ColourModel(fingerprint="another")
+    Index.build(colour_pictures(tmp_path / "others", ["green"]), other, index.folder, overwrite=True)
+    with pytest.raises(UserError, match="another index stands here"):
+        opened.remove(["0-red"])
+    with pytest.raises(UserError, match="another index stands here"):
+        opened.upsert(colour_pictures(tmp_path / "others", ["green"]), ColourModel())
+
+
+def test_a_collection_of_captions_alone_is_not_added(index: Index) -> None:
+    with pytest.raises(UserError, match="no picture files and no features"):
+        index.upsert(ImageCaptions(("a",), (), np.empty(0)), ColourModel())

@@ -1,0 +1,222 @@
+"""The contract of a store: vectors and small records under the user's ids, found by what is near to a query.
+
+A store knows nothing of models, pictures or captions; :class:`rungwise.index.Index` keeps its pictures in one and its
+captions in another.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.index.where import Where
+from rungwise.similarity import Similarity
+
+Vectors = NDArray[np.float32]
+Record = Mapping[str, Any]
+"""Columns of a row: names and values that JSON can hold. A filter sees texts, numbers and truth values."""
+Side = Literal["image", "text"]
+"""Which side of a similarity the rows of a store are; queries are the other one."""
+Metric = Literal["cosine", "inner"]
+"""How two vectors of any kind are compared: the names that vector databases use."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a store keeps under one id.
+
+    Attributes:
+        vector: (D,) float32.
+        record: Its columns.
+
+    >>> Row(np.zeros(2, np.float32), {"year": 2021}).record["year"]
+    2021
+    """
+
+    vector: Vectors
+    record: Record
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search of several queries found, best first.
+
+    Attributes:
+        ids: (queries,) lists of at most k ids.
+        scores: (queries,) the (found,) float32 scores that belong to them, falling.
+
+    >>> Found((("dog-7",),), (np.array([0.5], np.float32),)).ids[0]
+    ('dog-7',)
+    """
+
+    ids: tuple[tuple[str, ...], ...]
+    scores: tuple[Vectors, ...]
+
+
+class Batch(NamedTuple):
+    """Rows on their way into a store; see :meth:`Store.upsert`.
+
+    >>> Batch(["a"], np.zeros((1, 2), np.float32)).records is None
+    True
+    """
+
+    ids: Sequence[str]
+    vectors: ArrayLike
+    records: Sequence[Record] | None = None
+
+
+class Store(ABC):
+    """Rows by id, each a vector and a record, and the search among them.
+
+    * Every method that writes does all of it or nothing. What it has done survives the end of the process.
+    * Rows stand in the order in which they were written. A row that is written again moves to the end.
+    * Equal scores stand in the order of rows.
+    * A store that another process writes to may keep answering from what it was when it was opened, until
+      :meth:`refresh`. It never answers from half of a change.
+    * A store whose engine cannot compare by a similarity (its ``metric`` is None, or one that the engine lacks) refuses
+      when it is made. An engine that compares by ``similarity.metric`` gives back ``similarity.of_metric(scores)``.
+
+    Attributes:
+        dimension: D, the length of a vector.
+        similarity: How a query and a row are compared; vectors are prepared for it (see :mod:`rungwise.similarity`).
+        side: Whether the rows are images or texts, for similarities that are not symmetric.
+    """
+
+    dimension: int
+    similarity: Similarity
+    side: Side
+
+    @abstractmethod
+    def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
+        """Insert rows, or replace those whose ids are there.
+
+        Args:
+            ids: (rows,) different ids.
+            vectors: (rows, D) float32, all finite.
+            records: (rows,) columns; none if not given.
+
+        Raises:
+            UserError: If an id stands twice, a vector does not fit, or the place cannot be written. Nothing has
+                changed then.
+        """
+
+    @abstractmethod
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete rows; gives how many there were. Ids that no row has are passed over."""
+
+    @abstractmethod
+    def search(
+        self, vectors: ArrayLike, k: int = 10, where: Where | None = None, *, metric: Metric | None = None
+    ) -> Found:
+        """The k rows most alike to each query.
+
+        Args:
+            vectors: (queries, D) float32, all finite.
+            k: At least 1; fewer are found where fewer rows fulfil ``where``.
+            where: Which rows may be found; all if not given.
+            metric: Compares by this one, whatever length the vectors have, instead of by the store's similarity: an
+                image with images. A vector of zeros has cosine 0 with all.
+
+        Raises:
+            UserError: If the queries do not fit, or k is less than 1.
+        """
+
+    @abstractmethod
+    def get(self, ids: Sequence[str]) -> dict[str, Row]:
+        """The rows with these ids, in the order asked; ids that no row has are left out."""
+
+    @abstractmethod
+    def count(self, where: Where | None = None) -> int:
+        """How many rows there are, or fulfil ``where``."""
+
+    @abstractmethod
+    def records(self) -> Iterator[tuple[str, Record]]:
+        """Id and record of every row, in order."""
+
+    def upsert_batches(self, batches: Iterable[Batch]) -> None:
+        """:meth:`upsert` of rows that come batch by batch, more of them than memory holds.
+
+        One batch after the other becomes whole; a store that can makes all of them appear at once.
+        """
+        for batch in batches:
+            self.upsert(*batch)
+
+    def refresh(self) -> None:  # noqa: B027  # a store that always answers from its newest state needs none
+        """See what other processes have written since the store was opened."""
+
+    def close(self) -> None:  # noqa: B027  # nor does one that holds nothing open
+        """Give back what the store holds open; nothing may be asked of it afterwards."""
+
+    def __enter__(self) -> Self:
+        """The store; :meth:`close` comes at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def checked_queries(vectors: ArrayLike, dimension: int, k: int) -> Vectors:
+    """(queries, D) float32 queries of a search, for stores to check theirs with.
+
+    Raises:
+        UserError: If they are of another shape or not finite, or k is less than 1.
+
+    >>> checked_queries([[1, 2]], 2, 1)
+    array([[1., 2.]], dtype=float32)
+    >>> checked_queries([[1, 2]], 3, 1)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: vectors here have dimension 3, the query's shape is (1, 2); encode it with the...
+    """
+    if k < 1:
+        raise UserError(f"k is {k}; ask for at least 1 result")
+    queries = np.asarray(vectors, dtype=np.float32)
+    if queries.ndim != 2 or queries.shape[1] != dimension:
+        raise UserError(
+            f"vectors here have dimension {dimension}, the query's shape is {queries.shape}; encode it with the model"
+            " that encoded the rest"
+        )
+    if not np.isfinite(queries).all():
+        raise UserError("the query's vector holds NaN or infinity; the model is damaged or its input was")
+    return queries
+
+
+def checked_rows(batch: Batch, dimension: int) -> tuple[tuple[str, ...], Vectors, tuple[Record, ...]]:
+    """Ids, (rows, D) float32 vectors and records of a batch, for stores to check theirs with.
+
+    Raises:
+        UserError: If their numbers differ, an id stands twice or is no text, or a vector does not fit.
+
+    >>> checked_rows(Batch(["a"], [[1, 2]]), 2)
+    (('a',), array([[1., 2.]], dtype=float32), ({},))
+    >>> checked_rows(Batch(["a", "a"], np.zeros((2, 2))), 2)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: id 'a' stands twice; give every row an id of its own
+    """
+    ids, vectors = tuple(batch.ids), np.asarray(batch.vectors, dtype=np.float32)
+    records = tuple(batch.records) if batch.records is not None else ({},) * len(ids)
+    if vectors.shape != (len(ids), dimension) or len(records) != len(ids):
+        raise UserError(
+            f"{len(ids)} ids, vectors of shape {vectors.shape} and {len(records)} records; give one of each for every"
+            f" row, vectors of dimension {dimension}"
+        )
+    if odd := [one for one in ids if not isinstance(one, str)]:
+        raise UserError(f"id {odd[0]!r} is no text; ids are texts")
+    seen: set[str] = set()
+    for one in ids:
+        if one in seen:
+            raise UserError(f"id {one!r} stands twice; give every row an id of its own")
+        seen.add(one)
+    unfit = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if unfit.size:
+        raise UserError(f"{ids[unfit[0]]}: its vector holds NaN or infinity; the model's weights are damaged")
+    return ids, vectors, records

@@ -1,0 +1,95 @@
+"""Index folders of version 1: one file of vectors for pictures and one for captions, read as two stores."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+from numpy.typing import ArrayLike
+
+from rungwise.core.configuration import from_plain
+from rungwise.core.errors import UserError
+from rungwise.index import storage
+from rungwise.index.exact import ExactStore
+from rungwise.index.files import damaged, open_vectors, read_description, read_lines
+from rungwise.index.items import from_record, positions_of_texts
+from rungwise.index.snapshot import Part, Snapshot, SnapshotStore
+from rungwise.index.store import Batch, Record
+from rungwise.similarity import AnySimilarity
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What ``index.json`` of version 1 says beside a :class:`~rungwise.index.storage.Manifest`."""
+
+    similarity: AnySimilarity
+    dimension: int
+    pictures: int
+    captions: int
+
+
+class ReadOnlyStore(SnapshotStore):
+    """A store of version 1, which is rewritten as a whole before anything in it changes."""
+
+    def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> NoReturn:
+        """Refused."""
+        self._refuse()
+
+    def delete(self, ids: Sequence[str]) -> NoReturn:
+        """Refused."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise UserError("the stores of an index of version 1 are read-only; change it through Index.upsert or remove")
+
+
+def open_stores(folder: Path) -> tuple[ReadOnlyStore, ReadOnlyStore]:
+    """The pictures and the captions of a folder of version 1.
+
+    Raises:
+        UserError: If the folder is damaged.
+    """
+    path = folder / storage.DESCRIPTION
+    counts = from_plain(_Counts, read_description(path, storage.FORMAT, 1), str(path))
+    path = folder / storage.ITEMS_1
+    records = list(read_lines(path))
+    try:
+        items = [from_record(str(record["id"]), record, folder) for record in records]
+    except (KeyError, TypeError) as error:
+        raise damaged(path, "an item lacks id, path or captions") from error
+    if len(items) != counts.pictures:
+        raise damaged(path, f"{len(items)} items where index.json says {counts.pictures}")
+    ids = tuple(item.id for item in items)
+    columns = tuple({name: value for name, value in record.items() if name != "id"} for record in records)
+    pictures = Part(0, ids, open_vectors(folder / storage.VECTORS_1, counts.pictures, counts.dimension), columns)
+    texts = tuple(positions_of_texts(items))
+    if len(texts) != counts.captions:
+        raise damaged(path, f"{len(texts)} captions where index.json says {counts.captions}")
+    vectors = open_vectors(folder / storage.CAPTION_VECTORS_1, counts.captions, counts.dimension)
+    captions = Part(0, texts, vectors, ({},) * len(texts))
+    return (
+        ReadOnlyStore(Snapshot(counts.dimension, (pictures,)), counts.similarity, "image"),
+        ReadOnlyStore(Snapshot(counts.dimension, (captions,)), counts.similarity, "text"),
+    )
+
+
+def bring_up_to_date(folder: Path) -> None:
+    """Rewrite a folder of version 1 in the present layout; nothing happens to others.
+
+    Until ``index.json`` is replaced, which is the last step but clearing away, the folder is one of version 1.
+
+    Raises:
+        UserError: If the folder is damaged or cannot be written.
+    """
+    manifest = storage.read_manifest(folder)
+    if manifest.version == 1:
+        for name, old in zip((storage.PICTURES, storage.CAPTIONS), open_stores(folder), strict=True):
+            shutil.rmtree(folder / name, ignore_errors=True)  # of a process that died on the way
+            new = ExactStore.create(folder / name, old.dimension, old.similarity, old.side)
+            new.upsert_batches(Batch(part.ids, part.vectors, part.records) for part in old.snapshot.parts)
+        storage.write_manifest(folder, replace(manifest, version=storage.VERSION))
+    for name in (storage.VECTORS_1, storage.CAPTION_VECTORS_1, storage.ITEMS_1):
+        (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,427 @@
+"""What the exact store promises beyond the contract (see test_store.py): deaths, full disks, readers, damage."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rungwise.core.errors import UserError
+from rungwise.core.npy import NpyWriter
+from rungwise.index import Condition, ExactStore, Where
+from rungwise.index import exact as exact_module
+from rungwise.index import files as files_module
+from rungwise.index.store import Batch
+from rungwise.similarity import Cosine, Order
+from tests.index.toy_store import ToyStore
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that begin as copies of this one")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ExactStore:
+    store = ExactStore.create(tmp_path / "store", 2, Cosine())
+    store.upsert(list("abcdehijkl"), rows(10), [{"n": n} for n in range(10)])
+    store.upsert(["f", "g"], rows(2))
+    assert len(store.snapshot.parts) == 2
+    return store
+
+
+def rows(count: int) -> np.ndarray:
+    return np.random.default_rng(count).standard_normal((count, 2)).astype(np.float32)
+
+
+def state(store: Any) -> list[tuple[str, dict, list[float]]]:
+    """Everything a store holds, in order."""
+    records = list(store.records())
+    found = store.get([one for one, _ in records])
+    return [(one, dict(record), found[one].vector.tolist()) for one, record in records]
+
+
+def reopened(store: ExactStore) -> ExactStore:
+    return ExactStore.open(store.folder)
+
+
+NAMES = st.lists(st.sampled_from("abcdefghij"), max_size=8, unique=True)
+CHANGES = st.lists(st.tuples(st.sampled_from(["upsert", "delete", "compact", "reopen"]), NAMES), max_size=12)
+
+
+@given(changes=CHANGES, query=st.lists(st.integers(-2, 2), min_size=2, max_size=2), k=st.integers(1, 12))
+@settings(max_examples=40, deadline=None)
+def test_any_sequence_of_changes_equals_a_dictionary(
+    changes: list[tuple[str, list[str]]], query: list[int], k: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, model = ExactStore.create(Path(folder) / "store", 2, Order()), ToyStore(2, Order())
+        for step, (change, names) in enumerate(changes):
+            vectors = np.array([[(step + place) % 3 - 1, place % 2] for place in range(len(names))], np.float32)
+            if change == "upsert":
+                for one in (store, model):
+                    one.upsert(names, vectors.reshape(-1, 2), [{"step": step}] * len(names))
+            elif change == "delete":
+                assert store.delete(names) == model.delete(names)
+            elif change == "compact":
+                store.compact()
+            else:
+                store = reopened(store)
+            assert state(store) == state(model)
+        where = Where((Condition("step", "<", 5),), without=frozenset("a"))
+        for answer in (None, where):
+            ours, theirs = (one.search([query], k, answer) for one in (store, model))
+            assert ours.ids == theirs.ids
+            np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-6)
+            assert store.count(answer) == model.count(answer)
+        assert state(reopened(store)) == state(model)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: whatever it would do to files afterwards fails too."""
+
+
+OPERATIONS = [(os, "fsync"), (os, "replace"), (os, "unlink"), (Path, "open"), (NpyWriter, "append")]
+
+
+@contextmanager
+def failing(at: int, error: BaseException, *, for_good: bool) -> Iterator[list[str]]:
+    """The operation on files with this number fails, and all after it if the failure is for good; gives their names."""
+    done: list[str] = []
+
+    def counted(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if name == "open" and args[1:2] in ((), ("r",), ("rb",)):
+                return original(*args, **kwargs)  # reading, which changes nothing
+            done.append(name)
+            if len(done) - 1 == at or (for_good and len(done) > at):
+                raise error
+            return original(*args, **kwargs)
+
+        return wrapped
+
+    with pytest.MonkeyPatch.context() as patch:
+        for place, name in OPERATIONS:
+            patch.setattr(place, name, counted(getattr(place, name), name))
+        yield done
+
+
+CHANGE = {
+    "insert": lambda store: store.upsert(["x", "y"], rows(2), [{"n": 9}] * 2),
+    "update": lambda store: store.upsert(["a", "f"], rows(2), [{"n": 9}] * 2),
+    "delete": lambda store: store.delete(["a", "g"]),
+    "delete most": lambda store: store.delete(list("abcdehf")),
+    "several batches": lambda store: store.upsert_batches(Batch([one], rows(1)) for one in "axyz"),
+    "compact": lambda store: store.compact(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGE)
+def test_a_death_at_any_operation_leaves_the_old_or_the_new(store: ExactStore, change: str, tmp_path: Path) -> None:
+    store.delete(["b"])
+    before = state(store)
+    shutil.copytree(store.folder, tmp_path / "copy")
+    CHANGE[change](copy := ExactStore.open(tmp_path / "copy"))
+    after = state(copy)
+    seen = []
+    for at in range(100):
+        place = tmp_path / str(at)
+        shutil.copytree(store.folder, place)
+        victim = ExactStore.open(place)
+        with failing(at, Killed(), for_good=True) as done, suppress(Killed):
+            CHANGE[change](victim)
+        survivor = ExactStore.open(place)
+        seen.append(state(survivor) == after)
+        assert state(survivor) in (before, after)
+        survivor.upsert(["late"], rows(1))
+        assert state(ExactStore.open(place))[:-1] == (after if seen[-1] else before)
+        assert_tidy(survivor)
+        shutil.rmtree(place)
+        if len(done) <= at:
+            break
+    assert seen == sorted(seen), "once it has happened, it stays"
+    assert seen[-1]
+    assert change == "compact" or not seen[0]
+
+
+def assert_tidy(store: ExactStore) -> None:
+    parts = json.loads((store.folder / "store.json").read_text())["parts"]
+    kinds = (("vectors", "npy"), ("rows", "jsonl"))
+    named = {f"{kind}-{part['number']}.{form}" for part in parts for kind, form in kinds}
+    assert {file.name for file in store.folder.iterdir()} - {"lock"} == named | {"store.json"}
+
+
+@pytest.mark.parametrize("change", CHANGE)
+def test_a_full_disk_leaves_the_old_and_is_one_line(store: ExactStore, change: str, tmp_path: Path) -> None:
+    store.delete(["b"])
+    before = state(store)
+    for at in range(100):
+        shutil.copytree(store.folder, place := tmp_path / str(at))
+        victim = ExactStore.open(place)
+        error: UserError | None = None
+        with failing(at, OSError(errno.ENOSPC, "No space left on device"), for_good=False) as done:
+            try:
+                CHANGE[change](victim)
+            except UserError as problem:
+                error = problem
+        if len(done) <= at:
+            break
+        # After the description was replaced, the change has happened.
+        if error is not None and "replace" not in done[:at]:
+            assert "disk is full" in str(error)
+            assert "\n" not in str(error)
+            assert state(victim) == state(ExactStore.open(place)) == before
+        victim.upsert(["late"], rows(1))
+        assert state(ExactStore.open(place)) == state(victim)
+        assert_tidy(victim)
+        shutil.rmtree(place)
+    assert at > 3
+
+
+def forked(work: Callable[[Callable[[int], None]], None]) -> tuple[int, int]:
+    """Do work in a copy of this process; gives its number and where it reports small numbers."""
+    reading, writing = os.pipe()
+    if pid := os.fork():
+        os.close(writing)
+        return pid, reading
+    try:
+        work(lambda number: os.write(writing, bytes([number])))
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+@needs_fork
+def test_a_killed_process_loses_no_acknowledged_row_and_leaves_no_half_batch(tmp_path: Path) -> None:
+    store = ExactStore.create(tmp_path / "store", 2, Cosine())
+    random.seed(0)
+    sure: set[int] = set()
+    for run in range(8):
+        first = run * 30
+
+        def work(report: Callable[[int], None], first: int = first) -> None:
+            mine = ExactStore.open(store.folder)
+            for number in range(first, first + 30):
+                mine.upsert([f"{number}-{row}" for row in range(3)], rows(3), [{"batch": number}] * 3)
+                report(number)
+
+        pid, reports = forked(work)
+        time.sleep(random.uniform(0, 0.3))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        sure.update(os.read(reports, 1000))
+        os.close(reports)
+        found: dict[int, int] = {}
+        for _, record in ExactStore.open(store.folder).records():
+            found[record["batch"]] = found.get(record["batch"], 0) + 1
+        assert set(found.values()) <= {3}
+        assert sure <= set(found)
+        assert len(set(found) - sure) <= run + 1
+    assert sure, "no process got to write anything"
+    store.upsert(["last"], rows(1))
+    assert_tidy(store)
+
+
+@needs_fork
+def test_writers_at_the_same_time_lose_nothing_of_each_other(store: ExactStore) -> None:
+    before = [one for one, _ in store.records()]
+
+    def work(name: str) -> Callable[[Callable[[int], None]], None]:
+        def write(_: Callable[[int], None]) -> None:
+            mine = ExactStore.open(store.folder)
+            for number in range(8):
+                mine.upsert([f"{name}{number}"], rows(1))
+
+        return write
+
+    children = [forked(work(name)) for name in "xyz"]
+    assert [os.waitpid(pid, 0)[1] for pid, _ in children] == [0, 0, 0]
+    store.refresh()
+    after = [one for one, _ in store.records()]
+    assert after[: len(before)] == before
+    assert sorted(after[len(before) :]) == [f"{name}{number}" for name in "xyz" for number in range(8)]
+
+
+def test_a_reader_keeps_its_version_until_it_asks_for_the_newest(store: ExactStore) -> None:
+    reader = reopened(store)
+    before, found = state(reader), reader.search([[1.0, 0.0]], 10)
+    store.upsert(["a", "z"], rows(2))
+    store.delete(["c"])
+    store.compact()
+    assert state(reader) == before
+    again = reader.search([[1.0, 0.0]], 10)
+    assert again.ids == found.ids
+    np.testing.assert_array_equal(again.scores, found.scores)
+    reader.refresh()
+    assert state(reader) == state(store)
+
+
+def test_a_store_that_is_being_merged_can_be_opened_at_any_time(store: ExactStore) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        mine = reopened(store)
+        while not stop.is_set():
+            mine.upsert(["x"], rows(1))
+            mine.compact()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for _ in range(60):
+            assert len(state(reopened(store))) in (12, 13)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_writer_sees_what_others_wrote_and_a_store_made_anew_in_its_place(store: ExactStore) -> None:
+    other = reopened(store)
+    other.upsert(["other"], rows(1))
+    store.upsert(["mine"], rows(1))
+    assert [one for one, _ in store.records()][-2:] == ["other", "mine"]
+    shutil.rmtree(store.folder)
+    anew = ExactStore.create(store.folder, 2, Cosine())
+    anew.upsert(["v", "w", "x", "y", "z"], rows(5), [{"new": True}] * 5)
+    store.upsert(["mine"], rows(1))
+    assert [one for one, _ in store.records()] == ["v", "w", "x", "y", "z", "mine"]
+    assert store.get(["v"])["v"].record == {"new": True}
+
+
+def test_parts_stay_few_and_a_row_is_seldom_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ExactStore.create(tmp_path / "store", 2, Cosine())
+    written = []
+    append = NpyWriter.append
+    monkeypatch.setattr(NpyWriter, "append", lambda self, some: written.append(len(some)) or append(self, some))
+    for number in range(200):
+        store.upsert([str(number)], rows(1))
+        assert len(store.snapshot.parts) <= 8
+    assert sum(written) <= 200 * 10
+    store.compact()
+    assert len(store.snapshot.parts) == 1
+
+
+def test_deleted_rows_free_their_place_in_time(tmp_path: Path) -> None:
+    store = ExactStore.create(tmp_path / "store", 2, Cosine())
+    store.upsert([str(n) for n in range(100)], rows(100))
+    store.delete([str(n) for n in range(50)])
+    assert len(store.snapshot) == 100
+    store.delete(["50"])
+    assert len(store.snapshot) == store.count() == 49
+    store.upsert([str(n) for n in range(1000, 1010)], rows(10))
+    assert [one for one, _ in store.records()] == [*map(str, range(51, 100)), *map(str, range(1000, 1010))]
+
+
+def test_scores_do_not_depend_on_how_rows_were_written(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.standard_normal((301, 64)).astype(np.float32)
+    vectors[200] = vectors[3]
+    names = [str(n) for n in range(301)]
+    whole = ExactStore.create(tmp_path / "whole", 64, Cosine())
+    whole.upsert(names, vectors)
+    parted = ExactStore.create(tmp_path / "parted", 64, Cosine())
+    for start, stop in ((0, 190), (190, 270), (270, 300), (300, 301)):
+        parted.upsert(names[start:stop], vectors[start:stop])
+    assert len(parted.snapshot.parts) > 1
+    queries = generator.standard_normal((3, 64)).astype(np.float32)
+    for metric in (None, "cosine", "inner"):
+        one, other = (store.search(queries, 301, metric=metric) for store in (whole, parted))
+        assert one.ids == other.ids
+        np.testing.assert_array_equal(one.scores, other.scores)
+    scores = dict(zip(one.ids[0], one.scores[0].tolist(), strict=True))
+    assert scores["200"] == scores["3"]
+
+
+def test_a_store_is_never_made_over_another(store: ExactStore) -> None:
+    with pytest.raises(UserError, match="stands here already"):
+        ExactStore.create(store.folder, 2, Cosine())
+
+
+def test_a_record_that_json_cannot_hold_is_refused(store: ExactStore) -> None:
+    before = state(store)
+    for record in ({"when": object()}, {"n": float("nan")}):
+        with pytest.raises(UserError, match=r"record of 'x' cannot be stored"):
+            store.upsert(["w", "x"], rows(2), [{}, record])
+    assert state(reopened(store)) == state(store) == before
+    assert_tidy(store)
+
+
+def test_an_id_in_two_batches_is_refused(store: ExactStore) -> None:
+    before = state(store)
+    with pytest.raises(UserError, match="'x' stands twice"):
+        store.upsert_batches([Batch(["x"], rows(1)), Batch(["y", "x"], rows(2))])
+    assert state(reopened(store)) == before
+
+
+def test_a_writer_that_waits_too_long_is_told_so(store: ExactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files_module, "_SECONDS_TO_WAIT", 0.05)
+    with files_module.writing_alone(store.folder), pytest.raises(UserError, match="another process has been writing"):
+        reopened(store).delete(["a"])
+
+
+def edit(folder: Path, **changes: object) -> None:
+    path = folder / "store.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: shutil.rmtree(folder), "no store here"),
+        (lambda folder: (folder / "store.json").write_text("{"), "not JSON"),
+        (lambda folder: (folder / "store.json").write_text("[]"), "not the description"),
+        (lambda folder: edit(folder, version=9), "version 9"),
+        (lambda folder: edit(folder, dimension="wide"), "dimension"),
+        (lambda folder: edit(folder, dimension=3), r"shape \(5, 3\) is expected"),
+        (lambda folder: edit(folder, similarity="taste"), "similarity"),
+        (lambda folder: edit(folder, parts=[{"number": 0, "rows": 4}]), "5 rows where 4"),
+        (lambda folder: edit(folder, parts=[{"number": 0, "rows": 5, "deleted": [5]}]), "deletes a row"),
+        (lambda folder: edit(folder, parts=[{"number": 7, "rows": 5}]), "missing"),
+        (lambda folder: (folder / "vectors-0.npy").unlink(), "vectors-0.npy"),
+        (lambda folder: (folder / "vectors-0.npy").write_bytes(b""), "vectors-0.npy"),
+        (lambda folder: os.truncate(folder / "vectors-0.npy", 150), "vectors-0.npy"),
+        (lambda folder: (folder / "rows-0.jsonl").unlink(), "rows-0.jsonl: damaged"),
+        (lambda folder: (folder / "rows-0.jsonl").write_text("{}\n" * 5), "lacks id or record"),
+        (lambda folder: (folder / "rows-0.jsonl").write_text("[]\n"), "line 1"),
+        (lambda folder: (folder / "rows-0.jsonl").write_text('{"id": 1\n'), "line 1"),
+    ],
+)
+def test_damage_is_one_line(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    store = ExactStore.create(tmp_path / "store", 2, Cosine())
+    store.upsert(list("abcde"), rows(5))
+    damage(store.folder)
+    with pytest.raises(UserError, match=message) as error:
+        reopened(store)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="this user may write everywhere")
+def test_a_folder_that_may_not_be_written_can_be_read(store: ExactStore) -> None:
+    store.folder.chmod(0o500)
+    try:
+        with pytest.raises(UserError, match="may not be written"):
+            store.delete(["a"])
+        assert reopened(store).count() == 12
+    finally:
+        store.folder.chmod(0o700)
+
+
+def test_merging_keeps_rows_in_pieces(store: ExactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_module, "_ROWS_AT_ONCE", 2)
+    before = state(store)
+    store.delete(["b"])
+    store.compact()
+    assert state(reopened(store)) == [row for row in before if row[0] != "b"]

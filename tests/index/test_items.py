@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
+
+
+def test_items_of_features_have_no_path(tmp_path: Path) -> None:
+    data = ImageCaptions(("a", "b"), ("a dog",), np.array([1]), features=FeatureRows(np.zeros((2, 3), np.float32)))
+    items = items_at(data, [1])
+    assert items == [Item("b", None, ("a dog",), ("b#0",))]
+    assert from_record("b", to_record(items[0], tmp_path), tmp_path) == items[0]
+
+
+@pytest.mark.parametrize(("path", "stored"), [("photos/a.jpg", "../photos/a.jpg"), ("../a.jpg", None)])
+def test_paths_beside_the_index_are_relative(tmp_path: Path, path: str, stored: str | None) -> None:
+    home = tmp_path / "home"
+    item = Item("a", (home / path).resolve())
+    record = to_record(item, home / "index")
+    assert record["path"] == (stored or item.path.as_posix())
+    assert from_record("a", record, home / "index") == item
+    assert to_record(item, None)["path"] == item.path.as_posix()
+
+
+def test_damaged_records_are_noticed() -> None:
+    with pytest.raises(KeyError):
+        from_record("a", {"path": None}, None)
+    with pytest.raises(TypeError):
+        from_record("a", {"path": None, "captions": "a dog"}, None)
+
+
+def test_blank_texts_have_no_place() -> None:
+    assert positions_of_texts([Item("a", None, ("x", " ", "x")), Item("b", None, ("x",))]) == {"x": (0, 1)}

@@ -1,0 +1,199 @@
+"""What every store must do. A new kind of store joins `STORES` and is put through all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.index import Condition, ExactStore, Store, Where
+from rungwise.index.store import Batch, Side
+from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
+from tests.index.toy_store import ToyStore
+
+Make = Callable[..., Store]
+
+
+def exact(folder: Path) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return ExactStore.create(folder / "store", dimension, similarity or Cosine(), side)
+
+    return make
+
+
+def toy(_: Path) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return ToyStore(dimension, similarity or Cosine(), side)
+
+    return make
+
+
+STORES = {"exact": exact, "toy": toy}
+
+
+@pytest.fixture(params=STORES)
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    return STORES[request.param](tmp_path)
+
+
+PETS = {
+    "dog": ([1.0, 0.0], {"legs": 4, "name": "Rex"}),
+    "cat": ([0.0, 1.0], {"legs": 4, "name": "Tom", "indoors": True}),
+    "bird": ([0.6, 0.8], {"legs": 2, "name": "Tweety", "indoors": False}),
+    "fish": ([0.6, 0.8], {"legs": 0}),
+}
+
+
+@pytest.fixture
+def pets(make: Make) -> Store:
+    store = make()
+    store.upsert(list(PETS), [vector for vector, _ in PETS.values()], [record for _, record in PETS.values()])
+    return store
+
+
+def ids(store: Store) -> list[str]:
+    return [one for one, _ in store.records()]
+
+
+def test_rows_come_back_in_order(pets: Store) -> None:
+    assert dict(pets.records()) == {one: record for one, (_, record) in PETS.items()}
+    assert ids(pets) == list(PETS)
+    assert pets.count() == 4
+    rows = pets.get(["fish", "unicorn", "dog"])
+    assert list(rows) == ["fish", "dog"]
+    assert rows["fish"].record == {"legs": 0}
+    np.testing.assert_array_equal(rows["dog"].vector, np.array([1, 0], np.float32))
+
+
+def test_search_gives_the_best_first_and_ties_in_order_of_rows(pets: Store) -> None:
+    found = pets.search([[0.0, 1.0], [1.0, 0.0]], k=3)
+    assert found.ids == (("cat", "bird", "fish"), ("dog", "bird", "fish"))
+    np.testing.assert_allclose(found.scores, [[1, 0.8, 0.8], [1, 0.6, 0.6]], rtol=1e-6)
+    assert all(len(row) == 4 for row in pets.search([[0.0, 1.0]], k=100).ids)
+
+
+def test_a_row_that_is_written_again_is_replaced_and_stands_last(pets: Store) -> None:
+    pets.upsert(["dog", "worm"], [[0.6, 0.8], [0.6, 0.8]], [{"legs": 3}, {}])
+    assert ids(pets) == ["cat", "bird", "fish", "dog", "worm"]
+    assert pets.get(["dog"])["dog"].record == {"legs": 3}
+    assert pets.search([[0.0, 1.0]], k=10).ids[0] == ("cat", "bird", "fish", "dog", "worm")
+    pets.upsert(["bird"], [[0.6, 0.8]])
+    assert pets.search([[0.0, 1.0]], k=10).ids[0] == ("cat", "fish", "dog", "worm", "bird")
+    assert pets.get(["bird"])["bird"].record == {}
+
+
+def test_deleted_rows_are_gone_and_unknown_ids_do_not_matter(pets: Store) -> None:
+    assert pets.delete(["bird", "unicorn", "bird"]) == 1
+    assert ids(pets) == ["dog", "cat", "fish"]
+    assert pets.search([[0.6, 0.8]], k=1).ids == (("fish",),)
+    assert pets.delete(["bird"]) == 0
+    assert pets.delete(["dog", "cat", "fish"]) == 3
+    assert (pets.count(), ids(pets), pets.get(["dog"])) == (0, [], {})
+    assert pets.search([[0.6, 0.8]], k=1).ids == ((),)
+    pets.upsert(["dog"], [[1.0, 0.0]])
+    assert pets.search([[0.6, 0.8]], k=1).ids == (("dog",),)
+
+
+@pytest.mark.parametrize(
+    ("where", "fit"),
+    [
+        (Where(), ["dog", "cat", "bird", "fish"]),
+        (Where((Condition("legs", "==", 4),)), ["dog", "cat"]),
+        (Where((Condition("legs", "<", 4), Condition("legs", ">=", 1.5))), ["bird"]),
+        (Where((Condition("name", "!=", "Rex"),)), ["cat", "bird"]),
+        (Where((Condition("name", "in", ("Rex", "Tom", 4)),)), ["dog", "cat"]),
+        (Where((Condition("name", ">", "S"),)), ["cat", "bird"]),
+        (Where((Condition("indoors", "==", True),)), ["cat"]),
+        (Where((Condition("legs", "==", "4"),)), []),
+        (Where((Condition("wings", "!=", 1),)), []),
+        (Where((Condition("legs", "<=", 4),), without=frozenset({"dog", "unicorn"})), ["cat", "bird", "fish"]),
+        (Where(without=frozenset({"cat"})), ["dog", "bird", "fish"]),
+    ],
+)
+def test_filters_decide_what_is_found_and_counted(pets: Store, where: Where, fit: list[str]) -> None:
+    assert pets.count(where) == len(fit)
+    assert sorted(pets.search([[0.6, 0.8]], 10, where).ids[0]) == sorted(fit)
+    pets.delete(["cat"])
+    pets.upsert(["dog"], [[1.0, 0.0]], [{"legs": 4, "name": "Rex"}])
+    assert pets.count(where) == len(set(fit) - {"cat"})
+    assert sorted(pets.search([[0.6, 0.8]], 10, where).ids[0]) == sorted(set(fit) - {"cat"})
+
+
+@pytest.mark.parametrize("side", ["image", "text"])
+@pytest.mark.parametrize("similarity", [Cosine(), Inner(), ShiftedCosine(), Order(), Order(root=True, absolute=True)])
+def test_scores_are_the_similarity(make: Make, similarity: Similarity, side: Side) -> None:
+    generator = np.random.default_rng(0)
+    rows, queries = (generator.standard_normal((n, 5)).astype(np.float32) for n in (7, 2))
+    store = make(5, similarity, side)
+    assert (store.dimension, store.similarity, store.side) == (5, similarity, side)
+    store.upsert([str(n) for n in range(7)], rows)
+    found = store.search(queries, 7)
+    wanted = similarity.array(rows, queries).T if side == "image" else similarity.array(queries, rows)
+    for query in range(2):
+        order = np.argsort(-wanted[query], kind="stable")
+        assert found.ids[query] == tuple(str(n) for n in order)
+        np.testing.assert_allclose(found.scores[query], wanted[query][order], rtol=1e-5, atol=1e-6)
+
+
+def test_metrics_compare_vectors_of_any_length(make: Make) -> None:
+    store = make(2, Order())
+    store.upsert(["short", "long", "none"], [[0.1, 0.0], [3.0, 4.0], [0.0, 0.0]])
+    cosine = store.search([[2.0, 0.0]], 3, metric="cosine")
+    assert cosine.ids == (("short", "long", "none"),)
+    np.testing.assert_allclose(cosine.scores[0], [1, 0.6, 0], rtol=1e-6)
+    inner = store.search([[2.0, 0.0]], 3, metric="inner")
+    assert inner.ids == (("long", "short", "none"),)
+    np.testing.assert_allclose(inner.scores[0], [6, 0.2, 0], rtol=1e-6)
+    assert list(store.search([[0.0, 0.0]], 3, metric="cosine").scores[0]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (Batch(["a", "a"], np.zeros((2, 2))), "'a' stands twice"),
+        (Batch(["a"], np.zeros((1, 3))), "dimension 2"),
+        (Batch(["a", "b"], np.zeros((1, 2))), "one of each"),
+        (Batch(["a"], np.zeros((1, 2)), []), "one of each"),
+        (Batch(["a"], [[np.nan, 0]]), "NaN"),
+        (Batch([1], np.zeros((1, 2))), "id 1 is no text"),  # type: ignore[list-item]
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_and_change_nothing(pets: Store, batch: Batch, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        pets.upsert(*batch)
+    assert ids(pets) == list(PETS)
+
+
+@pytest.mark.parametrize(
+    ("queries", "k", "message"),
+    [([[1.0]], 1, "dimension 2"), ([1.0, 0.0], 1, "dimension 2"), ([[np.inf, 0]], 1, "NaN"), ([[1, 0]], 0, "at least")],
+)
+def test_queries_that_do_not_fit_are_refused(pets: Store, queries: list, k: int, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        pets.search(queries, k)
+
+
+def test_batches_are_inserted_one_after_the_other(pets: Store) -> None:
+    pets.upsert_batches(Batch([name, "dog" if name == "a" else "cat"], np.eye(2)) for name in "ab")
+    assert ids(pets) == ["bird", "fish", "a", "dog", "b", "cat"]
+
+
+def test_any_text_is_an_id_and_any_json_a_record(make: Make) -> None:
+    names = ["", " ", "a\nb", "犬", "\udcff", "'; drop table--", "../..", "x" * 5000]
+    records = [{"tags": ["a", "b"], "place": {"x": 1.5, "y": None}, "犬": "\udcff"}] * len(names)
+    store = make()
+    store.upsert(names, np.ones((len(names), 2)), records)
+    assert list(store.search(np.ones((1, 2)), 100).ids[0]) == names
+    assert [row.record for row in store.get(names).values()] == records
+
+
+def test_nothing_is_written_by_nothing(make: Make) -> None:
+    with make() as store:
+        store.upsert([], np.empty((0, 2)))
+        assert (store.count(), store.delete([]), store.get([])) == (0, 0, {})
+        store.refresh()
+        assert store.search(np.ones((3, 2)), 5).ids == ((), (), ())
+        assert store.search(np.empty((0, 2)), 5).ids == ()
