@@ -1,3 +1,5 @@
+"""Also tests rungwise.index.storage: what stands in an index's folder besides its stores."""
+
 import errno
 import itertools
 import json
