@@ -23,8 +23,9 @@ from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.scores import checked_degrees, similarity_source
 from rungwise.evaluation.top_candidates import TopCandidates, top_candidates_of
+from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.rankings import Direction
-from rungwise.metrics.sources import CheckedDegrees, EmbeddingSource, SimilaritySource
+from rungwise.metrics.sources import EmbeddingSource, SimilaritySource
 
 LIST_LENGTH = 30
 """Of the lists that are kept: what the ladder paper's figure shows."""
