@@ -1,8 +1,4 @@
-"""What a report shows besides the numbers, from one gallery: curves, rungs, hubs, the gap between the modalities.
-
-Words: *evaluate* answers numbers, *diagnose* what lies behind them, :func:`~rungwise.data.inspection.inspect` what a
-collection holds, and :mod:`rungwise.relevance.describe` what degrees of relevance look like.
-"""
+"""What a report shows besides the numbers, from one gallery: curves, rungs, hubs, the gap between the modalities."""
 
 from __future__ import annotations
 
