@@ -97,7 +97,7 @@ def test_settings_can_be_overridden(world: World) -> None:
 
 def test_the_ladder_takes_saved_degrees_and_shares(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     degrees = world.folder / "degrees"
-    assert main(["relevance", str(world.scenes), "--source", "tfidf", "--out", str(degrees)]) == 0
+    assert main(["relevance", "tfidf", str(world.scenes), "--out", str(degrees)]) == 0
     out = world.folder / "graded"
     arguments = ["train", str(world.folder / "tiny.yaml"), str(world.scenes), "--out", str(out)]
     assert main([*arguments, "--data.relevance", str(degrees), "--loss.shares", "0.1"]) == 0

@@ -1,3 +1,5 @@
+"""Also tests rungwise.cli.scored: what a command takes as scores of a collection."""
+
 import csv
 import json
 import os

@@ -221,7 +221,7 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
         ("combine", (), "combine needs --of: "),
         ("combine", ("--of", "tfidf", "--weights", "1", "2"), "combine: 2 weights for 1 sources"),
         ("combine", ("--of", "tfidf", "--weights", "1", "--how", "max"), "--weights does nothing with --how max"),
-        ("combine", ("--of", "nosuch"), "nosuch: neither a folder of saved degrees nor a source"),
+        ("combine", ("--of", "nosuch"), "of: 'nosuch' is neither a folder of saved degrees nor a source"),
         ("sentences", (), "the source 'sentences' is called bi-encoder"),
         ("degrees", (), "no source 'degrees'; the source comes first, one of cider-d, cider"),
         ("captions.csv", ("--source", "tfidf"), "without --source: rungwise relevance tfidf DATA"),

@@ -1,10 +1,10 @@
-"""Coarse to fine: a cheap source decides which pairs of captions a dear one sees (ladder loss, Zhou et al. 2020, 4.1).
+"""Coarse to fine: a fast source chooses the pairs of captions that a slow one scores (ladder loss, Zhou et al. 2020).
 
     score(a, b) = fine(a, b)          where coarse(a, b) >= threshold
                   0 or coarse(a, b)   elsewhere
 
-Of all pairs of captions few are alike, so the dear source runs for a small share. Its scores go to a file as they come;
-a second run reads them there, and an interrupted one goes on where it stopped.
+Of all pairs of captions few are alike, so the slow source runs for a small share. Its scores go to a file as they come.
+A second run reads them there, and an interrupted one goes on where it stopped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Cross-encoder: a model that reads two captions together and gives them one score (ladder loss, Zhou et al. 2020).
 
-The most exact of the caption sources and by far the dearest: the model runs once for every pair, so all pairs of
-25,000 captions take weeks on a processor. Let :class:`rungwise.relevance.Cascade` choose the pairs that deserve it.
+The most exact of the caption sources and by far the slowest: the model runs once for every pair, so all pairs of 25,000
+captions take weeks on a processor. :class:`rungwise.relevance.Cascade` runs it for the pairs that another source
+chooses.
 """
 
 from __future__ import annotations

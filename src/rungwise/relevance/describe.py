@@ -1,4 +1,4 @@
-"""What a source's degrees look like, measured on a sample of pairs, and thresholds that cut them into rungs."""
+"""A source described on a sample of pairs, and thresholds that cut its degrees into rungs."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class Description:
 
     Attributes:
         name: Of the source.
-        pairs: How many pairs were looked at.
+        pairs: How many pairs were sampled.
         own: Mean degree of captions with their own image; NaN where none is known.
         others: Mean degree of all other pairs.
         zeros: Share of other pairs with degree 0.
@@ -216,7 +216,7 @@ def describe(
     """Histogram, percentiles and shares above thresholds of a sample of pairs.
 
     Args:
-        source: What to look at.
+        source: What to describe.
         at: Thresholds whose shares are wanted.
         pairs: About how many pairs to sample.
         seed: Of the sample.
@@ -233,7 +233,9 @@ def describe(
     seen = sample(source, pairs=pairs, seed=seed)
     others = seen.others.astype(np.float64)
     if not len(others):
-        raise UserError("relevance: all pairs were written for each other; there is nothing to describe")
+        raise UserError(
+            "relevance: no sampled pair has a degree but those written for each other; there is nothing to describe"
+        )
     own = seen.degrees[seen.own & ~np.isnan(seen.degrees)]
     counts, edges = np.histogram(others, bins=BINS)
     percents = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9)

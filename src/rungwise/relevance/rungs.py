@@ -1,4 +1,4 @@
-"""Rungs to look at: example pairs between one threshold and the next, so that a person can judge the thresholds."""
+"""Example pairs between one threshold and the next, so that a person can see what the thresholds part."""
 
 from __future__ import annotations
 

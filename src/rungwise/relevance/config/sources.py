@@ -40,7 +40,7 @@ Part = Annotated[str, BeforeValidator(_flow)]
 
 @dataclass(frozen=True)
 class CascadeConfig(PairModelConfig):
-    """A cheap source chooses the pairs for a cross-encoder.
+    """A fast source chooses the pairs for a cross-encoder.
 
     Attributes:
         coarse: What chooses the pairs: bi-encoder, tfidf, cbow, or one of them with options in braces, such as
@@ -119,7 +119,8 @@ class CombineConfig(SourceConfig):
             raise UserError(f"combine: {weights} does nothing with {how} {self.how}; leave it out, or take sum")
         if self.weights and len(self.weights) != len(self.of):
             raise UserError(f"combine: {len(self.weights)} weights for {len(self.of)} sources; give one each")
-        sources = [degrees_of(part, data, building=building) for part in self.of]
+        where = f"combine: {building.option('of')}"
+        sources = [degrees_of(part, data, building=building, where=where) for part in self.of]
         if self.unit_interval:
             training = training_images(data, building.train)
             lines = [to_unit_interval(source, images=training if len(training) else None) for source in sources]
@@ -196,7 +197,11 @@ AnySourceOrNone = Annotated[
 
 
 def degrees_of(
-    value: str | Mapping[str, Any] | SourceConfig, data: ImageCaptions, *, building: Building | None = None
+    value: str | Mapping[str, Any] | SourceConfig,
+    data: ImageCaptions,
+    *,
+    building: Building | None = None,
+    where: str = "relevance",
 ) -> Degrees:
     """Degrees of a collection: built by a source, or saved in a folder.
 
@@ -205,15 +210,18 @@ def degrees_of(
             :meth:`rungwise.relevance.base.Degrees.save` made; a folder that has the name of a source is ``./name``.
         data: The collection that the degrees must be of.
         building: See :meth:`SourceConfig.build`.
+        where: What to name in an error.
 
     Raises:
         UserError: As :func:`source_config` and ``build``; or if there is no such folder, or its degrees are of other
             data.
     """
     if not isinstance(value, str) or names_source(value):
-        return source_config(value).build(data, building=building)
+        return source_config(value, where).build(data, building=building)
     if not Path(value).expanduser().exists():
-        raise UserError(f"{value}: neither a folder of saved degrees nor a source; sources are {', '.join(KINDS)}")
+        raise UserError(
+            f"{where}: {value!r} is neither a folder of saved degrees nor a source; sources are {', '.join(KINDS)}"
+        )
     stored = load(Path(value).expanduser(), data=data)
     owners = stored.image_of_caption
     if stored.shape != (len(data), len(data.captions)) or (
