@@ -14,16 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.evaluation.inputs import Embeddings
-from rungwise.metrics.sources import (
-    CheckedDegrees,
-    EmbeddingSource,
-    MatrixSource,
-    Norms,
-    ProductSource,
-    SimilaritySource,
-    TiledSource,
-    as_slice,
-)
+from rungwise.metrics.blocks import CheckedDegrees, as_slice
+from rungwise.metrics.sources import EmbeddingSource, MatrixSource, Norms, ProductSource, SimilaritySource, TiledSource
 
 
 def similarity_source(
