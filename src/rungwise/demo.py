@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import Result, evaluate
 from rungwise.index import Index, Searcher
-from rungwise.models import JointEmbedding, load
+from rungwise.models import JointEmbedding
 from rungwise.scenes.collection import SceneConfig, SceneQuery, generate, held_out_queries, load_scene_file
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
@@ -73,7 +73,7 @@ def train_on(
         result = train(config, data, out, relevance=relevance, cache=out / "cache", resume=resume, watcher=watcher)
     finally:
         torch.set_num_threads(threads)
-    return load(result.model_folder)
+    return JointEmbedding.from_pretrained(result.model_folder)
 
 
 def judge(data: ImageCaptions, scenes: Path, model: JointEmbedding) -> Result:

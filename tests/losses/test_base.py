@@ -96,9 +96,9 @@ def test_a_weighted_sum_reads_what_any_of_its_losses_reads() -> None:
 def test_lists_are_refused_by_a_loss_of_blocks() -> None:
     lists = torch.rand(3, 5)
     for loss in (AdaptiveListwise(), SumOfHinges(), Weighted([AdaptiveListwise()], [1.0])):
-        if loss.takes_lists:
+        if loss.reads_lists:
             assert loss.of_lists(lists) > 0
         else:
-            with pytest.raises(ValueError, match=f"{type(loss).__name__} reads blocks"):
+            with pytest.raises(ValueError, match=f"{type(loss).__name__} is a loss of blocks"):
                 loss.of_lists(lists)
-    assert AdaptiveListwise().takes_lists
+    assert AdaptiveListwise().reads_lists

@@ -65,15 +65,3 @@ def say_issues(issues: Sequence[Issue], most: int = 10) -> None:
         say(f"{issue.kind}: {issue.where}{': ' if issue.detail else ''}{issue.detail}")
     if len(issues) > most:
         say(f"... and {len(issues) - most} more")
-
-
-def chosen_device(asked: str | None) -> str:
-    """The device that was asked for, or the best there is; says so where a GPU is taken unasked.
-
-    Raises:
-        UserError: As :func:`rungwise.core.devices.choose_device`.
-    """
-    device = choose_device(asked)
-    if asked is None and device != "cpu":
-        say(f"computing on {device}; --device cpu keeps to the processor")
-    return device

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.terminal import console, say, say_issues
+from rungwise.cli.terminal import chosen_device, console, say, say_issues
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
@@ -61,15 +61,13 @@ def main(arguments: list[str]) -> int:
         raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
     if named is None:
         raise UserError(f"name a configuration first: one of {', '.join(preset_names())}, or a YAML file")
-    device = choose_device(asked.device)
+    device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
     data = read(config.data.path, join_restval=config.data.join_restval)
     split = with_splits(data)
     if is_first():
         say_issues(data.issues)
         if split is not data:
             say(f"{data.name} has no splits: 80 % of the pictures train, 10 % validate, 10 % test, drawn by their ids")
-        if asked.device is None and device != "cpu":
-            say(f"device: {device}")
     result = train(
         config,
         split,

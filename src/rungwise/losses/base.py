@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, TypedDict, get_args
+from typing import ClassVar, Literal, TypedDict, get_args
 
 from torch import Tensor, nn
 
@@ -39,7 +39,7 @@ class Loss(nn.Module, ABC):
     Attributes:
         reduction: how the values of the queries become one.
         paper_similarity: the similarity that its paper computes it with, as models name it.
-        takes_lists: whether it has a form for lists that were sampled before (:meth:`of_lists`).
+        reads_lists: it can be computed from lists of candidates, see :meth:`of_lists`.
 
     >>> class Attraction(Loss):
     ...     reduction = "sum"
@@ -53,7 +53,7 @@ class Loss(nn.Module, ABC):
 
     reduction: Reduction
     paper_similarity: str = "cosine"
-    takes_lists: bool = False
+    reads_lists: ClassVar[bool] = False
 
     @property
     def reads(self) -> Reads:
@@ -84,16 +84,16 @@ class Loss(nn.Module, ABC):
         return None
 
     def of_lists(self, i2t: Tensor, t2i: Tensor | None = None) -> LossValue:
-        """The loss of lists that were sampled before, the relevant item first.
+        """The loss of lists that were drawn before, where :attr:`reads_lists` says that it has one.
 
         Args:
-            i2t: (T, K + 1) similarities of image queries and their captions.
-            t2i: (T, K + 1) the other way round, where there are any.
+            i2t: (T, K + 1) similarities of image queries and their captions, the relevant one first.
+            t2i: (T, K + 1) the other way round; None counts as 0.
 
         Raises:
-            ValueError: the loss has no such form.
+            ValueError: it is a loss of blocks alone.
         """
-        raise ValueError(f"{type(self).__name__} reads blocks of similarities and has no form for lists")
+        raise ValueError(f"{type(self).__name__} is a loss of blocks, not of lists")
 
     def check_batch(self, pairs: int) -> None:
         """Refuse options that batches of so many pairs cannot meet.

@@ -96,7 +96,7 @@ class AdaptiveListwise(BlockLoss):
     """
 
     paper_similarity = "shifted_cosine"
-    takes_lists = True
+    reads_lists = True
 
     def __init__(
         self,
