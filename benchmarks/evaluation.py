@@ -1,11 +1,11 @@
-"""Judging rankings: ours beside the bare product, scipy, plain numpy and torchmetrics, with times, ratios and memory.
+"""Measuring rankings: ours beside the bare product, scipy, plain numpy and torchmetrics, with times, ratios and memory.
 
     python benchmarks/evaluation.py                                  # everything, full sizes
     python benchmarks/evaluation.py recall coherent                  # some parts
     python benchmarks/evaluation.py --images 1000 --big-images 4000  # a quick look
 
 Every row runs in a process of its own, ours and the peer by turns, and medians are compared; memory is the highest
-above what imports and inputs took. Where a peer judges a slice only, its time for all queries is extrapolated and
+above what imports and inputs took. Where a peer measures a slice only, its time for all queries is extrapolated and
 marked *. "figure" is what the peer took on a quiet machine with two cores at full size; a peer that is slower than 0.8
 of that speed is flagged, because the machine was busy then or is another one. A missed aim says what bounds it.
 """
@@ -212,7 +212,7 @@ def semantic_row(images: int, asked: int, repeats: int) -> Row:
 
 
 def ndcg_row(images: int, repeats: int) -> Row:
-    """nDCG@10 of image queries; ours judges both directions all the same."""
+    """nDCG@10 of image queries; ours measures both directions all the same."""
     import torch
     from torchmetrics.retrieval import RetrievalNormalizedDCG
 
@@ -342,7 +342,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=5000, help="of the COCO-sized rows; CS@5000 takes as many")
     parser.add_argument("--big-images", type=int, default=50_000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--asked", type=int, default=500, help="queries that a slow peer judges")
+    parser.add_argument("--asked", type=int, default=500, help="queries that a slow peer measures")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")

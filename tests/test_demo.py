@@ -1,4 +1,7 @@
-"""The demo's parts on a small scale; ``rungwise demo --check`` runs the whole."""
+"""The demo's parts on a small scale; ``rungwise demo --check`` runs the whole.
+
+Also tests rungwise.cli.demo.
+"""
 
 from math import comb
 from pathlib import Path

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from rungwise.cli import COMMANDS, main
 from rungwise.core.files import replacing
+from rungwise.models import JointEmbedding
 from rungwise.scenes.collection import SceneConfig, generate
 
 TINY = """
@@ -133,9 +134,27 @@ def test_search_by_text_and_by_picture(world: World, capsys: pytest.CaptureFixtu
     assert any(line.rstrip().endswith("caption") for line in printed)
 
 
+def test_a_command_computes_the_fingerprint_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = []
+    original = JointEmbedding.fingerprint.fget
+    counted = property(lambda model: computed.append(model) or original(model))
+    monkeypatch.setattr(JointEmbedding, "fingerprint", counted)
+    picture = str(next((world.scenes / "pictures").iterdir()))
+    again = ["index", str(world.scenes), "--model", str(world.run / "model"), "--out", str(world.folder / "again")]
+    for arguments in (
+        ["search", str(world.index), "a red circle"],
+        ["search", str(world.index), "--image", picture, "--device", "cpu"],
+        again,
+    ):
+        computed.clear()
+        assert main(arguments) == 0
+        assert len(computed) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["search", "{index}", "a", "--device", "abacus"], "device 'abacus' is unknown"),
         (["inspect", "{folder}/nowhere"], "no such file or folder"),
         (["search", "{index}"], "give either a text or --image"),
         (["search", "{folder}/nowhere", "a"], "no index here"),

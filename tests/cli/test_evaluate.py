@@ -1,38 +1,18 @@
+"""Also tests rungwise.cli.scored: what a command takes as scores of a collection."""
+
 import csv
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from rungwise.cli import main, scored
-from rungwise.data.collection import Issue
+from rungwise.cli import main
 from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation.inputs import read_embeddings
-from rungwise.metrics import sources
-from rungwise.models import DualEncoder, EncodedImages, PairScorer
 from rungwise.relevance import CIDErD, Labels
-from rungwise.scenes.collection import SceneConfig, generate
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.similarity import Order
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    """Scenes with vectors that follow their relevance."""
-    folder = tmp_path_factory.mktemp("audit")
-    data = generate(folder / "scenes", SceneConfig(pictures=30, captions_per_picture=3, side=32))
-    relevance = SceneRelevance.load(folder / "scenes", data).dense()
-    left, weights, right = np.linalg.svd(relevance - relevance.mean(), full_matrices=False)
-    for name, vectors in (("image", left[:, :8] * weights[:8]), ("text", right[:8].T)):
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        np.save(folder / f"{name}.npy", unit.astype(np.float32))
-    np.save(folder / "relevance.npy", relevance)
-    return folder, data
 
 
 def run(world, *arguments):
@@ -79,80 +59,6 @@ def test_every_way_to_bring_a_model_gives_the_same_numbers(world, tmp_path, caps
     for number, way in enumerate(ways):
         assert run(world, *way, "--out", tmp_path / "r.json") == 0, capsys.readouterr().err
         assert Result.from_json(tmp_path / "r.json").numbers == wanted, number
-
-
-class TextLengths(PairScorer):
-    """Longer texts fit wider files; no vectors."""
-
-    fingerprint = "text lengths"
-    provenance: ClassVar[dict[str, int]] = {"seed": 7}
-
-    def block(self, images, captions):
-        sizes = np.array([image.stat().st_size for image in images], dtype=np.float32)
-        return -np.abs(sizes[:, None] / 10 - [len(text) for text in captions]).astype(np.float32)
-
-
-class FileLengths(DualEncoder):
-    """A vector of the first bytes of a file and of a text, compared by order; the first picture cannot be read."""
-
-    fingerprint, dimension, similarity = "file lengths", 8, Order()
-    provenance: ClassVar[dict[str, int]] = {}
-
-    def encode_image(self, pictures, *, progress=None, cache=None):
-        kept = np.arange(1, len(pictures))
-        vectors = np.array([list(path.read_bytes()[40:48]) for path in pictures[1:]], dtype=np.float32)
-        return EncodedImages(vectors, kept, (Issue("picture cannot be read", str(pictures[0]), ""),))
-
-    def encode_text(self, texts):
-        return np.array([list(text.encode()[:8]) for text in texts], dtype=np.float32)
-
-
-def test_any_pair_scorer_is_evaluated(world, tmp_path, monkeypatch, capsys):
-    _, data = world
-    monkeypatch.setattr("rungwise.models.load", lambda name, device: TextLengths())
-    outputs = ("--out", tmp_path / "r.json", "--report", tmp_path / "r.html")
-    assert run(world, "model", "DIR/scenes", "--split", "all", *outputs) == 0, capsys.readouterr().err
-    found = Result.from_json(tmp_path / "r.json")
-    scores = TextLengths().block(data.paths, data.captions)
-    assert found.numbers == evaluate(similarity=scores, image_of_caption=data.image_of_caption).numbers
-    assert (found.model_hash, found.seed) == ("text lengths", 7)
-
-
-def test_a_dual_encoder_s_similarity_is_what_is_ranked_by(world, tmp_path, monkeypatch, capsys):
-    _, data = world
-    monkeypatch.setattr("rungwise.models.load", lambda name, device: FileLengths())
-    assert run(world, "model", "DIR/scenes", "--split", "all", "--out", tmp_path / "r.json") == 0
-    assert "1 of 30 pictures could not be read and are left out" in capsys.readouterr().out
-    found, read = Result.from_json(tmp_path / "r.json"), data.select(np.arange(1, 30))
-    images, texts = FileLengths().encode_image(data.paths).vectors, FileLengths().encode_text(read.captions)
-    scores = -(np.maximum(0, texts[None] - images[:, None]) ** 2).sum(axis=2)
-    assert found.numbers == evaluate(similarity=scores, image_of_caption=read.image_of_caption).numbers
-    assert found.data_hash == read.content_hash()
-
-
-def test_the_device_that_is_asked_for_is_taken(world, monkeypatch, capsys):
-    asked = []
-    monkeypatch.setattr("rungwise.models.load", lambda name, device: asked.append(device) or TextLengths())
-    given = ("model", "DIR/scenes", "--split", "all", "--measures", "R@1")
-    assert run(world, *given, "--device", "cpu") == 0
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert run(world, *given) == 0
-    assert asked == ["cpu", "cuda"]
-    assert "computing on cuda" in capsys.readouterr().out
-    assert run(world, *given, "--device", "abacus") == 2
-    assert run(world, *VECTORS, *SCENES, "--device", "cpu") == 2
-    assert "--device changes nothing without a model" in capsys.readouterr().err
-
-
-def test_embeddings_are_read_and_looked_through_once(world, tmp_path, monkeypatch):
-    read, looked_at = [], []
-    monkeypatch.setattr(scored, "read_embeddings", lambda *given: read.append(given) or read_embeddings(*given))
-    monkeypatch.setattr(sources, "_norms", lambda *given: looked_at.append(given))
-    outputs = ("--report", tmp_path / "r.html", "--false-negatives", tmp_path / "f.csv", "--intervals")
-    assert run(world, *VECTORS, *SCENES, *outputs) == 0
-    assert run(world, *VECTORS, "--captions-per-image", 3) == 0
-    assert [path.name for path, _ in read] == 2 * ["image.npy", "text.npy"]
-    assert not looked_at
 
 
 def test_graded_measures_take_the_degrees_of_scenes_or_of_a_file(world, tmp_path):

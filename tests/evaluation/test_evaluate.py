@@ -1,3 +1,5 @@
+"""Also tests rungwise.evaluation.scores."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""Also tests rungwise.index.storage: what stands in an index's folder besides its stores."""
+
 import errno
 import itertools
 import json
@@ -400,3 +402,18 @@ def test_an_index_that_was_replaced_meanwhile_is_not_changed(index: Index, tmp_p
 def test_a_collection_of_captions_alone_is_not_added(index: Index) -> None:
     with pytest.raises(UserError, match="no picture files and no features"):
         index.upsert(ImageCaptions(("a",), (), np.empty(0)), ColourModel())
+
+
+def test_no_query_finds_nothing_and_an_empty_index_too(index: Index) -> None:
+    assert len(index.search(np.empty((0, 3)))) == 0
+    index.remove([item.id for item in index.items])
+    assert Searcher(index, ColourModel()).search_text("red") == []
+    assert index.search(np.ones((2, 3)))[1] == []
+
+
+def test_what_another_process_added_is_kept(index: Index, tmp_path: Path) -> None:
+    other = Index.open(index.folder)
+    other.remove(["0-red"])
+    more = replace(colour_pictures(tmp_path / "more", ["rot"]), image_ids=("new",))
+    index.upsert(more, ColourModel())
+    assert [item.id for item in index.items] == ["1-green", "2-blue", "3-red", "4-yellow", "new"]

@@ -1,3 +1,5 @@
+"""Also tests rungwise.index.hits: what a search answers."""
+
 from pathlib import Path
 
 import numpy as np

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from rungwise.metrics import parse
+from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.rankings import DIRECTIONS, Positives
-from rungwise.metrics.sources import CheckedDegrees, MatrixSource, ProductSource
+from rungwise.metrics.sources import MatrixSource, ProductSource
 from rungwise.metrics.streaming import measure_all
 
 QUERIES, GALLERY = 25, 60

@@ -1,32 +1,8 @@
 import numpy as np
 import pytest
-import torch
 
 from rungwise.core.errors import UserError
-from rungwise.metrics.sources import MatrixSource, ProductSource, as_floats
-
-
-@pytest.mark.parametrize(
-    "given", [[[1, 2]], np.array([[True]]), np.ones((1, 1), np.float16), torch.ones(1, 1, dtype=torch.bfloat16)]
-)
-def test_real_numbers_of_any_kind_are_floats(given):
-    assert as_floats(given).dtype in (np.float32, np.float64)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (np.ones((2, 2), dtype=complex), "must be real numbers, got complex128"),
-        (torch.ones(2, 2, dtype=torch.complex64), "must be real numbers, got complex64"),
-        (np.array([["a", "b"], ["c", "d"]]), "must be real numbers, got <U1"),
-        (np.array([[None, 1.0]]), "must be real numbers, got object"),
-        ([[1, 2], [3]], "must be a table of numbers"),
-    ],
-)
-def test_what_is_no_real_number_is_refused_in_one_line(given, said):
-    with pytest.raises(UserError, match=said) as caught:
-        as_floats(given)
-    assert "\n" not in str(caught.value)
+from rungwise.metrics.sources import MatrixSource, ProductSource
 
 
 def test_sources_refuse_it_where_they_read_it():

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.metrics import DIRECTIONS, FAMILIES, Measure, parse, sources, streaming
-from rungwise.metrics.sources import CheckedDegrees, MatrixSource, ProductSource, TiledSource, as_slice
+from rungwise.metrics.blocks import CheckedDegrees, as_slice
+from rungwise.metrics.sources import MatrixSource, ProductSource, TiledSource
 from rungwise.metrics.streaming import measure_all
 
 from . import slow_metrics

@@ -3,12 +3,14 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
 from rungwise.index import Index
 from rungwise.serving import app as app_module
 from rungwise.serving import create_app
@@ -43,6 +45,30 @@ def test_index_of_another_model_is_refused_at_the_start(index: Index) -> None:
         create_app(index, ColourModel(fingerprint="another"))
 
 
+def test_the_fingerprint_is_computed_once_however_often_is_asked(index: Index) -> None:
+    model = ColourModel()
+    client = TestClient(create_app(index, model))
+    for colour in ("red", "green", "blue"):
+        assert client.get("/api/search", params={"q": colour}).status_code == 200
+        assert client.post("/api/search-by-picture", content=picture_bytes(COLOURS[colour])).status_code == 200
+        assert client.get("/api/status").status_code == 200
+    assert model.hashed == 1
+
+
+def test_rows_of_features_are_shown_without_a_picture(tmp_path: Path) -> None:
+    rows = FeatureRows(np.array([COLOURS["red"], COLOURS["blue"]], np.float32))
+    data = ImageCaptions(("a", "b"), ("a red square",), np.array([0]), features=rows)
+    client = TestClient(create_app(Index.build(data, ColourModel(), tmp_path / "index"), ColourModel()))
+    answer = client.get("/api/search?q=red").json()
+    assert [(hit["id"], hit["has_file"], hit["captions"]) for hit in answer["results"]] == [
+        ("a", False, ["a red square"]),
+        ("b", False, []),
+    ]
+    assert not client.get("/api/similar/0").json()["of"]["has_file"]
+    for address in ("/pictures/0", "/pictures/0?thumb=64"):
+        assert "no file" in refused(client.get(address), 404)
+
+
 def test_status_says_what_is_searched(client: TestClient) -> None:
     status = client.get("/api/status").json()
     assert (status["name"], status["pictures"], status["captions"], status["skipped"]) == ("colours", 5, 4, 0)
@@ -54,6 +80,7 @@ def test_search_finds_pictures_and_their_ids_lead_back(client: TestClient) -> No
     answer = client.get("/api/search", params={"q": "red", "k": 2}).json()
     assert [(hit["position"], hit["id"]) for hit in answer["results"]] == [(0, "0-red"), (3, "3-red")]
     assert answer["results"][0]["captions"] == ["a red square"]
+    assert answer["results"][0]["has_file"]
     similar = client.get(f"/api/similar/{answer['results'][0]['position']}", params={"k": 1}).json()
     assert (similar["of"]["id"], similar["results"][0]["id"]) == ("0-red", "3-red")
 

@@ -13,12 +13,15 @@ from safetensors.torch import load_file
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
-from rungwise.losses import ContrastiveSum, Ladder, SumOfHinges
+from rungwise.evaluation import evaluate
+from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, SumOfHinges
 from rungwise.models import load
+from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from rungwise.training import loop
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import LossConfig, config_of
+from rungwise.training.recipes import load_config
 from rungwise.training.reports import EpochReport, StepReport, Watcher
 from tests.training.conftest import files, trainable
 from tests.training.every_loss import NAMED
@@ -225,3 +228,93 @@ def test_mistakes_have_one_line(config: TrainConfig, coloured: ImageCaptions, tm
         )
     with pytest.raises(UserError, match="the loss is"):
         train(replace(config, learning_rates=(1e38, 1.0)), coloured, tmp_path / "nan", cache=cache)
+
+
+def test_a_refused_resume_changes_nothing_and_names_the_settings(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    cache, out = tmp_path / "cache", tmp_path / "run"
+    train(replace(config, epochs=(1, 1)), coloured, out, cache=cache)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    loss = replace(config.loss, margin=0.3)
+    with pytest.raises(UserError, match=r"loss.margin: 0.2 then, 0.3 now; seed: 0 then, 5 now; resume with the same"):
+        train(replace(config, epochs=(1, 1), loss=loss, seed=5), coloured, out, cache=cache, resume=True)
+    with pytest.raises(UserError, match=r"epochs: \[1, 1\] then, \[2, 1\] now, which changes epochs that are done"):
+        train(config, coloured, out, cache=cache, resume=True)
+    with pytest.raises(UserError, match=r"which changes epochs that are done"):
+        train(replace(config, epochs=(1,), learning_rates=(1e-2,)), coloured, out, cache=cache, resume=True)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert train(replace(config, epochs=(1, 1)), coloured, out, cache=cache, resume=True).finished
+
+
+def test_a_finished_run_is_made_longer(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    cache, longer = tmp_path / "cache", replace(config, epochs=(1, 3))
+    train(replace(config, epochs=(1, 1)), coloured, tmp_path / "run", cache=cache)
+    again = train(longer, coloured, tmp_path / "run", cache=cache, resume=True)
+    whole = train(longer, coloured, tmp_path / "whole", cache=cache)
+    assert [one["epoch"] for one in again.history] == [1, 2, 3, 4]
+    assert again.best_rsum == whole.best_rsum
+    one, other = (load_file(tmp_path / name / "checkpoint.safetensors") for name in ("run", "whole"))
+    assert all(torch.equal(one[key], other[key]) for key in other)
+    assert load_config(str(tmp_path / "run" / "config.yaml")) == longer
+
+
+def test_nothing_is_written_for_a_run_that_is_refused(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    without = replace(coloured, splits=("train",) * len(coloured))
+    with pytest.raises(UserError, match="no picture is in split 'val'"):
+        train(config, without, tmp_path / "run", cache=tmp_path / "cache")
+    assert not (tmp_path / "run").exists()
+    stranger = tmp_path / "site" / "config.yaml"
+    stranger.parent.mkdir()
+    stranger.write_text("title: my site\n")
+    with pytest.raises(UserError, match="is no run's configuration, and would be overwritten"):
+        train(config, coloured, stranger.parent, cache=tmp_path / "cache")
+    assert stranger.read_text() == "title: my site\n"
+
+
+def test_weight_decay_shrinks_the_matrices(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    config = replace(config, epochs=(1,), learning_rates=(1e-2,))
+    norms = []
+    for decay in (0.0, 1.0):
+        out = tmp_path / str(decay)
+        train(replace(config, weight_decay=decay), coloured, out, cache=tmp_path / "cache")
+        norms.append(load_file(out / "checkpoint.safetensors")["model/image_projection.weight"].norm())
+    assert norms[1] < 0.9 * norms[0]
+
+
+@pytest.mark.parametrize("similarity", [Cosine(), Inner(), Order(), Order(root=True, absolute=True), ShiftedCosine()])
+def test_every_similarity_trains_and_is_what_validation_measures(
+    similarity: Similarity, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config = replace(
+        config, model=replace(config.model, similarity=similarity), loss=config_of(SumOfHinges)(), epochs=(4, 1)
+    )
+    result = train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+    assert result.history[-1]["loss"] < 0.9 * result.history[0]["loss"]
+    model = load(result.model_folder)
+    assert model.similarity == similarity
+    scores = model.on(coloured.split("val"), cache=tmp_path / "cache")
+    rsum = evaluate(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)["rsum"]
+    assert rsum == pytest.approx(result.best_rsum, abs=0.5)
+
+
+def test_the_listwise_loss_gets_the_similarity_that_its_paper_names(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.Tensor] = []
+    real = AdaptiveListwise.forward
+
+    def spy(loss: AdaptiveListwise, similarity: torch.Tensor, *rest: object, **options: object) -> object:
+        seen.append(similarity.detach())
+        return real(loss, similarity, *rest, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(AdaptiveListwise, "forward", spy)
+    loss = config_of(AdaptiveListwise)(irrelevant="other_item")
+    model = replace(config.model, similarity=ShiftedCosine())
+    train(replace(config, loss=loss, model=model, epochs=(1, 1)), coloured, tmp_path / "run", cache=tmp_path / "cache")
+    everything = torch.cat([block.flatten() for block in seen])
+    assert everything.min() >= 0
+    assert everything.max() <= 1 + 1e-6
+    assert AdaptiveListwise.paper_similarity == "shifted_cosine"

@@ -38,8 +38,9 @@ from rungwise.metrics.sources import SimilaritySource
 class Evaluate:
     """How well a model ranks the captions of pictures and the pictures of captions.
 
-    Give MODEL DATA; or DATA and somebody's embeddings, similarities or ranked lists; or embeddings or similarities
-    alone, saying whose each caption is. FILE:KEY names one array of several.
+    Give MODEL DATA, or DATA and files of scores, or files of scores alone.
+
+    FILE:KEY names one array of several.
 
     Attributes:
         model: Folder of a model, or a hub repository; left out where scores come as files.

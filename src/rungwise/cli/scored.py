@@ -91,7 +91,10 @@ def read_scored(asked: Asked) -> Scored:
         raise UserError("--image-embeddings and --text-embeddings go together; give both")
     if asked.data is None and (asked.model is not None or asked.ranked_lists):
         what = asked.model or asked.ranked_lists[0]
-        raise UserError(f"{what}: a model and ranked lists need data; write DATA, a folder or caption file, as well")
+        raise UserError(
+            f"{what}: a model and ranked lists need data; write 'rungwise evaluate MODEL DATA', or DATA --ranked-lists"
+            " FILE"
+        )
     data = None if asked.data is None else _chosen(asked, asked.data)
     if asked.model is not None and data is not None:
         scored = _of_model(asked.model, data, asked)
@@ -138,7 +141,8 @@ def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
     from rungwise.models import load  # torch and timm, which files of numbers do not need
 
     if not data.has_pictures or not data.captions:
-        raise UserError(f"{data.name}: evaluation needs pictures and captions; there are {len(data.captions)} captions")
+        missing = "captions" if data.has_pictures else "pictures (--captions-only leaves them out)"
+        raise UserError(f"{data.name}: a model is evaluated on pictures and captions, and here are no {missing}")
     model = load(name, chosen_device(asked.device))
     with progress_bar("pictures", len(data)) as advance:
         scores = model.on(data, cache=asked.cache, progress=advance)

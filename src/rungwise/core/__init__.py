@@ -1,1 +1,5 @@
-"""The ground floor: errors, files, configuration, exact top-k, threads; no idea of images or captions."""
+"""The ground floor, which has no idea of images or captions.
+
+Errors, files and folders that appear as a whole, arrays in files, configuration, the exact top-k, threads and compiled
+kernels, devices, and the frame of an HTML page.
+"""

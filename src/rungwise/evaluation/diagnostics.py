@@ -1,8 +1,4 @@
-"""What a report shows besides the numbers, from one gallery: curves, rungs, hubs, the gap between the modalities.
-
-Words: *evaluate* answers numbers, *diagnose* what lies behind them, :func:`~rungwise.data.inspection.inspect` what a
-collection holds, and :mod:`rungwise.relevance.describe` what degrees of relevance look like.
-"""
+"""What a report shows besides the numbers, from one gallery: curves, rungs, hubs, the gap between the modalities."""
 
 from __future__ import annotations
 
@@ -23,8 +19,9 @@ from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.scores import checked_degrees, similarity_source
 from rungwise.evaluation.top_candidates import TopCandidates, top_candidates_of
+from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.rankings import Direction
-from rungwise.metrics.sources import CheckedDegrees, EmbeddingSource, SimilaritySource
+from rungwise.metrics.sources import EmbeddingSource, SimilaritySource
 
 LIST_LENGTH = 30
 """Of the lists that are kept: what the ladder paper's figure shows."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.textfiles import read_lines, read_text
-from rungwise.metrics.sources import as_slice
+from rungwise.metrics.blocks import as_slice
 
 _VECTOR_COLUMNS = ("embedding", "embeddings", "vector", "vectors", "emb", "features")
 _ID_COLUMNS = ("id", "ids", "image_id", "caption_id", "key", "name")

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.data.textfiles import read_lines
 from rungwise.metrics import R, Recall
+from rungwise.metrics.blocks import Positions
 from rungwise.metrics.classic import MAPAtR, RPrecision
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Scores
-from rungwise.metrics.sources import Positions
 from rungwise.relevance.human import Finder, read_id_lists
 
 

@@ -52,11 +52,11 @@ def report_page(
 
     Args:
         result: The numbers.
-        found: A closer look at the same rankings.
+        found: What :func:`~rungwise.evaluation.diagnose` says of the same rankings.
         false_negatives: What :func:`~rungwise.evaluation.false_negatives.find_false_negatives` found.
         published: Rows of papers to set beside.
         intervals: Bounds to print beside the numbers.
-        beside: A closer look at another model's rankings of the same gallery, for the figure of two models.
+        beside: The same of another model on the same gallery, for the figure of two models.
         names: Of the two models.
         has_texts: Whether captions have texts of their own, so that their length means something.
 

@@ -1,4 +1,4 @@
-"""A closer look at a gallery: what stands first for every query, how relevant it is, how often a candidate is found."""
+"""What stands first for every query of a gallery, how relevant it is, and how often each candidate is found."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def top_candidates_of(
     positives: RightAnswers | None = None,
     k: int = 30,
 ) -> dict[Direction, TopCandidates]:
-    """Both directions, or those that ranked lists have, a block of queries at a time.
+    """The first candidates of every query, in both directions or in those that ranked lists have.
 
     Args:
         similarity: (images, captions), or a source of it.

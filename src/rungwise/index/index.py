@@ -62,7 +62,7 @@ class Index:
 
     Args:
         manifest: What it holds and which model made it.
-        picture_store: A row for each picture.
+        picture_store: A row for each picture. Every query must be answered with equally many rows.
         caption_store: A row for each distinct caption, under the caption itself; its side is ``"text"``.
         folder: Where the index is; None if only its stores know.
 
@@ -286,7 +286,8 @@ class Index:
         of_id = self._contents.position_of_id
         positions = np.array([[of_id[one] for one in row] for row in found.ids], np.int64)
         scores = np.array(list(found.scores), np.float32)
-        return Hits(positions.reshape(len(found.ids), -1), scores.reshape(len(found.ids), -1), found.ids)
+        shape = len(found.ids), len(found.ids[0]) if found.ids else 0
+        return Hits(positions.reshape(shape), scores.reshape(shape), found.ids)
 
     @property
     def _where(self) -> str:
@@ -303,8 +304,11 @@ class Index:
             if replace(stored, version=storage.VERSION) != replace(self.manifest, version=storage.VERSION):
                 raise UserError(f"{self.folder}: another index stands here now than was opened; open it again")
             version1.bring_up_to_date(self.folder)
-            self.manifest = replace(stored, version=storage.VERSION)
-            self.picture_store, self.caption_store = _open_stores(self.folder, self.manifest)
+            if self.manifest.version == 1:
+                self.manifest = replace(stored, version=storage.VERSION)
+                self.picture_store, self.caption_store = _open_stores(self.folder, self.manifest)
+            self.picture_store.refresh()
+            self.caption_store.refresh()
             self._contents = self._read()
             yield
 
@@ -312,10 +316,7 @@ class Index:
         """Write pictures and captions; captions first, which nobody finds until a picture bears them."""
         known = {text for text, _ in self.caption_store.records()}
         texts = [text for text in dict.fromkeys(data.captions) if text.strip() and text not in known]
-        for start in range(0, len(texts), _TEXTS_AT_ONCE):
-            some = texts[start : start + _TEXTS_AT_ONCE]
-            _require_finite(vectors := model.encode_text(some), some)
-            self.caption_store.upsert(some, vectors)
+        self.caption_store.upsert_batches(_encoded_texts(texts, model))
         issues: list[Issue] = []
         self.picture_store.upsert_batches(self._encoded_pictures(data, model, progress, issues))
         self._settle()
@@ -362,6 +363,13 @@ def _open_stores(folder: Path, manifest: storage.Manifest) -> tuple[Store, Store
 def _require_pictures(data: ImageCaptions) -> None:
     if not data.has_pictures:
         raise UserError(f"{data.name}: no picture files and no features to index; name a collection that has them")
+
+
+def _encoded_texts(texts: Sequence[str], model: DualEncoder) -> Iterator[Batch]:
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        some = texts[start : start + _TEXTS_AT_ONCE]
+        _require_finite(vectors := model.encode_text(some), some)
+        yield Batch(some, vectors)
 
 
 def _require_finite(vectors: NDArray[np.float32], names: Sequence[str]) -> None:

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.correlation import spearman, tau_b
 from rungwise.metrics.counting import row_sums
 from rungwise.metrics.measures import CORRELATION, Measure, Total
 from rungwise.metrics.rankings import Direction, Positives, Rankings, Scores, is_among
 from rungwise.metrics.relevant_sets import relevant_sets
-from rungwise.metrics.sources import CheckedDegrees
 
 
 @dataclass(frozen=True)

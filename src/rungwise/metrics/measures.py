@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.rankings import Direction, Positives, Rankings
-from rungwise.metrics.sources import CheckedDegrees
 
 PERCENT = "percent"
 RANK = "rank"

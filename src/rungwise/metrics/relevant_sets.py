@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.topk import top_columns
+from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.rankings import Direction, Positives, positives_of
-from rungwise.metrics.sources import CheckedDegrees
 
 _BLOCK_VALUES = 1 << 22
 """Degrees that are read at a time."""

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.metrics.blocks import CheckedDegrees, Positions
 from rungwise.metrics.counting import RunningLists, RunningRanks
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import DIRECTIONS, Direction, KeptLists, Positives, Rankings, Scores, positives_of
-from rungwise.metrics.sources import CheckedDegrees, Positions, SimilaritySource
+from rungwise.metrics.sources import SimilaritySource
 
 _BLOCK_VALUES = 1 << 18
 """Values in a block by default: 1 MB of float32, so that what is made of a block stays in caches and reused memory."""

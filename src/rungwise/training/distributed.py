@@ -33,7 +33,7 @@ from rungwise.losses.pairs import ExtraPositives, Side, one_side
 from rungwise.relevance.base import Relevance
 from rungwise.similarity import cosine
 
-Positives = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
+PositiveBlock = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
 """(len(images), len(captions)) bool by positions, such as ``ImageCaptions.positives``."""
 
 
@@ -314,7 +314,7 @@ class GlobalNegatives(nn.Module):
         similarity: Callable[[Tensor, Tensor], Tensor] = cosine,
         within: Callable[[Tensor, Tensor], Tensor] | None = None,
         relevance: Relevance | None = None,
-        positives: Positives | None = None,
+        positives: PositiveBlock | None = None,
         group: dist.ProcessGroup | None = None,
     ) -> None:
         super().__init__()

@@ -1,0 +1,19 @@
+import numpy as np
+import pytest
+
+from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.scenes.relevance import SceneRelevance
+
+
+@pytest.fixture(scope="package")
+def world(tmp_path_factory):
+    """Scenes with vectors that follow their relevance."""
+    folder = tmp_path_factory.mktemp("audit")
+    data = generate(folder / "scenes", SceneConfig(pictures=30, captions_per_picture=3, side=32))
+    relevance = SceneRelevance.load(folder / "scenes", data).dense()
+    left, weights, right = np.linalg.svd(relevance - relevance.mean(), full_matrices=False)
+    for name, vectors in (("image", left[:, :8] * weights[:8]), ("text", right[:8].T)):
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.save(folder / f"{name}.npy", unit.astype(np.float32))
+    np.save(folder / "relevance.npy", relevance)
+    return folder, data
