@@ -96,9 +96,7 @@ class Backbone(nn.Module):
         digest = hashlib.sha256()
         identity = (self.config.backbone, sorted(self.config.options.items()), self.config.pool)
         digest.update(repr((identity, asdict(self.preprocessing))).encode())
-        for name, tensor in sorted(self.network.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        add_tensors(digest, self.network.state_dict())
         return digest.hexdigest()
 
     def _count_features(self) -> int:
@@ -109,6 +107,20 @@ class Backbone(nn.Module):
             width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
         self.train(training)
         return int(width)
+
+
+def add_tensors(digest: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Feed names and bytes of tensors, in the order of their names, to a hash of :mod:`hashlib`.
+
+    >>> one, other = hashlib.sha256(), hashlib.sha256()
+    >>> add_tensors(one, {"a": torch.zeros(1), "b": torch.ones(1)})
+    >>> add_tensors(other, {"b": torch.ones(1), "a": torch.zeros(1)})
+    >>> one.digest() == other.digest()
+    True
+    """
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
 
 
 def load_backbone(config: ImageConfig) -> Backbone:

@@ -84,7 +84,7 @@ class AskedScores(PairScores):
         """(len(images), len(captions)) float32 scores."""
         chosen = np.asarray(images, dtype=np.int64)
         texts = [self.data.captions[caption] for caption in np.asarray(captions).tolist()]
-        return self.model.block(_pictures_at(self.data, chosen), texts)
+        return self.model.block(pictures_at(self.data, chosen), texts)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,8 @@ class DualEncoder(PairScorer):
         )
 
 
-def _pictures_at(data: ImageCaptions, images: NDArray[np.int64]) -> Pictures:
+def pictures_at(data: ImageCaptions, images: NDArray[np.int64]) -> Pictures:
+    """What a model reads of the images at these positions."""
     pictures = data.pictures
     return (
         pictures.take(images) if isinstance(pictures, FeatureRows) else [pictures[image] for image in images.tolist()]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
-from rungwise.models.contracts import DualEncoder, PairScores, Progress
+from rungwise.models.contracts import DualEncoder, PairScores, Progress, VectorScores, pictures_at
 from rungwise.models.saving import SavedModel
 
 Positions = NDArray[np.int64]
@@ -194,6 +194,13 @@ class TrainableEncoder(TrainableScorer, DualEncoder):
     @abstractmethod
     def embed(self, batch: Any) -> tuple[Tensor, Tensor]:
         """(n, D) image vectors and (n, D) caption vectors of a batch, prepared for the similarity, with a gradient."""
+
+    def scores_of(self, pairs: Pairs, autocast: Autocast) -> PairScores:
+        """See :meth:`TrainableScorer.scores_of`; a family that holds what it read need not read it again here."""
+        with autocast():
+            images = self.encode_image(pictures_at(pairs.data, pairs.images))
+            texts = self.encode_text(pairs.collection.captions)
+        return VectorScores(pairs.collection, images.kept, images.issues, images.vectors, texts, self.similarity)
 
     def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> Scored:
         """See :meth:`TrainableScorer.score`."""

@@ -6,6 +6,7 @@ A folder holds ``config.json`` (kind, configuration, provenance), the family's o
 
 from __future__ import annotations
 
+import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,7 @@ from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.version import __version__
-from rungwise.encoders.image import read_tensors
+from rungwise.encoders.image import add_tensors, read_tensors
 from rungwise.models.card import model_card
 from rungwise.models.contracts import DualEncoder, PairScorer
 
@@ -94,7 +95,8 @@ class SavedModel(nn.Module, PairScorer):
     """A pair scorer, as a torch module, that is kept in a folder.
 
     A family names its ``kind`` and its ``config_type``, says which text files it needs (:meth:`files`), and how it is
-    built from its configuration and them (:meth:`restore`); weights are its ``state_dict``.
+    built from its configuration and them (:meth:`restore`); weights are its ``state_dict``. It is found by its kind as
+    soon as its class has been imported.
 
     Attributes:
         config_type: The family's configuration, a frozen dataclass.
@@ -110,6 +112,14 @@ class SavedModel(nn.Module, PairScorer):
     def files(self) -> Mapping[str, str]:
         """Name and text of every file beside configuration, weights and card."""
         return {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of kind, configuration, files and weights."""
+        known = [self.kind, to_plain(self.config), dict(self.files())]
+        digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode())
+        add_tensors(digest, self.state_dict())
+        return digest.hexdigest()
 
     @property
     def device(self) -> torch.device:

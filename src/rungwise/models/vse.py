@@ -24,11 +24,11 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.cache import feature_rows, pixel_rows
 from rungwise.encoders.features import FeatureConfig, FeatureInput
-from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
+from rungwise.encoders.image import Backbone, ImageConfig, add_tensors, load_backbone
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.text import GRUEncoder, TextConfig, learn_vocabulary, pad, tokenise
-from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores
+from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at
 from rungwise.models.pairs import Autocast, Pairs, Positions, Rows, TrainableEncoder, pair_up
 from rungwise.models.saving import ModelConfig, ModelFolder
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
@@ -165,9 +165,7 @@ class JointEmbedding(TrainableEncoder):
         """Hash of weights, vocabulary, configuration and preprocessing: equal exactly for models that encode alike."""
         digest = hashlib.sha256(self.tokenizer.to_str().encode())
         digest.update(json.dumps(self._identity(), sort_keys=True).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        add_tensors(digest, self.state_dict())
         return digest.hexdigest()
 
     def _identity(self) -> list[Any]:
@@ -217,9 +215,7 @@ class JointEmbedding(TrainableEncoder):
         Raises:
             UserError: If the collection has pictures where the model reads features, or the other way round.
         """
-        given = data.pictures
-        chosen = given.take(images) if isinstance(given, FeatureRows) else [given[image] for image in images.tolist()]
-        rows = self._rows(chosen, cache, progress)
+        rows = self._rows(pictures_at(data, images), cache, progress)
         return pair_up(data, images, rows, lambda texts: tokenise(self.tokenizer, texts))
 
     def batch(self, pairs: Pairs, chosen: Positions) -> Batch:
