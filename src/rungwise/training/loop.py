@@ -145,6 +145,8 @@ class _Run:
         if not issubclass(kind, TrainableScorer):
             raise UserError(f"model.kind: models of kind {config.model.kind!r} are not trained; choose another family")
         self.model: TrainableScorer = kind.create(config.model, captions, data.features).to(self.device)
+        if data.features is not None:
+            self._say(f"the data are rows of features, {data.features.shape[1:]} each; they stand in for a backbone")
         published = self.loss.paper_similarity
         if isinstance(self.model, DualEncoder) and published not in ("cosine", self.model.similarity.kind):
             self._say(
