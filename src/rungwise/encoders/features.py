@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows
@@ -31,6 +31,10 @@ class FeatureConfig:
     kind: Literal["features"] = "features"
     width: int | None = None
     l2_normalise: bool = True
+
+    def __post_init__(self) -> None:
+        if self.width is not None:
+            check_size("image.width", self.width)
 
 
 class FeatureInput(nn.Module):
