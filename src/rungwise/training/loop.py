@@ -259,7 +259,7 @@ class _Run:
     def _measure(self) -> None:
         state, pairs = self.state, self.pairs["validation"]
         scores = self.model.scores_of(pairs, self._autocast)
-        result = evaluate(**scores.for_evaluation(), image_of_caption=pairs.image)
+        result = evaluate(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
         numbers = {
             "epoch": float(state.epoch + 1),
             "learning_rate": self.config.learning_rate(state.epoch),
