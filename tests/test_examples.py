@@ -1,7 +1,7 @@
 """Settings and commands that the documents show are ones that exist.
 
-Every YAML block of README.md and docs/ parses as a training configuration, and every option of a ``rungwise`` command in
-their blocks is one that the command's ``--help`` lists.
+Every YAML block of README.md and docs/ parses as a training configuration. Every option of a ``rungwise`` command in their
+blocks is one that the command's ``--help`` lists.
 """
 
 import re
@@ -18,6 +18,7 @@ from rungwise.training.config import TrainConfig
 REPOSITORY = Path(__file__).parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"(?:torchrun .* -m )?rungwise (.*)")
 OPTION = re.compile(r"(?<!\S)--[a-z][\w.-]*")
 
 
@@ -35,12 +36,9 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 def commands() -> list[tuple[str, list[str]]]:
     """Place and words of every ``rungwise`` command, also of one that torchrun starts."""
-    found = []
-    for place, text in blocks(""):
-        for line in text.replace("\\\n", " ").splitlines():
-            if command := re.match(r"(?:torchrun .* -m )?rungwise (.*)", line.split(" #")[0]):
-                found.append((place, command[1].split()))
-    return found
+    lines = ((place, line) for place, text in blocks("") for line in text.replace("\\\n", " ").splitlines())
+    matches = ((place, COMMAND.match(line.split(" #")[0])) for place, line in lines)
+    return [(place, command[1].split()) for place, command in matches if command]
 
 
 @pytest.mark.parametrize(("place", "text"), blocks("yaml"))
