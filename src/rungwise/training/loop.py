@@ -28,7 +28,7 @@ from rungwise.core.files import replacing
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import evaluate
 from rungwise.losses import Loss, warm_up
-from rungwise.models import Pairs, TrainableScorer, family
+from rungwise.models import DualEncoder, Pairs, TrainableScorer, family
 from rungwise.models.pairs import captions_of
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.config import Building
@@ -146,6 +146,12 @@ class _Run:
         if not issubclass(kind, TrainableScorer):
             raise UserError(f"model.kind: models of kind {config.model.kind!r} are not trained; choose another family")
         self.model: TrainableScorer = kind.create(config.model, captions, data.features).to(self.device)
+        published = self.loss.paper_similarity
+        if isinstance(self.model, DualEncoder) and published not in ("cosine", self.model.similarity.kind):
+            self._say(
+                f"the loss {config.loss.kind} is published with the similarity {published}, and the model's is"
+                f" {self.model.similarity.kind}; model.similarity sets it"
+            )
         config.step.check(self.model, self.loss, self.processes, config.sampler.draws_lists)
         with self.processes.first_before_others():
             self.pairs = {name: self._read(name, chosen, cache) for name, chosen in images.items()}
