@@ -137,8 +137,9 @@ class _Run:
         if not data.has_pictures:
             raise UserError(f"{data.name}: the collection has neither picture files nor features to train on")
         self.relevance = self._relevance(relevance)
-        self.loss: Loss = self.config.loss.build().to(self.device)
         config = self.config
+        degrees = None if self.relevance is None else BatchDegrees(self.relevance, config.data.reference == "batch")
+        self.loss: Loss = config.loss.build().to(self.device)
         torch.manual_seed(config.seed)
         captions = [data.captions[caption] for caption in captions_of(data, images["train"])]
         kind: Any = family(config.model.kind)
@@ -160,7 +161,6 @@ class _Run:
         self.issues = tuple(issue for pairs in self.pairs.values() for issue in pairs.rows.issues)
         self.optimizer = self._optimizer()
         self.trained = Trained(self.model, self.loss, self.optimizer)
-        degrees = None if self.relevance is None else BatchDegrees(self.relevance, config.data.reference == "batch")
         self.work = Work(self.model, self.pairs["train"], degrees, self._autocast, self.processes, self.parameters)
         self.batches_of = self._sampled(degrees)
         for watcher in self.watchers:
