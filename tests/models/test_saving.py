@@ -175,7 +175,12 @@ def test_the_default_fingerprint_knows_kind_configuration_files_and_weights() ->
 
     moved = Lengths(LengthsConfig())
     moved.weight.data[0] = 2
-    models = [Lengths(LengthsConfig()), Lengths(LengthsConfig(unit=2.0)), Wordy(LengthsConfig()), Other(LengthsConfig())]
+    models = [
+        Lengths(LengthsConfig()),
+        Lengths(LengthsConfig(unit=2.0)),
+        Wordy(LengthsConfig()),
+        Other(LengthsConfig()),
+    ]
     assert len({one.fingerprint for one in [*models, moved]}) == 5
     assert Lengths(LengthsConfig()).fingerprint == models[0].fingerprint
 
