@@ -45,11 +45,11 @@ def test_every_part(made: Path) -> None:
     model = demo.train_on(data, made / "scenes", made / "run", watcher, config)
     again = demo.train_on(data, made / "scenes", made / "run", watcher, config)
     assert model.fingerprint == again.fingerprint
-    result = demo.judge(data, made / "scenes", model)
+    result = demo.evaluate_on_test(data, made / "scenes", model)
     assert 0 <= result["t2i/nDCG@10"] <= 100
     test = data.split("test")
     index = Index.build(test, model, made / "index")
-    held_out = demo.judge_held_out(made / "scenes", index, model, count=10)
+    held_out = demo.search_held_out(made / "scenes", index, model, count=10)
     assert (held_out.queries, held_out.gallery) == (10, len(test))
     # An oracle finds a right picture for each query: the queries are made so.
     queries = held_out_queries(made / "scenes", 10, 1)

@@ -59,7 +59,12 @@ def make_scenes(folder: Path, watcher: Watcher, config: SceneConfig = SCENES) ->
 
 
 def train_on(
-    data: ImageCaptions, scenes: Path, out: Path, watcher: Watcher, config: TrainConfig | None = None
+    data: ImageCaptions,
+    scenes: Path,
+    out: Path,
+    watcher: Watcher,
+    config: TrainConfig | None = None,
+    device: str | None = None,
 ) -> JointEmbedding:
     """Train the preset ``scenes`` on a generated collection, or load the model of a finished run."""
     config = config or load_config("scenes")
@@ -70,13 +75,15 @@ def train_on(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        result = train(config, data, out, relevance=relevance, cache=out / "cache", resume=resume, watcher=watcher)
+        result = train(
+            config, data, out, relevance=relevance, cache=out / "cache", resume=resume, device=device, watcher=watcher
+        )
     finally:
         torch.set_num_threads(threads)
-    return JointEmbedding.from_pretrained(result.model_folder)
+    return JointEmbedding.from_pretrained(result.model_folder, device)
 
 
-def judge(data: ImageCaptions, scenes: Path, model: JointEmbedding) -> Result:
+def evaluate_on_test(data: ImageCaptions, scenes: Path, model: JointEmbedding) -> Result:
     """Classic and graded measures on the test pictures, with the scenes' exact relevance."""
     test = data.split("test")
     return evaluate(
@@ -91,7 +98,7 @@ def judge(data: ImageCaptions, scenes: Path, model: JointEmbedding) -> Result:
     )
 
 
-def judge_held_out(
+def search_held_out(
     scenes: Path, index: Index, model: JointEmbedding, count: int = 100, first: int = 5, seed: int = 1
 ) -> HeldOut:
     """Search for held-out combinations; a picture is right if all that the query says is true of it.

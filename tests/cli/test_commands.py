@@ -62,9 +62,11 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([command, "--help"])
-    assert end.value.code == 0
+    try:
+        code: object = main([command, "--help"])
+    except SystemExit as end:  # how the parser ends, but for a list of subcommands
+        code = end.code
+    assert code == 0
     assert f"rungwise {command}" in capsys.readouterr().out
 
 
@@ -102,7 +104,7 @@ def test_the_ladder_takes_saved_degrees_and_shares(world: World, capsys: pytest.
     out = world.folder / "graded"
     arguments = ["train", str(world.folder / "tiny.yaml"), str(world.scenes), "--out", str(out)]
     assert main([*arguments, "--data.relevance", str(degrees), "--loss.shares", "0.1"]) == 0
-    assert "thresholds for shares (0.1,): 0." in capsys.readouterr().out
+    assert "thresholds for the shares: 0." in capsys.readouterr().out
     generate(world.folder / "fewer", SceneConfig(pictures=30, side=32, val_share=0.2, test_share=0.2))
     other = ["train", str(world.folder / "tiny.yaml"), str(world.folder / "fewer"), "--out", str(world.folder / "no")]
     assert main([*other, "--data.relevance", str(degrees)]) == 2
@@ -202,5 +204,5 @@ def test_without_a_network_the_hub_is_one_line(
         monkeypatch.setattr(name, True)
     assert main(["train", "vsepp", str(world.scenes), "--out", str(world.folder / "hub")]) == 2
     complaint = capsys.readouterr().err
-    assert "weights of resnet152 cannot be fetched" in complaint
+    assert "weights of resnet152.tv_in1k cannot be fetched" in complaint
     assert len(complaint.strip().splitlines()) == 1

@@ -5,7 +5,8 @@ from rungwise.core.errors import UserError
 from rungwise.evaluation import evaluate, similarity_source
 from rungwise.evaluation.inputs import read_embeddings
 from rungwise.metrics import sources
-from rungwise.metrics.sources import EmbeddingSource
+from rungwise.metrics.sources import EmbeddingSource, ProductSource
+from rungwise.similarity import Cosine, Order
 
 
 @pytest.fixture
@@ -56,6 +57,16 @@ def test_another_similarity_of_embeddings_keeps_them_at_hand(vectors):
     assert source.text is text
     [(_, block)] = source.rows(100)
     np.testing.assert_array_equal(block, -(image @ text.T))
+
+
+def test_a_similarity_as_a_value_is_taken_as_it_compares(vectors):
+    image, text = vectors
+    given = {"image_embeddings": image, "text_embeddings": text, "image_of_caption": OWNERS}
+    assert isinstance(similarity_source(**given, similarity_function=Cosine()), ProductSource)
+    order = -(np.maximum(0, text[None] - image[:, None]) ** 2).sum(axis=2)
+    wanted = evaluate(similarity=order, image_of_caption=OWNERS).numbers
+    assert evaluate(**given, similarity_function=Order()).numbers == wanted
+    assert evaluate(**given).numbers != wanted
 
 
 def test_a_source_of_other_data_is_refused(vectors):

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index, Manifest, Searcher
+from rungwise.serving import create_app
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.index.toy_store import ToyStore
@@ -71,7 +73,7 @@ def test_rows_of_features_are_indexed_and_searched_as_pictures_are(tmp_path: Pat
     assert index.similar("0-red", k=1)[0].id == "3-red"
 
 
-def test_an_index_stands_on_stores_of_any_kind(tmp_path: Path) -> None:
+def test_a_store_from_outside_the_package_is_filled_searched_and_served(tmp_path: Path) -> None:
     model = ColourModel()
     stores = ToyStore(3, Cosine()), ToyStore(3, Cosine(), side="text")
     index = Index(Manifest("toys", model.fingerprint, "", 3), *stores)
@@ -80,6 +82,8 @@ def test_an_index_stands_on_stores_of_any_kind(tmp_path: Path) -> None:
     searcher = Searcher(index, model)
     assert [hit.id for hit in searcher.search_text("red", k=2)] == ["0-red", "3-red"]
     assert searcher.captions_for(picture_bytes(COLOURS["red"]), k=1)[0].positions == (0, 3)
+    served = TestClient(create_app(index, model)).get("/api/search?q=blue&k=1").json()
+    assert [hit["id"] for hit in served["results"]] == ["2-blue"]
     assert index.remove(["0-red"]) == 1
     assert [hit.id for hit in searcher.search_text("red", k=1)] == ["3-red"]
 

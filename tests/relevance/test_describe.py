@@ -86,3 +86,34 @@ def test_own_degrees_that_are_not_known_do_not_hide_the_others(graded):
     matrix = graded.matrix.copy()
     matrix[0, 0] = np.nan
     assert describe(Matrix(matrix, graded.image_of_caption)).own == 2
+
+
+def test_thresholds_of_the_training_split_are_its_own(graded):
+    """Degrees of test pairs are twice as high here, so that the whole has other thresholds than the training split."""
+    train, test = np.arange(60), np.arange(60, 100)
+    matrix = graded.matrix.copy()
+    matrix[60:] *= 2
+    whole, owners = Matrix(matrix, graded.image_of_caption), graded.image_of_caption
+    of_train = np.flatnonzero(np.isin(owners, train))
+    alone = Matrix(matrix[np.ix_(train, of_train)], owners[of_train])
+    cuts = thresholds(whole, (0.01, 0.1), images=train, captions=of_train)
+    assert cuts == thresholds(alone, (0.01, 0.1))
+    assert cuts == thresholds(whole, (0.01, 0.1), images=train), "whose captions they are is known"
+    assert cuts[0] < 1 < thresholds(whole, (0.01, 0.1))[0]
+    matrix[test] = matrix[:, ~np.isin(owners, train)] = 7
+    assert cuts == thresholds(whole, (0.01, 0.1), images=train, captions=of_train)
+
+
+def test_thresholds_of_positions_where_ownership_is_not_known(graded):
+    unknown = Matrix(graded.matrix)
+    (cut,) = thresholds(unknown, (0.5,), images=[3, 5], captions=[0, 1, 2, 100])
+    assert cut == np.sort(graded.matrix[np.ix_([3, 5], [0, 1, 2, 100])].ravel())[::-1][3]
+
+
+def test_a_sample_of_no_pairs_or_of_positions_outside_is_refused(graded):
+    with pytest.raises(UserError, match="no pairs to sample of 0 images"):
+        sample(graded, images=[])
+    with pytest.raises(UserError, match="image positions run 0..100"):
+        sample(graded, images=[0, 100])
+    with pytest.raises(UserError, match="no pairs to sample of 1 images and 0 captions"):
+        sample(graded, images=[0], captions=[5])

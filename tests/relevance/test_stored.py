@@ -1,12 +1,14 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.relevance import CIDErD, Human, Labels, TfIdf, load
+from rungwise.relevance import Cascade, CBoW, CIDErD, DocumentFrequencies, Human, Labels, TfIdf, load
 from rungwise.relevance.combine import Calibrated, mean
+from rungwise.relevance.word_vectors import WordVectors
 
 CAPTIONS = ["a dog runs", "a red dog", "the cat sleeps", "a cat", "blue sky", "a dog and a cat"]
 OWNERS = [0, 0, 1, 1, 2, 3]
@@ -114,3 +116,36 @@ def test_positions_outside_are_refused(source, tmp_path, images, captions):
     for one in (source, TfIdf(CAPTIONS, OWNERS), load(tmp_path / "all"), load(tmp_path / "best")):
         with pytest.raises(UserError, match="must lie in 0"):
             one.block(images, captions)
+
+
+def test_a_folder_says_whose_document_frequencies_it_counts(source, tmp_path):
+    corpus = DocumentFrequencies.of(CAPTIONS[:2], [0, 0])
+    corpus.save(tmp_path / "corpus.npz")
+    training = replace(corpus, origin="train")
+    training.save(tmp_path / "training.npz")
+    assert DocumentFrequencies.load(tmp_path / "training.npz").origin == "train"
+    of_train = CIDErD(CAPTIONS, OWNERS, document_frequencies=DocumentFrequencies.load(tmp_path / "training.npz"))
+    of_others = CIDErD(CAPTIONS, OWNERS, document_frequencies=DocumentFrequencies.load(tmp_path / "corpus.npz"))
+    labels = Labels("wxyz", OWNERS)
+    words = TfIdf(CAPTIONS, OWNERS, document_frequencies=training)
+    vectors = WordVectors({"dog": 0, "cat": 1}, np.eye(2, dtype=np.float32))
+    for number, (one, wanted, once) in enumerate((
+        (source, "collection", "collection"),
+        (of_train, "train", "unknown"),
+        (of_others, "unknown", "unknown"),
+        (labels, None, None),
+        (mean([of_train, labels]), "train", "unknown"),
+        (mean([of_train, source]), "collection", "unknown"),
+        (mean([labels]), None, "unknown"),
+        (Calibrated(source, [0, 1], [0, 1]), "collection", "unknown"),
+        (Cascade(words, CBoW(CAPTIONS, OWNERS, vectors)), "train", "unknown"),
+    )):  # fmt: skip
+        one.save(tmp_path / f"{number}")
+        assert one.frequencies_from == load(tmp_path / f"{number}").frequencies_from == wanted
+        header = tmp_path / f"{number}" / "relevance.json"
+        kept = json.loads(header.read_text())
+        del kept["frequencies_from"]
+        kept["source"] = kept["source"].replace("WeightedSum", "Weighted")
+        header.write_text(json.dumps(kept))
+        assert load(tmp_path / f"{number}").frequencies_from == once, "a folder of the first programs"
+    assert of_train.content_hash() == of_others.content_hash() != source.content_hash()

@@ -7,7 +7,18 @@ import yaml
 
 from rungwise.core.configuration import dump_yaml, from_plain
 from rungwise.core.errors import UserError
-from rungwise.similarity import AnySimilarity, Cosine, Inner, Order, ShiftedCosine, cosine, inner, order, shifted_cosine
+from rungwise.similarity import (
+    AnySimilarity,
+    Cosine,
+    Inner,
+    Order,
+    ShiftedCosine,
+    Similarity,
+    cosine,
+    inner,
+    order,
+    shifted_cosine,
+)
 
 FUNCTIONS = {
     Cosine(): cosine,
@@ -74,3 +85,17 @@ def test_a_configuration_names_it(values, similarity) -> None:
 def test_a_misspelt_similarity_is_refused(values) -> None:
     with pytest.raises(UserError, match=r"model.yaml: similarity"):
         from_plain(Model, {"similarity": values}, "model.yaml")
+
+
+@pytest.mark.parametrize("similarity", [Cosine(), Inner(), Order(), ShiftedCosine()])
+def test_memory_maps_are_compared_without_a_warning(similarity: Similarity, recwarn: pytest.WarningsRecorder) -> None:
+    images, texts = np.eye(3, dtype=np.float32), np.ones((2, 3), np.float32)
+    expected = similarity.array(images, texts)
+    for side in (images, texts):
+        side.flags.writeable = False
+    torch.set_warn_always(True)
+    try:
+        np.testing.assert_array_equal(similarity.array(images, texts), expected)
+    finally:
+        torch.set_warn_always(False)
+    assert not recwarn.list

@@ -1,3 +1,5 @@
+"""Runs from their first epoch to their last. Also tests rungwise.training.preparation."""
+
 import json
 import os
 import signal
@@ -161,7 +163,11 @@ def test_the_ladder_asks_its_source(config: TrainConfig, coloured: ImageCaptions
 
 
 @pytest.mark.parametrize("loss", NAMED, ids=lambda loss: loss.kind)
-def test_every_loss_trains(loss: LossConfig, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+def test_every_loss_trains_with_the_similarity_its_paper_names(
+    loss: LossConfig, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    similarity = {"cosine": Cosine(), "shifted_cosine": ShiftedCosine()}[loss.build().paper_similarity]
+    config = replace(config, model=replace(config.model, similarity=similarity))
     config = replace(config, loss=loss, epochs=(6,), learning_rates=(3e-3,))
     if loss.needs_relevance:
         with pytest.raises(UserError, match=f"the loss {loss.kind} needs relevance degrees"):
@@ -311,10 +317,12 @@ def test_the_listwise_loss_gets_the_similarity_that_its_paper_names(
         return real(loss, similarity, *rest, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(AdaptiveListwise, "forward", spy)
-    loss = config_of(AdaptiveListwise)(irrelevant="other_item")
-    model = replace(config.model, similarity=ShiftedCosine())
-    train(replace(config, loss=loss, model=model, epochs=(1, 1)), coloured, tmp_path / "run", cache=tmp_path / "cache")
+    loss, diary = config_of(AdaptiveListwise)(irrelevant="other_item"), Diary()
+    model, config = replace(config.model, similarity=ShiftedCosine()), replace(config, loss=loss, epochs=(1, 1))
+    train(replace(config, model=model), coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=diary)
     everything = torch.cat([block.flatten() for block in seen])
     assert everything.min() >= 0
     assert everything.max() <= 1 + 1e-6
-    assert AdaptiveListwise.paper_similarity == "shifted_cosine"
+    assert not any("is published with" in line for line in diary.said)
+    train(config, coloured, tmp_path / "other", cache=tmp_path / "cache", watcher=diary)
+    assert any("is published with the similarity shifted_cosine" in line for line in diary.said)

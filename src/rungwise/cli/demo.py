@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import tyro
 
 from rungwise import demo
-from rungwise.cli.terminal import console, say
+from rungwise.cli.terminal import chosen_device, console, say
 from rungwise.core.errors import UserError
 from rungwise.evaluation import render_table
 from rungwise.index import Index
@@ -30,12 +30,14 @@ class Demo:
         check: Do everything in a temporary folder, ask the page for its answers, and end.
         browser: Open the page.
         port: 0 takes any that is free.
+        device: Where to compute, such as cpu or cuda; default cuda where there is one.
     """
 
     folder: Path = Path("rungwise-demo")
     check: bool = False
     browser: bool = True
     port: int = 8000
+    device: str | None = None
 
 
 def main(arguments: list[str]) -> int:
@@ -43,12 +45,12 @@ def main(arguments: list[str]) -> int:
     asked = tyro.cli(Demo, args=arguments, prog="rungwise demo")
     if asked.check:
         with tempfile.TemporaryDirectory() as folder:
-            index, model, query = _prepare(Path(folder))
+            index, model, query = _prepare(Path(folder), chosen_device(asked.device))
             with background(index, model) as address:
                 _ask(address, len(index), query)
             say("the page, its search and its pictures answered")
         return 0
-    index, model, query = _prepare(asked.folder)
+    index, model, query = _prepare(asked.folder, chosen_device(asked.device))
     serve(
         index,
         model,
@@ -59,15 +61,15 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _prepare(folder: Path) -> tuple[Index, JointEmbedding, str]:
+def _prepare(folder: Path, device: str) -> tuple[Index, JointEmbedding, str]:
     """Everything up to the page; gives a held-out search to try on it, too."""
     started = time.perf_counter()
     scenes = folder / "scenes"
     watcher = TerminalWatcher(console)
     data = demo.make_scenes(scenes, watcher)
     say(f"{len(data)} scenes, {len(data.captions)} captions: {scenes}")
-    model = demo.train_on(data, scenes, folder / "run", watcher)
-    console.print(render_table(demo.judge(data, scenes, model)))
+    model = demo.train_on(data, scenes, folder / "run", watcher, device=device)
+    console.print(render_table(demo.evaluate_on_test(data, scenes, model)))
     index = Index.build(
         data.split("test"),
         model,
@@ -75,7 +77,7 @@ def _prepare(folder: Path) -> tuple[Index, JointEmbedding, str]:
         model_location=str((folder / "run" / "model").resolve()),
         overwrite=True,
     )
-    held_out = demo.judge_held_out(scenes, index, model)
+    held_out = demo.search_held_out(scenes, index, model)
     say(
         f"{held_out.queries} searches for combinations absent from training, among {held_out.gallery} pictures:\n"
         f"a right picture in the first five for {held_out.found:.0f} %; by chance {held_out.chance:.1f} %"

@@ -80,9 +80,12 @@ class Described:
 
 def main(arguments: list[str]) -> int:
     """Build, save, describe, show."""
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
+    if not arguments:
         say(_overview())
         return 0
+    if arguments[0] in ("-h", "--help"):
+        say(_overview())
+        raise SystemExit(0)  # as the help of every other command ends
     if arguments[0] not in KINDS:
         raise UserError(_misspelt(arguments))
     config, saved, described = _parsed(KINDS[arguments[0]], arguments[1:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,9 @@ from rungwise.metrics.sources import ProductSource
 from rungwise.metrics.streaming import QueryValues, measure_all
 from rungwise.relevance.base import Degrees as RelevanceSource
 
+if TYPE_CHECKING:
+    from rungwise.similarity import Similarity
+
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
 """What the field prints first."""
 
@@ -37,7 +40,7 @@ def evaluate(
     measures: Iterable[str | Measure | Total] | None = None,
     protocol: str | Protocol = "full",
     positives: RightAnswers | None = None,
-    similarity_function: Callable[[Any, Any], Any] | None = None,
+    similarity_function: Callable[[Any, Any], Any] | Similarity | None = None,
     images: int | None = None,
     chunk: int | None = None,
     data_name: str = "",
@@ -69,8 +72,8 @@ def evaluate(
         positives: The right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``: see
             :mod:`rungwise.evaluation.positives`.
         similarity_function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering
-            (a, b). Default: the inner product in float32 of the embeddings as they come: the cosine if they are
-            normalised.
+            (a, b); or a :class:`~rungwise.similarity.Similarity`, whose prepared vectors the embeddings are.
+            Default: the inner product in float32 of the embeddings as they come: the cosine if they are normalised.
         images: The number of images, where a scorer does not tell and the last ones may have no caption.
         chunk: Queries that are measured at a time; no number depends on it.
         data_name: What the data are called, for the result.

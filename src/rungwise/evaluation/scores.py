@@ -6,7 +6,6 @@ looked through once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ def similarity_source(
     image_embeddings: Any = None,
     text_embeddings: Any = None,
     image_of_caption: ArrayLike,
-    similarity_function: Callable[[Any, Any], Any] | None = None,
+    similarity_function: Any = None,
     images: int | None = None,
 ) -> SimilaritySource:
     """What :func:`evaluate` reads similarities from; all arguments are its own.
@@ -36,6 +35,8 @@ def similarity_source(
     (2, 2)
     """
     owners, function = checked_owners(image_of_caption), similarity_function
+    if hasattr(function, "array"):  # a similarity as a value, known by what it can do so that torch is not imported
+        function = None if function.product else function.array
     both = image_embeddings is not None and text_embeddings is not None
     neither = image_embeddings is None and text_embeddings is None
     if not (both if similarity is None else neither):

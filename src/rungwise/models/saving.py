@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
+from rungwise.core.folders import replacing_folder
 from rungwise.core.version import __version__
 from rungwise.encoders.image import add_tensors, read_tensors
 from rungwise.models.card import model_card
@@ -142,11 +142,14 @@ class SavedModel(nn.Module, PairScorer):
         """
 
     def save_pretrained(self, folder: Path | str, provenance: dict[str, Any] | None = None) -> None:
-        """Write the model as a folder of safetensors and JSON, with a model card; each file is replaced atomically.
+        """Write the model as a folder of safetensors and JSON, with a model card; it appears whole or not at all.
 
         Args:
-            folder: Made if missing.
+            folder: Made if missing; a model that stands there is replaced.
             provenance: What the card should say of data, training and results; kept when the model is loaded.
+
+        Raises:
+            UserError: If the folder holds anything but a model, the disk is full, or the place may not be written.
         """
         folder = Path(folder)
         if provenance is not None:
@@ -161,11 +164,11 @@ class SavedModel(nn.Module, PairScorer):
             facts["provenance"] = self.provenance
         texts = {CONFIG: json.dumps(facts, indent=2), **self.files()}
         texts[CARD] = model_card({"model": facts["model"], **_readable(self.files()), **self.provenance})
-        for name, text in texts.items():
-            with replacing(folder / name) as draft:
-                draft.write_text(text, encoding="utf-8")
-        with replacing(folder / WEIGHTS) as draft:
-            save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, draft)
+        known = {*texts, WEIGHTS} if (folder / CONFIG).is_file() else ()
+        with replacing_folder(folder, known, "a model") as draft:
+            for name, text in texts.items():
+                (draft / name).write_text(text, encoding="utf-8")
+            save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, draft / WEIGHTS)
 
     @classmethod
     def from_pretrained(cls, source: Path | str, device: str | None = None) -> Self:

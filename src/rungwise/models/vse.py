@@ -116,10 +116,14 @@ class JointEmbedding(TrainableEncoder):
     def create(cls, config: VSEConfig, captions: Sequence[str], features: FeatureRows | None = None) -> Self:
         """A new model whose vocabulary comes from ``captions`` (those of the training split).
 
+        Where the collection has rows of features instead of pictures, they stand in for the backbone.
+
         Raises:
             UserError: If the backbone or its weights cannot be had, or the data have no features where the
                 configuration wants them.
         """
+        if features is not None and isinstance(config.image, ImageConfig):
+            config = replace(config, image=FeatureConfig(l2_normalise=config.image.l2_normalise))
         if isinstance(config.image, FeatureConfig):
             width = config.image.width or (features.shape[-1] if features is not None else None)
             if width is None:

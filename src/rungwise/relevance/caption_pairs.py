@@ -59,7 +59,8 @@ def caption_pairs(source: object) -> CaptionPairs:
         caption_pairs(part)
     raise UserError(
         f"{type(source).__name__}: has no degrees of captions with captions; tfidf, cbow, bi-encoder, cross-encoder,"
-        " cascade and combinations of these have them, when they are built and not read from a folder"
+        " cascade and combinations of these have them, when they are built and not read from a folder; take one of"
+        " these, or ask for degrees by image"
     )
 
 

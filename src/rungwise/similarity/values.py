@@ -57,8 +57,10 @@ class Similarity(ABC):
 
     def array(self, images: Array, texts: Array) -> Array:
         """:meth:`block` of numpy arrays."""
+        # torch warns of arrays that may not be written to, such as memory maps: these are copied, a block at a time.
+        sides = (torch.from_numpy(np.require(side, requirements=("C", "W"))) for side in (images, texts))
         with torch.inference_mode():
-            block = self.block(torch.from_numpy(np.ascontiguousarray(images)), torch.from_numpy(np.asarray(texts)))
+            block = self.block(*sides)
         answer: Array = block.numpy()
         return answer
 
