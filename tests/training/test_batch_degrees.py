@@ -13,7 +13,7 @@ from rungwise.data import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.text import TextConfig
-from rungwise.losses import Ladder, Loss
+from rungwise.losses import Ladder
 from rungwise.models import JointEmbedding, VSEConfig
 from rungwise.models.pairs import Pairs, captions_of
 from rungwise.relevance import CIDErD, TfIdf
@@ -93,24 +93,6 @@ def test_the_two_readings_differ(data: ImageCaptions, pairs: Pairs) -> None:
     assert (by_image >= by_caption - 1e-6).all()
     assert (by_image > by_caption + 0.1).any()
     torch.testing.assert_close(by_caption, by_caption.T)
-
-
-class Recording(Loss):
-    """A ladder that keeps the degrees it was given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[torch.Tensor] = []
-        self.inside = Ladder(thresholds=(0.3,), reduction="sum")
-
-    @property
-    def reads(self):
-        return self.inside.reads
-
-    def value(self, batch):
-        i2t, t2i = batch.across(self.reads, "keep", None)
-        self.seen.append(i2t.relevance)
-        return self.inside.value(batch)
 
 
 STEPS: list[Step] = [Plain(), CachedGradients(chunk=2), GlobalNegativesStep(), GlobalNegativesStep(chunk=4)]
