@@ -67,8 +67,20 @@ def training_degrees(config: DataConfig, data: ImageCaptions, building: Building
         the data bring none along.
 
     Raises:
-        UserError: If the degrees cannot be had, belong to other data, or know captions outside the training split.
+        UserError: If the degrees cannot be had, belong to other data, know captions outside the training split, or
+            cannot be asked by caption where ``reference`` is the batch.
     """
+    found = _found(config, data, building)
+    if found is not None and config.reference == "batch":
+        try:
+            caption_pairs(found.source if isinstance(found, _PartOf) else found)
+        except UserError as error:
+            named = config.relevance or "the degrees that the data bring along"
+            raise UserError(f"data.reference: batch, with data.relevance: {named}: {error}") from None
+    return found
+
+
+def _found(config: DataConfig, data: ImageCaptions, building: Building | None) -> Degrees | _PartOf | None:
     if not config.relevance:
         return own_degrees(config.path or None, data)
     training = data.split(*config.train)
