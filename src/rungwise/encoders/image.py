@@ -154,8 +154,8 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
         raise UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}") from error
     except (OSError, ValueError) as error:
         raise UserError(
-            f"weights of {config.backbone} cannot be fetched ({_first_line(error)}); without a network give a local"
-            " file: image.weights=FILE.safetensors"
+            f"weights of {config.backbone} cannot be fetched ({_first_line(error)}); without a network name a"
+            " local safetensors file in model.image.weights"
         ) from error
     assert isinstance(network, nn.Module)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -85,7 +85,7 @@ class Index:
     (('cat', 'wolf'),)
     >>> Index.open(Path("nowhere"))
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
+    rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
     """
 
     def __init__(
@@ -215,8 +215,8 @@ class Index:
         if (ours, self.manifest.dimension) != (theirs, model.dimension):
             raise UserError(
                 f"{self._where}: built by model {ours[:12]} (dimension {self.manifest.dimension}), not by"
-                f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or"
-                f" rebuild with `rungwise index PICTURES --model MODEL --out {self._where} --overwrite`"
+                f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
+                " index again with this one"
             )
 
     def search(self, vectors: ArrayLike, k: int = 10, exclude: Sequence[int] = ()) -> Hits:
