@@ -1,3 +1,5 @@
+"""Runs from their first epoch to their last. Also tests rungwise.training.preparation."""
+
 import json
 import os
 import signal

@@ -27,7 +27,7 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
         where: What to name in an error, usually the file.
 
     Raises:
-        UserError: Naming the first field that is unknown or of the wrong type.
+        UserError: Naming the first field that is unknown or of the wrong type; or what the dataclass itself refuses.
 
     >>> @dataclasses.dataclass
     ... class Recipe:
@@ -43,7 +43,23 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{where}: {place}: {first['msg']} (got {first['input']!r})") from None
+        raise UserError(f"{where}: {place}: {first['msg']} (got {_shortened(repr(first['input']))})") from None
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
+def check_size(name: str, value: int, most: int = 1 << 20) -> None:
+    """Refuse a size, such as the length of a vector, that is not positive or that no memory holds.
+
+    Raises:
+        UserError: Naming the setting.
+
+    >>> check_size("dimension", 0)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: dimension must lie in 1..1048576, got 0
+    """
+    if not 1 <= value <= most:
+        raise UserError(f"{name} must lie in 1..{most}, got {_shortened(repr(value))}")
 
 
 by_name = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
@@ -174,3 +190,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return value.as_posix()
     return value
+
+
+def _shortened(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."

@@ -87,6 +87,16 @@ class FeatureRows:
         """The images at these positions, in this order; nothing is read."""
         return FeatureRows(*self.parts, positions=self.positions[np.asarray(positions, np.int64)])
 
+    def place(self, position: int) -> str:
+        """File and row of the image at a position, for messages.
+
+        >>> FeatureRows(np.zeros((1, 2)), np.zeros((3, 2)), positions=[3]).place(0)
+        'features, row 2'
+        """
+        row = self.positions[position]
+        part = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return f"{place_of(self.parts[part])}, row {row - self._starts[part]}"
+
     def digest(self, position: int) -> str:
         """SHA-256 of one row with its type and shape, as 64 hexadecimal digits; reads that row alone.
 

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
-from rungwise.data.features import FeatureRows
+from rungwise.data.features import FeatureRows, place_of
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class FeatureConfig:
     kind: Literal["features"] = "features"
     width: int | None = None
     l2_normalise: bool = True
+
+    def __post_init__(self) -> None:
+        if self.width is not None:
+            check_size("image.width", self.width)
 
 
 class FeatureInput(nn.Module):
@@ -60,8 +64,8 @@ class FeatureInput(nn.Module):
         """
         if features.shape[-1] != self.features:
             raise UserError(
-                f"features of length {features.shape[-1]}, but the model reads features of length {self.features}; give"
-                " those of the extractor that it was trained with"
+                f"{place_of(features.parts[0])}: features of length {features.shape[-1]}, but the model reads features of"
+                f" length {self.features}; give those of the extractor that it was trained with"
             )
         return ReadFeatures(features)
 
@@ -94,12 +98,14 @@ class ReadFeatures:
         """(len(positions), ...) rows of these images.
 
         Raises:
-            UserError: If one holds NaN or infinity.
+            UserError: If one holds NaN or infinity, or numbers too large for float32.
         """
         rows = self.source[np.asarray(positions)]
+        if rows.dtype != np.float16:
+            with np.errstate(over="ignore"):  # to infinity, which is refused
+                rows = rows.astype(np.float32, copy=False)
         finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
         if not finite.all():
-            raise UserError(
-                f"features, row {int(np.asarray(positions)[~finite][0])}: holds NaN or infinity; extract it anew"
-            )
+            place = self.source.place(int(np.asarray(positions)[~finite][0]))
+            raise UserError(f"{place} (from 0): holds numbers that are not finite in float32; extract the row anew")
         return torch.from_numpy(rows)

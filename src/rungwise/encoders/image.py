@@ -103,8 +103,14 @@ class Backbone(nn.Module):
         side = self.preprocessing.size
         training = self.training
         self.eval()
-        with torch.inference_mode():
-            width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
+        try:
+            with torch.inference_mode():
+                width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
+        except (AssertionError, RuntimeError) as error:  # as networks say that a size does not suit them
+            raise UserError(
+                f"backbone {self.config.backbone} does not run on pictures of {side} x {side} ({_first_line(error)});"
+                " set another size"
+            ) from error
         self.train(training)
         return int(width)
 

@@ -11,10 +11,11 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as vision
 from torchvision.transforms.v2.functional import InterpolationMode
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
 
 Interpolation = Literal["bicubic", "bilinear", "nearest"]
+LARGEST_SIDE = 8192
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,13 @@ class Preprocessing:
     crop: float = 0.875
     interpolation: Interpolation = "bicubic"
     resize: Literal["short_side", "square"] = "short_side"
+
+    def __post_init__(self) -> None:
+        check_size("size", self.size, LARGEST_SIDE)
+        if not self.size / LARGEST_SIDE <= self.crop <= 1:
+            raise UserError(f"crop must lie in {self.size / LARGEST_SIDE:g}..1 with size {self.size}, got {self.crop}")
+        if not min(self.std) > 0:
+            raise UserError(f"std must be positive, got {self.std}")
 
     @property
     def resized_side(self) -> int:

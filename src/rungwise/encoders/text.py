@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, check_size
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
 
@@ -27,6 +27,9 @@ class TextConfig:
 
     word_dimension: int = 300
     min_count: int = 4
+
+    def __post_init__(self) -> None:
+        check_size("text.word_dimension", self.word_dimension)
 
 
 def learn_vocabulary(captions: Iterable[str], min_count: int = 4) -> Tokenizer:

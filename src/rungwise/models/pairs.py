@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
-from rungwise.models.contracts import DualEncoder, PairScores, Progress, VectorScores, pictures_at
+from rungwise.models.contracts import DualEncoder, PairScores, Progress
 from rungwise.models.saving import SavedModel
 
 Positions = NDArray[np.int64]
@@ -87,12 +87,12 @@ class Pairs:
     @property
     def collection(self) -> ImageCaptions:
         """These images and captions as a collection of their own, in the order they stand here."""
-        return ImageCaptions(
-            image_ids=tuple(self.data.image_ids[image] for image in self.images.tolist()),
-            captions=tuple(self.data.captions[caption] for caption in self.captions.tolist()),
+        data, images, captions = self.data, self.images.tolist(), self.captions.tolist()
+        return replace(
+            data.select(images),
+            captions=tuple(data.captions[caption] for caption in captions),
             image_of_caption=self.image,
-            caption_ids=tuple(self.data.caption_ids[caption] for caption in self.captions.tolist()),
-            name=self.data.name,
+            caption_ids=tuple(data.caption_ids[caption] for caption in captions),
         )
 
 
@@ -198,9 +198,7 @@ class TrainableEncoder(TrainableScorer, DualEncoder):
     def scores_of(self, pairs: Pairs, autocast: Autocast) -> PairScores:
         """See :meth:`TrainableScorer.scores_of`; a family that holds what it read need not read it again here."""
         with autocast():
-            images = self.encode_image(pictures_at(pairs.data, pairs.images))
-            texts = self.encode_text(pairs.collection.captions)
-        return VectorScores(pairs.collection, images.kept, images.issues, images.vectors, texts, self.similarity)
+            return self.on(pairs.collection)
 
     def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> Scored:
         """See :meth:`TrainableScorer.score`."""

@@ -22,7 +22,7 @@ from pydantic import PlainValidator, TypeAdapter
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from rungwise.core.configuration import from_plain, to_plain
+from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
@@ -49,6 +49,8 @@ class ModelConfig:
     Attributes:
         kind: The family's name; each family gives it as the default.
     """
+
+    __pydantic_config__ = STRICT
 
     kind: str = ""
 
@@ -212,7 +214,12 @@ def load(source: Path | str, device: str | None = None) -> SavedModel:
         found = family(kind)
     except ValueError as error:
         raise UserError(f"{where}: kind: {error}") from None
-    model = found.restore(from_plain(found.config_type, facts.get("model"), where), folder)
+    config = from_plain(found.config_type, facts.get("model"), where)
+    try:
+        model = found.restore(config, folder)
+    except (RuntimeError, MemoryError) as error:  # such as tensors that no memory holds
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{where}: no model can be built as it says ({reason}); copy the folder anew") from error
     tensors = read_tensors(folder.path / WEIGHTS)
     _refuse_other_tensors(folder.path / WEIGHTS, model.state_dict(), tensors)
     model.load_state_dict(tensors)
@@ -278,14 +285,19 @@ AnyModel = Annotated[ModelConfig, PlainValidator(_parsed)]
 
 
 def _refuse_other_tensors(file: Path, wanted: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
-    asked = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
-    there = {name: tuple(tensor.shape) for name, tensor in found.items()}
+    asked = {name: _form(tensor) for name, tensor in wanted.items()}
+    there = {name: _form(tensor) for name, tensor in found.items()}
     for name in sorted(asked.keys() | there.keys()):
         if asked.get(name) != there.get(name):
             raise UserError(
                 f"{file}: {name}: {there.get(name, 'no such tensor')}, but config.json asks"
                 f" for {asked.get(name, 'no such tensor')}; the files belong to different models"
             )
+
+
+def _form(tensor: Tensor) -> str:
+    """Shape, and whether it holds whole numbers; how exact the others are is free."""
+    return f"{tuple(tensor.shape)}{'' if tensor.is_floating_point() else f' of {tensor.dtype}'}"
 
 
 def _readable(files: Mapping[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core.configuration import STRICT, changed, from_plain, to_plain
+from rungwise.core.configuration import STRICT, changed, check_size, from_plain, to_plain
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
@@ -34,6 +34,9 @@ from rungwise.models.saving import ModelConfig, ModelFolder
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
 TOKENIZER, PREPROCESSING = "tokenizer.json", "preprocessing.json"
+_ROWS_FOR_PICTURES = (
+    "the data are rows of features, but the model reads pictures; train one with model.image.kind features"
+)
 
 AnyImageSide = Annotated[
     Annotated[ImageConfig | FeatureConfig, Field(discriminator="kind")],
@@ -61,6 +64,9 @@ class VSEConfig(ModelConfig):
     text: TextConfig = field(default_factory=TextConfig)
     dimension: int = 1024
     similarity: AnySimilarity = field(default_factory=Cosine)
+
+    def __post_init__(self) -> None:
+        check_size("dimension", self.dimension)
 
 
 @dataclass(frozen=True)
@@ -110,10 +116,14 @@ class JointEmbedding(TrainableEncoder):
     def create(cls, config: VSEConfig, captions: Sequence[str], features: FeatureRows | None = None) -> Self:
         """A new model whose vocabulary comes from ``captions`` (those of the training split).
 
+        Where the collection has rows of features instead of pictures, they stand in for the backbone.
+
         Raises:
             UserError: If the backbone or its weights cannot be had, or the data have no features where the
                 configuration wants them.
         """
+        if features is not None and isinstance(config.image, ImageConfig):
+            config = replace(config, image=FeatureConfig(l2_normalise=config.image.l2_normalise))
         if isinstance(config.image, FeatureConfig):
             width = config.image.width or (features.shape[-1] if features is not None else None)
             if width is None:
@@ -123,6 +133,8 @@ class JointEmbedding(TrainableEncoder):
                 )
             config = replace(config, image=replace(config.image, width=width))
             side: Backbone | FeatureInput = FeatureInput(width)
+        elif features is not None:
+            raise UserError(_ROWS_FOR_PICTURES)  # before weights are fetched
         else:
             side = load_backbone(config.image)
         return cls(config, side, learn_vocabulary(captions, config.text.min_count))
@@ -131,16 +143,17 @@ class JointEmbedding(TrainableEncoder):
     def restore(cls, config: VSEConfig, folder: ModelFolder) -> Self:
         """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`."""
         if isinstance(config.image, FeatureConfig):
-            side: Backbone | FeatureInput = FeatureInput(config.image.width or 0)
+            if config.image.width is None:
+                raise UserError(f"{folder.path}: model.image.width is missing in config.json; copy the folder anew")
+            side: Backbone | FeatureInput = FeatureInput(config.image.width)
         else:
             where = str(folder.path / PREPROCESSING)
-            side = Backbone(config.image, from_plain(Preprocessing, folder.json(PREPROCESSING), where))
-        text = folder.text(TOKENIZER)
-        try:
-            tokenizer = Tokenizer.from_str(text)
-        except Exception as error:  # the library raises nothing more precise
-            raise UserError(f"{folder.path / TOKENIZER}: not a vocabulary ({error}); copy the folder anew") from None
-        return cls(config, side, tokenizer)
+            preprocessing = from_plain(Preprocessing, folder.json(PREPROCESSING), where)
+            try:
+                side = Backbone(config.image, preprocessing)
+            except UserError as error:
+                raise UserError(f"{folder.path}: model.image: {error}") from None
+        return cls(config, side, _vocabulary(folder))
 
     def files(self) -> Mapping[str, str]:
         """Vocabulary and, for pictures, preprocessing."""
@@ -298,10 +311,7 @@ class JointEmbedding(TrainableEncoder):
         """Features from the cache under a frozen backbone, pixels under a trained one, or features as they are."""
         if isinstance(pictures, FeatureRows):
             if isinstance(self.backbone, Backbone):
-                raise UserError(
-                    "the data are rows of features, but the model reads pictures; train one with model.image.kind"
-                    " features"
-                )
+                raise UserError(_ROWS_FOR_PICTURES)
             if progress:
                 progress(len(pictures))
             return self.backbone.read(pictures)
@@ -327,3 +337,19 @@ class JointEmbedding(TrainableEncoder):
                 yield
         finally:
             self.train(training)
+
+
+def _vocabulary(folder: ModelFolder) -> Tokenizer:
+    """The saved one; its numbers are rows of a table, so that none may be left out."""
+    text = folder.text(TOKENIZER)
+    try:
+        tokenizer = Tokenizer.from_str(text)
+    except Exception as error:  # the library raises nothing more precise
+        raise UserError(f"{folder.path / TOKENIZER}: not a vocabulary ({error}); copy the folder anew") from None
+    numbers = tokenizer.get_vocab().values()
+    if sorted(numbers) != list(range(len(numbers))):
+        raise UserError(
+            f"{folder.path / TOKENIZER}: its {len(numbers)} words are not numbered 0..{len(numbers) - 1}; copy the"
+            " folder anew"
+        )
+    return tokenizer

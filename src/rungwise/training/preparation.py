@@ -1,0 +1,236 @@
+"""From a configuration and a collection to everything that the loop works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.losses import Loss, warm_up
+from rungwise.models import DualEncoder, Pairs, TrainableScorer, family
+from rungwise.models.pairs import captions_of
+from rungwise.relevance.base import Relevance
+from rungwise.relevance.config import Building
+from rungwise.training.batch_degrees import BatchDegrees
+from rungwise.training.config import TrainConfig
+from rungwise.training.degrees import training_degrees, with_training_thresholds
+from rungwise.training.processes import Processes
+from rungwise.training.sampling import Drawn, Epoch
+from rungwise.training.steps import Work
+
+Progress = Callable[[str, int, int], None]
+"""Told of progress: of what, how many more, of how many."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a run works with.
+
+    Attributes:
+        config: The run; shares have become thresholds.
+        model: Trained in place.
+        loss: After the warm-up.
+        warm_up: The loss of the first epochs, where the configuration asks for some.
+        validation: Pairs that choose the snapshot.
+        optimizer: Of model and loss.
+        work: What every step works on.
+        batches_of: The batches of an epoch.
+        issues: Images that the run goes on without.
+    """
+
+    config: TrainConfig
+    model: TrainableScorer
+    loss: Loss
+    warm_up: Loss
+    validation: Pairs
+    optimizer: torch.optim.Optimizer
+    work: Work
+    batches_of: Epoch
+    issues: tuple[Issue, ...]
+
+
+def prepare(
+    config: TrainConfig,
+    data: ImageCaptions,
+    processes: Processes,
+    device: torch.device,
+    *,
+    relevance: Relevance | None = None,
+    cache: Path | None = None,
+    say: Callable[[str], None],
+    progress: Progress,
+) -> Prepared:
+    """Make the model, and read everything that it is trained and validated on.
+
+    Args:
+        config: The run.
+        data: The collection.
+        processes: Of the run.
+        device: Where to compute.
+        relevance: Degrees by positions in ``data``; None takes those that the configuration names.
+        cache: Folder of the feature cache; the default one if None.
+        say: Takes a sentence for a person.
+        progress: Told of images as they are read.
+
+    Raises:
+        UserError: If data, model, loss, sampler and step do not fit together.
+    """
+    train, validation = (
+        _images(data, name, splits)
+        for name, splits in (("train", config.data.train), ("validation", (config.data.validation,)))
+    )
+    if not data.has_pictures:
+        raise UserError(f"{data.name}: the collection has neither picture files nor features to train on")
+    config, source = _with_degrees(config, data, relevance, say)
+    degrees = None if source is None else BatchDegrees(source, config.data.reference == "batch")
+    loss = config.loss.build().to(device)
+    model = _model(config, data, train).to(device)
+    _remark(config, data, model, loss, say)
+    config.step.check(model, loss, processes, config.sampler.draws_lists)
+    with processes.first_before_others():
+        pairs, chosen = (
+            _read(model, data, name, images, cache, say, progress)
+            for name, images in (("train", train), ("validation", validation))
+        )
+    parameters = [one for part in (model, loss) for one in part.parameters() if one.requires_grad]
+    autocast = partial(_autocast, device, config.precision == "bfloat16")
+    return Prepared(
+        config,
+        model,
+        loss,
+        warm_up(loss),
+        chosen,
+        _optimizer(config, model, parameters),
+        Work(model, pairs, degrees, autocast, processes, parameters),
+        _batches(config, data, pairs, source),
+        pairs.rows.issues + chosen.rows.issues,
+    )
+
+
+def _images(data: ImageCaptions, name: str, splits: tuple[str, ...]) -> NDArray[np.int64]:
+    """Positions of the images of some splits."""
+    position = {image: at for at, image in enumerate(data.image_ids)}
+    images = np.array([position[one] for one in data.split(*splits).image_ids], dtype=np.int64)
+    if not len(captions_of(data, images)):
+        raise UserError(f"{data.name}: the {name} pictures have no captions; training needs some in both")
+    return images
+
+
+def _with_degrees(
+    config: TrainConfig, data: ImageCaptions, given: Relevance | None, say: Callable[[str], None]
+) -> tuple[TrainConfig, Relevance | None]:
+    """The degrees that loss and sampler read; shares in the configuration become thresholds."""
+    if not config.needs_relevance:
+        return config, None
+    found = given
+    if found is None:
+        found = training_degrees(config.data, data, Building(train=config.data.train, say=say))
+    if found is None:
+        wants = f"loss {config.loss.kind}" if config.loss.needs_relevance else f"sampler {config.sampler.kind}"
+        raise UserError(
+            f"the {wants} needs relevance degrees as it is set, and there are none; name a source or a folder of"
+            " saved degrees in data.relevance, or pass relevance="
+        )
+    config, thresholds = with_training_thresholds(config, data, found)
+    if thresholds:
+        say(f"thresholds for the shares: {', '.join(f'{cut:.4g}' for cut in thresholds)}")
+    return config, found
+
+
+def _model(config: TrainConfig, data: ImageCaptions, images: NDArray[np.int64]) -> TrainableScorer:
+    kind: Any = family(config.model.kind)
+    if not issubclass(kind, TrainableScorer):
+        raise UserError(f"model.kind: models of kind {config.model.kind!r} are not trained; choose another family")
+    torch.manual_seed(config.seed)
+    model: TrainableScorer = kind.create(
+        config.model, [data.captions[caption] for caption in captions_of(data, images)], data.features
+    )
+    return model
+
+
+def _remark(
+    config: TrainConfig, data: ImageCaptions, model: TrainableScorer, loss: Loss, say: Callable[[str], None]
+) -> None:
+    """Say what a user may not have meant."""
+    if data.features is not None:
+        say(f"the data are rows of features, {data.features.shape[1:]} each; they stand in for a backbone")
+    published = loss.paper_similarity
+    if isinstance(model, DualEncoder) and published not in ("cosine", model.similarity.kind):
+        say(
+            f"the loss {config.loss.kind} is published with the similarity {published}, and the model's is"
+            f" {model.similarity.kind}; model.similarity sets it"
+        )
+
+
+def _read(
+    model: TrainableScorer,
+    data: ImageCaptions,
+    name: str,
+    images: NDArray[np.int64],
+    cache: Path | None,
+    say: Callable[[str], None],
+    progress: Progress,
+) -> Pairs:
+    """What the model reads of some images and of their captions."""
+    title = f"{name} images"
+    pairs = model.read(data, images, cache=cache, progress=lambda done: progress(title, done, len(images)))
+    rows = pairs.rows
+    speed = rows.computed / max(rows.seconds, 1e-9)
+    how = f" in {rows.seconds:.1f} s ({speed:.0f} images/s)" if rows.computed else ""
+    say(
+        f"{name}: {len(images)} images, {len(images) - rows.computed - len(rows.issues)} at hand,"
+        f" {rows.computed} computed{how}"
+    )
+    if not len(pairs):
+        raise UserError(f"{data.name}: none of the {len(images)} {name} images could be read")
+    return pairs
+
+
+def _autocast(device: torch.device, half: bool) -> AbstractContextManager[Any]:
+    return torch.autocast(device.type, torch.bfloat16, enabled=half)
+
+
+def _optimizer(
+    config: TrainConfig, model: TrainableScorer, parameters: list[torch.nn.Parameter]
+) -> torch.optim.Optimizer:
+    rate = config.learning_rates[0]
+    if not config.weight_decay:
+        return torch.optim.Adam(parameters, lr=rate, fused=True)
+    # lambda / 2 ||W||^2 of the weight matrices (CMAL2R, Eq. 12): Adam's weight decay adds its gradient, lambda W.
+    matrices = [one for one in model.parameters() if one.requires_grad and one.ndim > 1]
+    kept = {id(one) for one in matrices}
+    others = [one for one in parameters if id(one) not in kept]
+    groups: list[dict[str, Any]] = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others}]
+    return torch.optim.Adam(groups, lr=rate, fused=True)
+
+
+def _batches(config: TrainConfig, data: ImageCaptions, pairs: Pairs, source: Relevance | None) -> Epoch:
+    """The batches of every epoch."""
+    labels = [data.labels[image] for image in pairs.images.tolist()] if data.labels else []
+    relevance = None if source is None else _OfPairs(source, pairs)
+    return config.sampler.epochs(Drawn(pairs.lengths, pairs.image, labels, relevance, config.batch_size, config.seed))
+
+
+class _OfPairs:
+    """Degrees by positions among the images and captions of some pairs."""
+
+    def __init__(self, source: Relevance, pairs: Pairs) -> None:
+        self.source = source
+        self.pairs = pairs
+
+    def block(self, images: Any, captions: Any) -> NDArray[np.float32]:
+        """(len(images), len(captions)) degrees."""
+        return self.source.block(self.pairs.images[np.asarray(images)], self.pairs.captions[np.asarray(captions)])
+
+    def dense(self) -> NDArray[np.float32]:
+        """All images with all captions."""
+        return self.block(np.arange(len(self.pairs.images)), np.arange(len(self.pairs)))
