@@ -35,7 +35,7 @@ def chosen_device(asked: str | None) -> str:
     """
     device = choose_device(asked)
     if asked is None and device != "cpu":
-        say(f"computing on {device}; --device cpu leaves it alone")
+        say(f"computing on {device}; --device cpu computes on the processor instead")
     return device
 
 

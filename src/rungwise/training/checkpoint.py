@@ -126,7 +126,9 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
             saved = json.loads(file.metadata()["state"])
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if "identity" in saved:
-            raise UserError(f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder")
+            raise UserError(
+                f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
+            )
         return RunState(**saved | {"collapse": CollapseMemory(**saved.get("collapse", {}))}), tensors
     except FileNotFoundError:
         raise UserError(f"{path}: no checkpoint to resume from; start the run without resume") from None
