@@ -36,7 +36,7 @@ class MakeIndex:
 
 
 def main(arguments: list[str]) -> int:
-    """Build and say what came of it."""
+    """Build, and print what was indexed."""
     asked = tyro.cli(MakeIndex, args=arguments, prog="rungwise index")
     if storage.is_index(asked.out) and not asked.overwrite:
         raise UserError(

@@ -28,7 +28,7 @@ def say(text: str) -> None:
 
 
 def chosen_device(asked: str | None) -> str:
-    """Where a command computes; said where it is a device that nobody asked for.
+    """Where a command computes; it is printed where the command chose another device than the processor.
 
     Raises:
         UserError: See :func:`rungwise.core.devices.choose_device`.

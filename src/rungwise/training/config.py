@@ -30,7 +30,7 @@ class DataConfig:
     Attributes:
         path: Folder or file of the data, in any layout that rungwise inspect recognises.
         relevance: Degrees for losses that need them: a source by name (tfidf), a source with options
-            ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes bring
+            ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes have
             their own. A source is built on the training split alone.
         reference: Whose degree a caption gets in a batch: that for the "image", as the source defines it, or that for
             the caption which comes with the image in the "batch" (the ladder paper's reading; for sources that compare
