@@ -126,12 +126,14 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
             saved = json.loads(file.metadata()["state"])
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if "identity" in saved:
-            raise UserError(f"{path}: of an earlier version of rungwise, which kept no settings; start anew")
+            raise UserError(
+                f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
+            )
         return RunState(**saved | {"collapse": CollapseMemory(**saved.get("collapse", {}))}), tensors
     except FileNotFoundError:
-        raise UserError(f"{path}: no checkpoint to resume from; start without --resume") from None
+        raise UserError(f"{path}: no checkpoint to resume from; start the run without resume") from None
     except (SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise UserError(f"{path}: not a readable checkpoint ({error}); start without --resume") from error
+        raise UserError(f"{path}: not a readable checkpoint ({error}); start anew in another folder") from error
 
 
 def differing(then: Any, now: Any, name: str = "") -> list[str]:
