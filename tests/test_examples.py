@@ -1,7 +1,7 @@
 """Settings and commands that the documents show are ones that exist.
 
-Every YAML block of README.md and docs/ parses as a training configuration. Every option of a ``rungwise`` command in their
-blocks is one that the command's ``--help`` lists.
+Every YAML block of README.md and docs/ parses as a training configuration. Every option of a ``rungwise`` command in
+their blocks is one that the command's ``--help`` lists.
 """
 
 import re

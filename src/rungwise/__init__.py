@@ -14,7 +14,7 @@ __all__ = ["Result", "__version__", "evaluate"]
 
 
 def __getattr__(name: str) -> Any:
-    # Evaluation loads torch; whoever only asks for the version should not wait for it.
+    # Evaluation loads torch; a look at the version should not wait for it.
     if name in ("Result", "evaluate"):
         from rungwise import evaluation
 

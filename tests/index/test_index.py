@@ -234,7 +234,7 @@ def test_index_of_another_model_is_refused_by_both_names(index: Index) -> None:
         message = one_line(error)
         assert "c0ffeec0ffee " in message
         assert "deadbeefdead " in message
-        assert "rungwise index" in message
+        assert "build the index again" in message
 
 
 def test_model_of_another_shape_is_refused(index: Index) -> None:

@@ -123,7 +123,7 @@ def test_what_is_no_checkpoint_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
         assert str(path) in str(caught.value)
         assert len(str(caught.value)) < 1000
-    with pytest.raises(UserError, match="no checkpoint to resume from; start without resume"):
+    with pytest.raises(UserError, match="no checkpoint to resume from; start the run without resume"):
         load_checkpoint(tmp_path / "nowhere")
     written(tmp_path / "earlier", {"identity": {"configuration": "abc"}} | {"epoch": 1})
     with pytest.raises(UserError, match="of an earlier version of rungwise"):

@@ -80,7 +80,7 @@ def test_batches_and_lists_hold_something() -> None:
 def test_lists_say_what_is_missing() -> None:
     with pytest.raises(UserError, match="has no class labels"):
         next(label_lists([(), ()], [0, 1], queries=1, irrelevant=1, seed=0, epoch=0))
-    with pytest.raises(UserError, match="only 1 captions share no label with image .*; lower K"):
+    with pytest.raises(UserError, match="only 1 captions share no label with image .*; lower irrelevant"):
         list(label_lists([("a",), ("b",)], [0, 1], queries=1, irrelevant=2, seed=0, epoch=0))
 
 

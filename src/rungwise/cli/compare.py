@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -28,8 +29,8 @@ class Compare:
         out: Write everything as JSON here.
     """
 
-    first: tyro.conf.Positional[Path]
-    second: tyro.conf.Positional[Path]
+    first: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="A")]
+    second: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="B")]
     measures: tuple[str, ...] = ()
     level: float = 0.95
     draws: int = 2000

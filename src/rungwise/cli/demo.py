@@ -30,7 +30,7 @@ class Demo:
         check: Do everything in a temporary folder, ask the page for its answers, and end.
         browser: Open the page.
         port: 0 takes any that is free.
-        device: Where to compute, such as cpu or cuda; default cuda where there is one.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
     """
 
     folder: Path = Path("rungwise-demo")

@@ -60,7 +60,7 @@ class Evaluate:
         positives: For cxc and eccv: the two JSON files, image-to-caption first.
         measures: Such as R@1, Recall@5, MedR, MeanR, rsum; graded ones (CS@100, nDCG@10, NCS@10) need degrees.
             Default: the protocol's.
-        relevance: Degrees: a folder that "rungwise relevance --out" wrote, npy or npz. Scenes have theirs.
+        relevance: Degrees: a folder that "rungwise relevance" wrote, npy or npz. Scenes have theirs.
         out: Write the result as JSON here, with one value a query.
         format: What to print.
         intervals: Print 95 % bootstrap intervals over pictures, too; the report has them in any case.
@@ -72,7 +72,7 @@ class Evaluate:
         right_from: The degree from which a candidate is right; default the query's least relevant annotated one.
         paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
-        device: Where a model computes, such as cpu or cuda; cuda by itself where there is one.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -24,10 +25,10 @@ class MakeIndex:
         model: Folder of a model, or a hub repository.
         out: Folder of the index.
         overwrite: Replace an index that is there.
-        device: Where the model computes, such as cpu or cuda; cuda where there is one, unless given.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
     """
 
-    pictures: tyro.conf.Positional[Path]
+    pictures: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PICTURES")]
     model: str
     out: Path
     overwrite: bool = False
@@ -35,7 +36,7 @@ class MakeIndex:
 
 
 def main(arguments: list[str]) -> int:
-    """Build and say what came of it."""
+    """Build, and print what was indexed."""
     asked = tyro.cli(MakeIndex, args=arguments, prog="rungwise index")
     if storage.is_index(asked.out) and not asked.overwrite:
         raise UserError(

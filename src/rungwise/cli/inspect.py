@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -25,7 +26,7 @@ class Inspect:
         quick: Do not decode and compare the pictures, nor look at rows of features.
     """
 
-    data: tyro.conf.Positional[Path]
+    data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
     contact_sheet: Path | None = None
     join_restval: bool = False
     captions_only: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -23,11 +24,11 @@ class Search:
         image: A picture to look for instead.
         k: How many to show.
         model: The model that built the index, if it has moved.
-        device: Where the model computes, such as cpu or cuda; cuda where there is one, unless given.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
     """
 
-    index: tyro.conf.Positional[Path]
-    text: tyro.conf.Positional[str | None] = None
+    index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
+    text: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[TEXT]")] = None
     image: Path | None = None
     k: int = 10
     model: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -20,13 +21,13 @@ class Serve:
     Attributes:
         index: Folder of the index.
         model: The model that built the index, if it has moved.
-        device: Where the model computes, such as cpu or cuda; cuda where there is one, unless given.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         host: Address to listen on; 0.0.0.0 lets other machines in, who then can see every picture of the index.
         port: 0 takes any that is free.
         browser: Open the page.
     """
 
-    index: tyro.conf.Positional[Path]
+    index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
     model: str | None = None
     device: str | None = None
     host: str = "127.0.0.1"

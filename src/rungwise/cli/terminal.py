@@ -28,14 +28,14 @@ def say(text: str) -> None:
 
 
 def chosen_device(asked: str | None) -> str:
-    """Where a command computes; said where it is a device that nobody asked for.
+    """Where a command computes; it is printed where the command chose another device than the processor.
 
     Raises:
         UserError: See :func:`rungwise.core.devices.choose_device`.
     """
     device = choose_device(asked)
     if asked is None and device != "cpu":
-        say(f"computing on {device}; --device cpu leaves it alone")
+        say(f"computing on {device}; --device cpu computes on the processor instead")
     return device
 
 

@@ -29,12 +29,12 @@ class Train:
         data: Folder or caption file; overrides the configuration's data.path.
         out: Folder of the run: model/, checkpoint, history, configuration.
         resume: Go on with the run that stands in --out; --epochs may be longer than before.
-        device: Where to compute, such as cpu or cuda; default cuda where there is one.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 
-    config: tyro.conf.Positional[str]
-    data: tyro.conf.Positional[Path | None] = None
+    config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="CONFIG")]
+    data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
     out: Path = Path("run")
     resume: bool = False
     device: str | None = None

@@ -55,7 +55,7 @@ def replacing_folder(folder: Path, parts: Collection[str], what: str) -> Iterato
 
 
 def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
-    """Refuse a place that holds something which nobody asked to replace; see :func:`replacing_folder`.
+    """Refuse a place that holds anything else than what is to be replaced; see :func:`replacing_folder`.
 
     Raises:
         UserError: If a file stands there, or a folder with a file that is none of ``parts``.

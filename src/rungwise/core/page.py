@@ -34,7 +34,7 @@ def page(title: str, body: str, style: str = "") -> str:
         title: Plain text, for the window and above the body.
         body: HTML.
         style: CSS rules besides the common ones. These define the colours ``--page``, ``--ink``, ``--soft`` (ink of
-            lesser matters), ``--line``, ``--card`` (ground of an ``article``) and two for emphasis, ``--a`` and
+            less important text), ``--line``, ``--card`` (ground of an ``article``) and two for emphasis, ``--a`` and
             ``--b``; the class ``note`` for remarks; and ``missing`` for what could not be shown.
 
     >>> page("Cats & dogs", "<p>None yet.</p>").splitlines()[-3:]

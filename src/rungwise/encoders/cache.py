@@ -1,4 +1,4 @@
-"""Features and prepared pictures on disk: computed once, memory-mapped ever after.
+"""Features and prepared pictures on disk: computed once, memory-mapped from then on.
 
 A store is a folder of two files that only grow: ``rows.bin`` (fixed-size rows) and ``keys.bin`` (the SHA-256 of each
 row's picture file). The folder's name is the hash of all else that a row depends on, so a row can never be stale.

@@ -21,7 +21,7 @@ class FeatureConfig:
     """Rows of features stand for pictures.
 
     Attributes:
-        kind: Tells it from a backbone.
+        kind: Rows of features; the other kind is pictures.
         width: Length of a feature; None takes that of the training data.
         l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
     """

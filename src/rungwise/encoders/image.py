@@ -28,19 +28,19 @@ class ImageConfig:
     """Which backbone, with which weights, seeing what.
 
     Attributes:
-        kind: Tells it from features that stand for pictures.
+        kind: Pictures under a backbone; the other kind is features.
         backbone: Any timm model name.
-        weights: ``"hub"`` for timm's pretrained weights, ``"random"`` for none, or a safetensors file in timm's layout.
-        options: Passed to ``timm.create_model``, such as ``{"pad_type": "same"}``.
-        pool: ``"backbone"`` as the network pools; ``"flatten"`` keeps its last map, so that positions survive.
+        weights: hub for timm's pretrained weights, random for none, or a safetensors file in timm's layout.
+        options: Passed to timm.create_model, such as {pad_type: same}.
+        pool: backbone pools as the network does; flatten keeps the last map, and with it the positions.
         frozen: Features are computed once and cached; otherwise the backbone is trained with the rest.
         l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
-        size: Side of the square the network sees; None means as its weights declare, like the fields that follow.
-        mean: Per channel.
-        std: Per channel.
+        size: Side of the square that the network sees; None here and below means as its weights declare.
+        mean: Mean of each channel, subtracted from pixels in 0..1.
+        std: Standard deviation of each channel, by which they are divided.
         crop: Share of the resized side that the centre crop keeps.
-        interpolation: Of the resize.
-        resize: ``"short_side"`` or ``"square"``.
+        interpolation: How pixels are interpolated when the picture is resized.
+        resize: short_side keeps the proportions of the picture, square does not.
     """
 
     __pydantic_config__ = STRICT
@@ -160,8 +160,8 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
         raise UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}") from error
     except (OSError, ValueError) as error:
         raise UserError(
-            f"weights of {config.backbone} cannot be fetched ({_first_line(error)}); without a network give a local"
-            " file: image.weights=FILE.safetensors"
+            f"weights of {config.backbone} cannot be fetched ({_first_line(error)}); without a network name a"
+            " local safetensors file in model.image.weights"
         ) from error
     assert isinstance(network, nn.Module)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

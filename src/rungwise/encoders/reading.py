@@ -1,4 +1,4 @@
-"""Pictures into network-ready batches: decoded in threads, one batch ahead of whoever consumes them."""
+"""Pictures into network-ready batches: decoded in threads, one batch ahead of their use."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class TextConfig:
 
     Attributes:
         word_dimension: Width of the word vectors.
-        min_count: Words seen less often in the training captions become ``<unk>``.
+        min_count: Words that the training captions hold less often become <unk>.
     """
 
     __pydantic_config__ = STRICT

@@ -112,7 +112,7 @@ def diagnose(
         scores: What :func:`~rungwise.evaluation.scores.similarity_source` answers, or ``similarity``, or
             ``image_embeddings`` and ``text_embeddings``, as ``evaluate`` takes them.
         data: All images and captions; a collection without texts is enough for everything but their slices.
-        relevance: Degrees, as ``evaluate`` takes them; NaN where nobody was asked leaves the curves of CS out.
+        relevance: Degrees, as ``evaluate`` takes them; NaN where a pair has none; the curves of CS are then left out.
         positives: As ``evaluate`` takes them.
         protocol: A protocol or its name.
         thresholds: Falling degrees that cut the rungs. Default: so that 0.1, 1 and 10 % of the pairs lie above.

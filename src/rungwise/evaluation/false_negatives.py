@@ -51,7 +51,7 @@ def find_false_negatives(
             that the annotation calls right for the same query, which must be above 0.
 
     Returns:
-        By falling excess over the needed degree, then by rank. A degree that is NaN (nobody was asked) is never right.
+        By falling excess over the needed degree, then by rank. A pair without a degree (NaN) is never right.
 
     >>> from rungwise.evaluation.top_candidates import top_candidates_of
     >>> scores, degrees = np.array([[0.9, 0.8], [0.7, 0.1]]), np.array([[1.0, 0.2], [1.0, 1.0]])

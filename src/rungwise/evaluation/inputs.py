@@ -156,7 +156,7 @@ def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
 def read_relevance(
     path: Path, shape: tuple[int, int], key: str | None = None, *, data: ImageCaptions | None = None
 ) -> Any:
-    """Degrees that ``rungwise relevance --out`` saved (a folder), or a matrix of a ``.npy`` or ``.npz`` file.
+    """Degrees that ``rungwise relevance`` wrote (a folder), or a matrix of a ``.npy`` or ``.npz`` file.
 
     Args:
         path: Folder or file.
@@ -186,7 +186,7 @@ def read_relevance(
         _check_table(path, found, "relevance degrees, (images, captions)", values=False)
         size = (found.shape[0], found.shape[1])
     else:
-        raise UserError(f"{path}: relevance is a folder of 'rungwise relevance --out', a .npy or a .npz; give one")
+        raise UserError(f"{path}: relevance is a folder that `rungwise relevance` wrote, a .npy or a .npz; give one")
     if size != shape:
         turned = ": it is transposed; give its .T" if size == shape[::-1] else "; give degrees of these data"
         raise UserError(f"{path}: shape {size} for {shape[0]} images x {shape[1]} captions{turned}")

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 
 WRITTEN_FOR = "captions written for the image"
-"""What the field calls right unless somebody was asked."""
+"""What counts as right where no people judged."""
 
 _SURPLUS = 0.001
 """Captions above the promised number that make no other test set, as a share: COCO's 5,000 images have 25,010."""

@@ -90,7 +90,7 @@ def checked_degrees(relevance: Any, shape: tuple[int, int], gaps: bool = False) 
     Args:
         relevance: As :func:`~rungwise.evaluation.evaluate` takes it.
         shape: (images, captions).
-        gaps: Whether degrees may be NaN, where nobody was asked.
+        gaps: Whether degrees may be NaN, where a pair has none.
 
     Raises:
         UserError: If they are of another shape. Values that are not finite are refused when they are read.
@@ -102,7 +102,7 @@ def checked_degrees(relevance: Any, shape: tuple[int, int], gaps: bool = False) 
         return None
     images, captions = np.arange(shape[0]), np.arange(shape[1])
     if hasattr(relevance, "block"):
-        own = getattr(relevance, "shape", shape)  # somebody's own object need not have one
+        own = getattr(relevance, "shape", shape)  # an object of the caller's need not have one
         if tuple(own) != shape:
             raise UserError(
                 f"relevance has shape {tuple(own)} but the similarity {shape}; give the relevance of these data"

@@ -75,7 +75,7 @@ def top_candidates_of(
     Args:
         similarity: (images, captions), or a source of it.
         image_of_caption: (captions,) the image of each.
-        relevance: (images, captions) degrees, or what answers ``block``; NaN where nobody was asked.
+        relevance: (images, captions) degrees, or what answers ``block``; NaN where a pair has no degree.
         positives: The right candidates, where they are others than ``image_of_caption`` says.
         k: How many candidates to keep of each query.
 

@@ -2,8 +2,8 @@
 
 Rows are written in parts, each a file of vectors and a file of ids and records, which are never changed. The file
 ``store.json`` names the parts and the deleted rows. It is replaced in one step once the new parts are on the disk, so
-that a process which dies, or a disk which is full, leaves the store as it was. Whoever has the store open keeps the
-state it was opened with.
+that a process which dies, or a disk which is full, leaves the store as it was. A process that has the store open keeps
+the state it was opened with.
 """
 
 from __future__ import annotations

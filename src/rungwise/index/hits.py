@@ -24,7 +24,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class CaptionHit:
-    """A caption that was found, and the positions of the pictures that bear it.
+    """A caption that was found, and the positions of the pictures that have it.
 
     >>> CaptionHit("a dog", score=0.5, positions=(4, 9)).positions
     (4, 9)

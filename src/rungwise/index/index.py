@@ -85,7 +85,7 @@ class Index:
     (('cat', 'wolf'),)
     >>> Index.open(Path("nowhere"))
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
+    rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Index:
             raise UserError(f"{self._where}: no picture with id {item_id!r}; ids are as in the collection") from None
 
     def positions_with_caption(self, text: str) -> tuple[int, ...]:
-        """Positions of the pictures that bear a caption; none if no picture does."""
+        """Positions of the pictures that have a caption; none if no picture does."""
         return self._contents.positions_of_texts.get(text, ())
 
     def check(self, model: DualEncoder) -> None:
@@ -215,8 +215,8 @@ class Index:
         if (ours, self.manifest.dimension) != (theirs, model.dimension):
             raise UserError(
                 f"{self._where}: built by model {ours[:12]} (dimension {self.manifest.dimension}), not by"
-                f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or"
-                f" rebuild with `rungwise index PICTURES --model MODEL --out {self._where} --overwrite`"
+                f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
+                " index again with this one"
             )
 
     def search(self, vectors: ArrayLike, k: int = 10, exclude: Sequence[int] = ()) -> Hits:
@@ -266,7 +266,7 @@ class Index:
             return self._encode(data, model, progress)
 
     def remove(self, ids: Sequence[str]) -> int:
-        """Remove pictures, and captions that no other picture bears; gives how many pictures there were.
+        """Remove pictures, and captions that no other picture has; gives how many pictures there were.
 
         Raises:
             UserError: If the place cannot be written.
@@ -278,7 +278,7 @@ class Index:
 
     @property
     def captions_without_picture(self) -> tuple[str, ...]:
-        """Captions in the store that no picture bears: of a process that died between the two stores."""
+        """Captions in the store that no picture has, because a process died between the two stores."""
         return self._contents.captions_without_picture
 
     def hits(self, found: Found) -> Hits:
@@ -313,7 +313,7 @@ class Index:
             yield
 
     def _encode(self, data: ImageCaptions, model: DualEncoder, progress: Progress | None) -> tuple[Issue, ...]:
-        """Write pictures and captions; captions first, which nobody finds until a picture bears them."""
+        """Write pictures and captions; captions first, since no search finds those that no picture has."""
         known = {text for text, _ in self.caption_store.records()}
         texts = [text for text in dict.fromkeys(data.captions) if text.strip() and text not in known]
         self.caption_store.upsert_batches(_encoded_texts(texts, model))
@@ -334,7 +334,7 @@ class Index:
             yield Batch([item.id for item in items], encoded.vectors, [to_record(item, self.folder) for item in items])
 
     def _settle(self) -> None:
-        """After pictures have changed: forget the captions that nobody bears any more."""
+        """After pictures have changed: remove the captions that no picture has any more."""
         self._contents = self._read()
         if self.captions_without_picture:
             self.caption_store.delete(self.captions_without_picture)

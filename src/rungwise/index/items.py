@@ -47,7 +47,7 @@ def items_at(data: ImageCaptions, images: Sequence[int]) -> list[Item]:
 
 
 def positions_of_texts(items: Sequence[Item]) -> dict[str, tuple[int, ...]]:
-    """Each distinct caption, in order of first appearance, with the positions of the items that bear it.
+    """Each distinct caption, in order of first appearance, with the positions of the items that have it.
 
     Equal texts share one vector and one place in a ranking; blank ones have none.
 

@@ -1,4 +1,4 @@
-"""An index and the model that built it, met once: searches by text and by picture."""
+"""An index and the model that built it: searches by text and by picture."""
 
 from __future__ import annotations
 

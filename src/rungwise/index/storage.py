@@ -78,14 +78,13 @@ def read_manifest(folder: Path) -> Manifest:
 
     >>> read_manifest(Path("nowhere"))
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no index here; make one with `rungwise index PICTURES ... --out nowhere`
+    rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
     """
     path = folder / DESCRIPTION
     try:
         stored = read_description(path, FORMAT, (1, VERSION))
     except (FileNotFoundError, NotADirectoryError):
-        remedy = f"make one with `rungwise index PICTURES ... --out {folder}`"
-        raise UserError(f"{folder}: no index here; {remedy}") from None
+        raise UserError(f"{folder}: no index here; build one with Index.build or `rungwise index`") from None
     try:
         return from_plain(Manifest, stored, str(path))
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Losses over a block of similarities, (images, captions): formulas first, anybody's model.
+"""Losses over a block of similarities, (images, captions), of any model.
 
 Every loss is called ``loss(similarity, relevance=None, positives=None)``; see :class:`BlockLoss` for what they share.
 """

@@ -141,8 +141,8 @@ class BlockLoss(Loss):
     Args:
         reduction: ``"sum"`` over the queries of both sides; ``"mean"``, the same sum divided by the number of pairs;
             ``"none"``, the per-query vectors ``(i2t, t2i)`` of lengths (images,) and (captions,).
-        extra_positives: what becomes of a square block's positives off the diagonal, see
-            :func:`rungwise.losses.pairs.two_sides`.
+        extra_positives: other captions of an image in a square block: ``"mask"`` leaves them out, ``"keep"`` takes them
+            as negatives, ``"pair"`` as pairs of their own.
         mask_above: mask negatives whose relevance is this value or more; None masks nothing by relevance.
 
     >>> import torch

@@ -161,7 +161,7 @@ class Ladder(BlockLoss):
         pair_in_top_level: count the paired item into N_1 (the authors' program), whatever its own relevance is.
         masking: how hard contrastive sampling leaves entries out from the second rung on: ``"exclude"`` (the paper), or
             ``"product"`` (the authors' program), where they count as similarity 0 among the closest and as 1 among the
-            farthest, see :func:`rung_by_product`.
+            farthest.
         reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
         extra_positives: see there.
         mask_above: see there.

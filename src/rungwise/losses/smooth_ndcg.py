@@ -70,7 +70,7 @@ def smooth_rank(similarity: Tensor, present: Tensor, temperature: float) -> Tens
 
     Args:
         similarity: (Q, C).
-        present: (Q, C) bool; the others are not ranked and count for nobody's rank.
+        present: (Q, C) bool; the others are not ranked and count in no rank.
         temperature: T; candidates 2 T or more apart count as ordered.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Blocks of similarities and degrees as somebody's function answers them, checked and as floats."""
+"""Blocks of similarities and degrees as a caller's function answers them, checked and as floats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CheckedDegrees:
         block: Such as ``Relevance.block``.
         images: Positions of the images.
         captions: Positions of the captions.
-        gaps: Whether degrees may be NaN, where nobody was asked.
+        gaps: Whether degrees may be NaN, where a pair has none.
 
     >>> degrees = CheckedDegrees(lambda images, captions: np.add.outer(images, captions), np.arange(2), np.arange(3))
     >>> degrees.block(np.array([1]), np.array([0, 2]))
@@ -49,7 +49,7 @@ class CheckedDegrees:
 
 
 def checked_block(block: Block, images: Positions, captions: Positions, what: str, gaps: bool = False) -> Scores:
-    """The answer of somebody's block function as floats of the right shape.
+    """The answer of a caller's block function as floats of the right shape.
 
     Args:
         block: The function.

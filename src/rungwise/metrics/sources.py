@@ -213,7 +213,7 @@ class ProductSource(EmbeddingSource):
         image: (images, D), sliceable.
         text: (captions, D), sliceable.
         order: See :class:`TiledSource`.
-        image_norms: Least and greatest norm of ``image``, where whoever read it has looked at every value already.
+        image_norms: Least and greatest norm of ``image``, where every value has been read already.
         text_norms: The same of ``text``.
 
     Raises:

@@ -50,7 +50,7 @@ class VSEConfig(ModelConfig):
         kind: Names the family.
         image: The backbone, or features in its place.
         text: The caption encoder.
-        dimension: Of the joint space.
+        dimension: Width of the joint space.
         similarity: cosine, inner (the caption side alone is normalised: VSE0), order or shifted_cosine.
     """
 

@@ -28,7 +28,7 @@ Reference = Literal["paired", "max", "mean"]
 """Which of an image's captions stand for it when captions are scored against captions."""
 
 Frequencies = Literal["train", "collection", "unknown"]
-"""Whose captions document frequencies count: the training split's, all the source has degrees of, or nobody knows."""
+"""Whose captions document frequencies count: the training split's, all that the source has degrees of, or unknown."""
 
 Positions = NDArray[np.int64]
 Block = NDArray[np.float32]

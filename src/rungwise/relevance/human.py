@@ -31,7 +31,7 @@ _LAST_NUMBER = re.compile(r"(?:^|_)(\d+)$")
 
 
 class Human(Degrees):
-    """R by people: the grade of each judged pair, NaN where nobody was asked.
+    """R by people: the grade of each judged pair, NaN where no one was asked.
 
     Several judgements of a pair are averaged. Grades keep the scale they come in: 0..5 in CxC, 1..4 from Flickr8K's
     experts, 0..1 from its crowd.
@@ -286,7 +286,7 @@ class Human(Degrees):
             yield np.ascontiguousarray(array).tobytes()
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
-        """(len(images), len(captions)) float32 grades; NaN where nobody was asked."""
+        """(len(images), len(captions)) float32 grades; NaN where no one was asked."""
         rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
         closed = self._closed_images[rows][:, None] | self._closed_captions[columns][None, :]
         out = np.where(closed, np.float32(0), np.float32(np.nan))

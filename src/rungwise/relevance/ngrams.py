@@ -92,7 +92,7 @@ class DocumentFrequencies:
         words: Its vocabulary.
         keys: Per order, (n-grams,) as in :class:`NgramCounts`.
         counts: Per order, (n-grams,) images that have it.
-        origin: Which captions were counted, such as ``"train"`` for the training split; empty where nobody said.
+        origin: Which captions were counted, such as ``"train"`` for the training split; empty where that is not known.
 
     >>> corpus = DocumentFrequencies.of(["a dog", "the dog", "a cat"], [0, 0, 1])
     >>> corpus.images, corpus.look_up(NgramCounts(["a dog sits"], str.split, 2))[0].tolist()

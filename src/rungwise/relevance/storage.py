@@ -47,7 +47,7 @@ class Saved(NamedTuple):
 
 
 def refuse_other(path: Path) -> None:
-    """Refuse a place that holds something else than saved degrees, which nobody asked to replace.
+    """Refuse a place that holds anything else than saved degrees, which must not be replaced.
 
     Raises:
         UserError: If it does.

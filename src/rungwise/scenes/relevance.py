@@ -120,7 +120,7 @@ class SceneRelevance(Degrees):
 
 
 def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
-    """The degrees that a collection brings along: generated scenes have theirs, other collections have none.
+    """The degrees that belong to a collection: generated scenes have theirs, other collections have none.
 
     Args:
         path: The folder or file that the collection was read from; None where it came from no place.

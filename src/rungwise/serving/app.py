@@ -155,7 +155,7 @@ def create_app(index: Index, model: DualEncoder, *, allowed_hosts: Sequence[str]
         path = index.items[item_position(number)].path
         if path is None:
             raise HTTPException(404, f"picture {number} has no file: the index was made of rows of features")
-        # The reasons name the file, which is nobody's business but the owner's.
+        # The reasons name the file, which only the owner of the pictures should see.
         gone = HTTPException(404, f"the file of picture {number} is no longer there or can no longer be read")
         try:
             about = path.stat()

@@ -146,10 +146,12 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
             saved = json.loads(file.metadata()["state"])
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if "identity" in saved:
-            raise UserError(f"{path}: of an earlier version of rungwise, which kept no settings; start anew")
+            raise UserError(
+                f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
+            )
         return TypeAdapter(RunState).validate_python(saved), tensors
     except FileNotFoundError:
-        raise UserError(f"{path}: no checkpoint to resume from; start without resume") from None
+        raise UserError(f"{path}: no checkpoint to resume from; start the run without resume") from None
     except ValidationError as error:
         first = error.errors()[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -27,7 +27,7 @@ class CollapseMemory:
 
     Attributes:
         flat_since: Step of the first of the observations in a row that look like a collapse; -1 for none.
-        told: The watch has spoken.
+        told: The user has been told.
     """
 
     flat_since: int = -1
@@ -58,7 +58,7 @@ def spread(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
 class CollapseWatch(Watcher):
     """Tells once, with the remedy, when a max-of-hinges run has collapsed.
 
-    It speaks when at every observation over ``steps`` steps the loss was within 1 % of 2 x margin a pair *and* the
+    It tells when at every observation over ``steps`` steps the loss was within 1 % of 2 x margin a pair *and* the
     spread of the embeddings was below ``least_spread``.
 
     Args:

@@ -29,15 +29,16 @@ class DataConfig:
     """Which pictures and captions.
 
     Attributes:
-        path: Of the data, in any layout that ``rungwise inspect`` recognises.
+        path: Folder or file of the data, in any layout that rungwise inspect recognises.
         relevance: Degrees for losses that need them: a source by name (tfidf), a source with options
-            ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes bring
+            ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes have
             their own. A source is built on the training split alone.
-        reference: What a batch's degrees are asked by: the "image", as the source answers it, or the caption that comes
-            with the image in the "batch" (the ladder paper's reading; for sources that compare captions with captions).
+        reference: Whose degree a caption gets in a batch: that for the "image", as the source defines it, or that for
+            the caption which comes with the image in the "batch" (the ladder paper's reading; for sources that compare
+            captions with captions).
         train: Splits to train on.
         validation: Split that chooses the snapshot.
-        join_restval: Count COCO's ``restval`` pictures as training pictures.
+        join_restval: Count COCO's restval pictures as training pictures.
     """
 
     __pydantic_config__ = STRICT
@@ -60,16 +61,16 @@ class TrainConfig:
         loss: What it is trained with.
         sampler: Which pairs meet in a batch: shuffled, by_length, one_caption_per_image, relevance_aware, label_lists.
         step: How a batch becomes gradients: plain, cached_gradients, global_negatives.
-        warm_up_epochs: Epochs of the sum of hinges before the loss takes over; helps losses that push only the
-            hardest negative off their early plateau.
-        epochs: Length of each phase.
-        learning_rates: Adam's rate in each phase.
+        warm_up_epochs: Epochs with the sum of hinges before the loss takes over; losses that push the hardest negative
+            alone leave their early plateau sooner.
+        epochs: Number of epochs of each phase.
+        learning_rates: Adam's learning rate in each phase.
         batch_size: Image-caption pairs a step, of all processes together.
-        clip_norm: Bound on the norm of all gradients together.
-        weight_decay: lambda of lambda / 2 times the squared norm of all weight matrices, added to the loss.
-        precision: ``"bfloat16"`` computes the encoders under autocast; weights and loss stay in float32.
-        seed: Of weights, batches and draws.
-        checkpoint_steps: Steps between checkpoints; what a killed run loses at most.
+        clip_norm: The norm of all gradients together is cut to this.
+        weight_decay: lambda, where lambda / 2 times the squared norm of all weight matrices is added to the loss.
+        precision: bfloat16 computes the encoders under autocast; weights and loss stay in float32.
+        seed: Seed of the weights, the batches and all draws.
+        checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
     """
 
     __pydantic_config__ = STRICT

@@ -43,7 +43,7 @@ def process_group(backend: str, **options: Any) -> Iterator[None]:
 
     Processes that still hold communicating objects when they exit may abort. So let everything that communicates, a
     ``DistributedDataParallel`` above all, be local to a function that is called inside: what it leaves behind is
-    collected, then all wait for each other, then they part. After an exception nobody waits.
+    collected, then the processes wait for each other and leave. After an exception they leave without waiting.
 
     Args:
         backend: ``"gloo"`` or ``"nccl"``.

@@ -311,7 +311,7 @@ class _Run:
 
 
 def _refuse_strangers(out: Path) -> None:
-    """A folder that holds a file of one of a run's names, and no run, is somebody else's.
+    """Refuse a folder with a file that has a name of a run's file but is of no run.
 
     Raises:
         UserError: Naming the file.

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: a terminal, TensorBoard, a test."""
+"""What a run reports while it trains: to a terminal, to TensorBoard, to a test."""
 
 from __future__ import annotations
 

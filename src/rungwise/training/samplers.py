@@ -139,7 +139,7 @@ class _Unlabelled:
         if len(eligible) < count:
             raise UserError(
                 f"label lists: only {len(eligible)} {self.what} share no label with image {image}"
-                f" ({', '.join(sorted(mine)) or 'no labels'}), fewer than the {count} asked for; lower K"
+                f" ({', '.join(sorted(mine)) or 'no labels'}), fewer than the {count} asked for; lower irrelevant"
             )
         return draw.choice(eligible, count, replace=False)
 

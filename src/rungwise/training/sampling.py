@@ -35,7 +35,7 @@ class Drawn:
         lengths: (pairs,) of each caption, as the model reads it.
         image: (pairs,) which image each caption has, counted from 0.
         labels: (images,) class labels of each image; empty where there are none.
-        relevance: Degrees by positions among these images and captions; None where nobody asked for them.
+        relevance: Degrees by positions among these images and captions; None where nothing reads them.
         batch_size: Pairs a batch.
         seed: Of the run.
     """

@@ -73,7 +73,7 @@ class CascadeConfig(PairModelConfig):
         def progress(report: CascadeReport) -> None:
             building.progress(f"{report}; {report.pending} to go in this block")
 
-        built = coarse.build(data, building=building)
+        built = coarse.build(data, building=replace(building, option=str))
         assert isinstance(built, CaptionPairSource)
         return Cascade(
             built,
@@ -120,7 +120,9 @@ class CombineConfig(SourceConfig):
         if self.weights and len(self.weights) != len(self.of):
             raise UserError(f"combine: {len(self.weights)} weights for {len(self.of)} sources; give one each")
         where = f"combine: {building.option('of')}"
-        sources = [degrees_of(part, data, building=building, where=where) for part in self.of]
+        # Options of a part are written in braces, by their names.
+        within = replace(building, option=str)
+        sources = [degrees_of(part, data, building=within, where=where) for part in self.of]
         if self.unit_interval:
             training = training_images(data, building.train)
             lines = [to_unit_interval(source, images=training if len(training) else None) for source in sources]
