@@ -193,7 +193,7 @@ def test_scenes_bring_their_own(given: str, tmp_path: Path) -> None:
     assert isinstance(found, SceneRelevance)
     own = found.block(data.image_of_caption, np.arange(len(data.captions)))
     assert (np.diagonal(own) == 1).all()
-    config, cuts = with_training_thresholds(TrainConfig(loss=config_of(Ladder)(shares=(0.1,))), data, found)
+    _, cuts = with_training_thresholds(TrainConfig(loss=config_of(Ladder)(shares=(0.1,))), data, found)
     images = np.flatnonzero(np.array(data.splits) == "train")
     assert cuts == describe.thresholds(found, (0.1,), images=images)
     with pytest.raises(

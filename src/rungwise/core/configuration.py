@@ -162,6 +162,9 @@ def load_yaml(kind: type[T], path: Path) -> T:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         raise UserError(f"{path}{line}: not valid YAML; {getattr(error, 'problem', 'unreadable')}") from None
+    except (ValueError, RecursionError) as error:  # no UTF-8, a date that there is not, lists without end
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
+        raise UserError(f"{path}: not valid YAML; {reason}") from None
     return from_plain(kind, {} if values is None else values, str(path))
 
 

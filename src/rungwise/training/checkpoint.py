@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.training.collapse import CollapseMemory
@@ -37,6 +39,8 @@ class RunState:
         data_hash: Of the collection that it was started with.
         collapse: What the collapse watch remembers.
     """
+
+    __pydantic_config__ = STRICT
 
     epoch: int = 0
     step: int = 0
@@ -65,7 +69,7 @@ class Trained:
         self.optimizer = optimizer
 
     def tensors(self) -> dict[str, Tensor]:
-        """By names such as ``model/image_projection.weight`` and ``optimizer/loss/temperature.log/exp_avg``."""
+        """By names such as ``model/image_projection.weight`` and ``optimizer/loss/temperature.raw/exp_avg``."""
         found = {f"{place}/{name}": t for place, one in self.modules.items() for name, t in _kept(one).items()}
         for name, parameter in self._stepped():
             for key, value in self.optimizer.state[parameter].items():
@@ -73,7 +77,12 @@ class Trained:
         return found
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Put everything back where :meth:`tensors` found it."""
+        """Put everything back where :meth:`tensors` found it.
+
+        Raises:
+            UserError: If a tensor is missing, left over or of another shape; nothing has been changed then.
+        """
+        self._refuse_others(tensors)
         for place, module in self.modules.items():
             own = {name.removeprefix(f"{place}/"): t for name, t in tensors.items() if name.startswith(f"{place}/")}
             module.load_state_dict(own, strict=False)
@@ -88,6 +97,17 @@ class Trained:
                     moments[key.removeprefix(prefix)] = like.copy_(tensor).to(parameter.device)
             if moments:
                 self.optimizer.state[parameter] = moments
+
+    def _refuse_others(self, tensors: dict[str, Tensor]) -> None:
+        wanted = {f"{place}/{name}": t.shape for place, one in self.modules.items() for name, t in _kept(one).items()}
+        found = {name: t.shape for name, t in tensors.items() if name.split("/")[0] in self.modules}
+        for name in sorted(wanted.keys() | found.keys()):
+            here, there = (tuple(one[name]) if name in one else "no such tensor" for one in (found, wanted))
+            if here != there:
+                raise UserError(
+                    f"the checkpoint is of another model or damaged: {name}: {here}, where the run has {there}; start"
+                    " anew in another folder"
+                )
 
     def _stepped(self) -> list[tuple[str, nn.Parameter]]:
         held = {id(parameter) for group in self.optimizer.param_groups for parameter in group["params"]}
@@ -129,11 +149,16 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
             raise UserError(
                 f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
             )
-        return RunState(**saved | {"collapse": CollapseMemory(**saved.get("collapse", {}))}), tensors
+        return TypeAdapter(RunState).validate_python(saved), tensors
     except FileNotFoundError:
         raise UserError(f"{path}: no checkpoint to resume from; start the run without resume") from None
-    except (SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise UserError(f"{path}: not a readable checkpoint ({error}); start anew in another folder") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise UserError(f"{path}: not a readable checkpoint ({reason}); start anew in another folder") from None
+    except (SafetensorError, OSError, RecursionError, TypeError, KeyError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{path}: not a readable checkpoint ({reason}); start anew in another folder") from error
 
 
 def differing(then: Any, now: Any, name: str = "") -> list[str]:

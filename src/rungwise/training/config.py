@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -94,10 +95,16 @@ class TrainConfig:
             raise UserError(
                 f"epochs has {len(self.epochs)} phases, learning_rates {len(self.learning_rates)}; give a rate for each"
             )
-        if min(self.batch_size, self.checkpoint_steps, *self.epochs) < 1 or self.clip_norm <= 0:
+        if min(self.batch_size, self.checkpoint_steps, *self.epochs) < 1 or not self.clip_norm > 0:
             raise UserError("epochs, batch_size, checkpoint_steps and clip_norm must be positive")
-        if self.weight_decay < 0:
+        if not 0 <= self.weight_decay < math.inf:
             raise UserError(f"weight_decay must not be negative, got {self.weight_decay:g}")
+        if not all(0 <= rate < math.inf for rate in self.learning_rates):
+            raise UserError(f"learning_rates must not be negative, got {', '.join(map(str, self.learning_rates))}")
+        if self.warm_up_epochs < 0:
+            raise UserError(f"warm_up_epochs must not be negative, got {self.warm_up_epochs}")
+        if not 0 <= self.seed < 1 << 32:
+            raise UserError(f"seed must lie in 0..{(1 << 32) - 1}, got {self.seed}")
         self.loss.check_batch(self.batch_size)
 
     @property

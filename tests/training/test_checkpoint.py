@@ -1,0 +1,214 @@
+"""The state of a run in one file: what it keeps, what it refuses, and a run that is cut off anywhere."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from rungwise.cli import main
+from rungwise.core.configuration import load_yaml
+from rungwise.core.errors import UserError
+from rungwise.data import read
+from rungwise.losses import ContrastiveSum
+from rungwise.training import loop
+from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, save_checkpoint
+from rungwise.training.collapse import CollapseMemory
+from rungwise.training.config import TrainConfig
+from rungwise.training.loop import train
+from tests.training.test_features import folder_of_features
+
+
+class Model(nn.Module):
+    """A frozen part, a trained one, and one with buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frozen = nn.BatchNorm1d(3).requires_grad_(False)
+        self.linear = nn.Linear(3, 4)
+        self.norm = nn.BatchNorm1d(4)
+
+
+def stepped() -> Trained:
+    torch.manual_seed(0)
+    model, loss = Model(), ContrastiveSum(learnable=True)
+    parameters = [one for part in (model, loss) for one in part.parameters() if one.requires_grad]
+    trained = Trained(model, loss, torch.optim.Adam(parameters, lr=0.1))
+    for _ in range(3):
+        vectors = model.norm(model.linear(torch.randn(5, 3)))
+        loss(vectors @ vectors.T).backward()
+        trained.optimizer.step()
+        trained.optimizer.zero_grad()
+    return trained
+
+
+STATE = RunState(
+    epoch=2,
+    step=3,
+    total_steps=17,
+    loss_sum=0.1 + 0.2,
+    pairs=40,
+    best_rsum=100 / 3,
+    best_epoch=1,
+    history=[{"loss": 1e-17, "rsum": 100 / 3}],
+    settings={"seed": 0, "loss": {"kind": "ladder", "thresholds": [0.1 + 0.2]}},
+    data_hash="abc",
+    collapse=CollapseMemory(flat_since=4, told=True),
+)
+
+
+def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:
+    before = stepped()
+    save_checkpoint(tmp_path / "state", before, STATE)
+    state, tensors = load_checkpoint(tmp_path / "state")
+    assert state == STATE
+    torch.manual_seed(5)
+    model, loss = Model(), ContrastiveSum(learnable=True)
+    parameters = [one for part in (model, loss) for one in part.parameters() if one.requires_grad]
+    after = Trained(model, loss, torch.optim.Adam(parameters, lr=0.1))
+    after.restore(tensors)
+    assert before.tensors().keys() == after.tensors().keys() == tensors.keys()
+    for name, tensor in before.tensors().items():
+        assert torch.equal(after.tensors()[name], tensor), name
+    assert {"model/norm.running_mean", "loss/temperature.raw", "optimizer/loss/temperature.raw/exp_avg"} <= set(tensors)
+    assert not any("frozen" in name for name in tensors)
+
+
+def test_the_old_file_stays_where_the_new_one_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = stepped()
+    save_checkpoint(tmp_path / "state", trained, STATE)
+    before = (tmp_path / "state").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rungwise.training.checkpoint.save_file", full)
+    with pytest.raises(UserError, match="disk is full"):
+        save_checkpoint(tmp_path / "state", trained, RunState())
+    assert (tmp_path / "state").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def written(path: Path, state: object) -> Path:
+    text = state if isinstance(state, str) else json.dumps(state)
+    save_file({"model/linear.bias": torch.zeros(4)}, path, metadata={"state": text})
+    return path
+
+
+def test_what_is_no_checkpoint_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no checkpoint")
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    save_file({"a": torch.zeros(1)}, tmp_path / "bare")
+    save_checkpoint(tmp_path / "cut", stepped(), STATE)
+    whole = (tmp_path / "cut").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
+    good = asdict(STATE)
+    written(tmp_path / "no JSON", "{")
+    written(tmp_path / "list", [1])
+    written(tmp_path / "number", 3)
+    written(tmp_path / "unknown field", good | {"mood": "good"})
+    written(tmp_path / "collapse", good | {"collapse": [1]})
+    written(tmp_path / "text for a number", good | {"epoch": "two"})
+    written(tmp_path / "settings", good | {"settings": []})
+    written(tmp_path / "deep", "[" * 100_000 + "]" * 100_000)
+    for path in sorted(tmp_path.iterdir()):
+        with pytest.raises(UserError, match="not a readable checkpoint") as caught:
+            load_checkpoint(path)
+        assert "\n" not in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert len(str(caught.value)) < 1000
+    with pytest.raises(UserError, match="no checkpoint to resume from; start the run without resume"):
+        load_checkpoint(tmp_path / "nowhere")
+    written(tmp_path / "earlier", {"identity": {"configuration": "abc"}} | {"epoch": 1})
+    with pytest.raises(UserError, match="of an earlier version of rungwise"):
+        load_checkpoint(tmp_path / "earlier")
+
+
+def test_tensors_of_another_run_are_refused() -> None:
+    trained = stepped()
+    tensors = dict(trained.tensors())
+    missing = {name: one for name, one in tensors.items() if name != "model/linear.weight"}
+    for wrong in (
+        missing,
+        tensors | {"model/linear.weight": torch.zeros(7, 7)},
+        tensors | {"model/extra": torch.ones(1)},
+    ):
+        with pytest.raises(UserError, match="checkpoint") as caught:
+            trained.restore(wrong)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "lines"),
+    [
+        ({}, {}, []),
+        ({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 2}}}, ["a.b.c: 1 then, 2 now"]),
+        ({"a": 1}, {}, ["a: 1 then, None now"]),
+        ({}, {"a": [1]}, ["a: None then, [1] now"]),
+        ({"loss": {"kind": "ladder"}}, {"loss": "x"}, ["loss: {'kind': 'ladder'} then, 'x' now"]),
+        ({"b": 1, "a": 2}, {"a": 3, "b": 0}, ["b: 1 then, 0 now", "a: 2 then, 3 now"]),
+        ({"a": 0.1 + 0.2}, {"a": 0.3}, ["a: 0.30000000000000004 then, 0.3 now"]),
+    ],
+)
+def test_settings_that_differ_are_named(then: dict, now: dict, lines: list[str]) -> None:
+    assert differing(then, now) == lines
+
+
+CONFIGURATION = """
+data: {relevance: {kind: tfidf, tokenizer: unicode}, reference: batch}
+model: {image: {kind: features}, text: {word_dimension: 8, min_count: 1}, dimension: 16, similarity: {kind: order}}
+loss:
+  kind: weighted
+  losses:
+    - {kind: ladder, shares: [0.3]}
+    - {kind: multi_modal_nce, learnable: true}
+  weights: [1.0, 0.5]
+sampler: {kind: relevance_aware, at_least: 0.2}
+step: {kind: cached_gradients, chunk: 5}
+epochs: [2, 1]
+learning_rates: [1.0e-2, 1.0e-3]
+batch_size: 12
+checkpoint_steps: 2
+"""
+
+
+@pytest.mark.parametrize("cut", [1, 5, 9, 14])
+def test_a_weighted_sum_with_a_learned_temperature_resumes_to_the_bit(
+    cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = read(folder_of_features(tmp_path / "data", (7,)))
+    (tmp_path / "run.yaml").write_text(CONFIGURATION)
+    config = load_yaml(TrainConfig, tmp_path / "run.yaml")
+    train(config, data, tmp_path / "whole")
+    real, steps = loop._Run._step, iter(range(1000))
+
+    def failing(run: loop._Run, *rest: object) -> torch.Tensor:
+        if next(steps) == cut:
+            raise MemoryError("killed")
+        return real(run, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Run, "_step", failing)
+        with pytest.raises(MemoryError):
+            train(config, data, tmp_path / "cut")
+    if cut < 2:  # before the first checkpoint: the run is started again where it stood
+        train(config, data, tmp_path / "cut")
+    else:
+        asked = ["train", str(tmp_path / "cut" / "config.yaml"), str(tmp_path / "data"), "--resume", "--device", "cpu"]
+        assert main([*asked, "--out", str(tmp_path / "cut")]) == 0
+    one, other = (load_file(tmp_path / run / "checkpoint.safetensors") for run in ("whole", "cut"))
+    assert one.keys() == other.keys()
+    assert "loss/losses.1.temperature.raw" in one
+    begun = config.loss.losses[1].build().state_dict()["temperature.raw"]
+    assert one["loss/losses.1.temperature.raw"] != begun
+    for name, tensor in one.items():
+        assert torch.equal(tensor, other[name]), name
+    assert (tmp_path / "whole/config.yaml").read_text().replace("path: ''", "") == (
+        tmp_path / "cut/config.yaml"
+    ).read_text().replace(f"path: {tmp_path / 'data'}", "").replace("path: ''", "")
