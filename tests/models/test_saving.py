@@ -31,6 +31,7 @@ from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from rungwise.training.config import TrainConfig
 
 CAPTIONS = ["a red dog", "a blue cat"]
+COSINE = Cosine()
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Lengths(SavedModel):
         return float(self.weight.detach()) * -apart / np.float32(self.config.unit)
 
 
-def reading_pictures(similarity: Similarity = Cosine(), width: int = 6) -> JointEmbedding:
+def reading_pictures(similarity: Similarity = COSINE, width: int = 6) -> JointEmbedding:
     """Every weight is set by a rule, so that nothing depends on a random generator."""
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
     text = TextConfig(word_dimension=5, min_count=1)
@@ -175,7 +176,12 @@ def test_the_default_fingerprint_knows_kind_configuration_files_and_weights() ->
 
     moved = Lengths(LengthsConfig())
     moved.weight.data[0] = 2
-    models = [Lengths(LengthsConfig()), Lengths(LengthsConfig(unit=2.0)), Wordy(LengthsConfig()), Other(LengthsConfig())]
+    models = [
+        Lengths(LengthsConfig()),
+        Lengths(LengthsConfig(unit=2.0)),
+        Wordy(LengthsConfig()),
+        Other(LengthsConfig()),
+    ]
     assert len({one.fingerprint for one in [*models, moved]}) == 5
     assert Lengths(LengthsConfig()).fingerprint == models[0].fingerprint
 

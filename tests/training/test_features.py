@@ -43,8 +43,8 @@ def folder_of_features(folder: Path, shape: tuple[int, ...]) -> Path:
     lines = ["image,caption,split"]
     for image in range(48):
         split = "test" if image >= 40 else "val" if image >= 32 else "train"
-        for phrase in ("a {} picture", "something that is all {}", "{}")[: 1 + image % 3]:
-            lines.append(f"{image}.jpg,{phrase.format(NAMES[image % 4])},{split}")
+        phrases = ("a {} picture", "something that is all {}", "{}")[: 1 + image % 3]
+        lines += [f"{image}.jpg,{phrase.format(NAMES[image % 4])},{split}" for phrase in phrases]
     (folder / "captions.csv").write_text("\n".join(lines) + "\n")
     return folder
 
@@ -118,13 +118,21 @@ def test_a_configuration_and_data_that_do_not_go_together_are_one_line(
         train(small(), coloured, tmp_path / "run")
     with pytest.raises(UserError, match="features of length 7, but the model reads features of length 9"):
         train(small(model=VSEConfig(image=FeatureConfig(width=9))), data, tmp_path / "run")
-    with pytest.raises(UserError, match="the data are rows of features, but the model reads pictures"):
-        train(config, data, tmp_path / "run")
-    # Before any weights are looked for: these cannot be had.
-    absent = replace(config.model, image=replace(config.model.image, weights="no such file"))
-    with pytest.raises(UserError, match="the data are rows of features, but the model reads pictures"):
-        train(replace(config, model=absent), data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+    trained = train(replace(config, epochs=(1, 1)), coloured, tmp_path / "pictures", cache=tmp_path / "cache")
+    with pytest.raises(UserError, match="the data are rows of features, but the model reads pictures"):
+        load(trained.model_folder).on(data)
+
+
+def test_rows_stand_in_for_the_backbone_of_a_configuration(tmp_path: Path, config: TrainConfig) -> None:
+    data = read(folder_of_features(tmp_path / "data", (7,)))
+    # Its weights cannot be had, and nobody asks for them.
+    image = replace(config.model.image, weights="no such file", l2_normalise=False)
+    asked = replace(config, model=replace(config.model, image=image), epochs=(1, 1))
+    model = load(train(asked, data, tmp_path / "run").model_folder)
+    assert model.config.image == FeatureConfig(width=7, l2_normalise=False)
+    longer = replace(asked, epochs=(1, 2))
+    assert train(longer, data, tmp_path / "run", resume=True).finished
 
 
 CONFIGURATION = """

@@ -64,8 +64,8 @@ class FeatureInput(nn.Module):
         """
         if features.shape[-1] != self.features:
             raise UserError(
-                f"{place_of(features.parts[0])}: features of length {features.shape[-1]}, but the model reads those of"
-                f" length {self.features}; give those of the extractor that it was trained with"
+                f"{place_of(features.parts[0])}: features of length {features.shape[-1]}, but the model reads features"
+                f" of length {self.features}; give those of the extractor that it was trained with"
             )
         return ReadFeatures(features)
 

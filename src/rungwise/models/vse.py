@@ -34,9 +34,6 @@ from rungwise.models.saving import ModelConfig, ModelFolder
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
 TOKENIZER, PREPROCESSING = "tokenizer.json", "preprocessing.json"
-_ROWS_FOR_PICTURES = (
-    "the data are rows of features, but the model reads pictures; train one with model.image.kind features"
-)
 
 AnyImageSide = Annotated[
     Annotated[ImageConfig | FeatureConfig, Field(discriminator="kind")],
@@ -133,8 +130,6 @@ class JointEmbedding(TrainableEncoder):
                 )
             config = replace(config, image=replace(config.image, width=width))
             side: Backbone | FeatureInput = FeatureInput(width)
-        elif features is not None:
-            raise UserError(_ROWS_FOR_PICTURES)  # before weights are fetched
         else:
             side = load_backbone(config.image)
         return cls(config, side, learn_vocabulary(captions, config.text.min_count))
@@ -311,7 +306,10 @@ class JointEmbedding(TrainableEncoder):
         """Features from the cache under a frozen backbone, pixels under a trained one, or features as they are."""
         if isinstance(pictures, FeatureRows):
             if isinstance(self.backbone, Backbone):
-                raise UserError(_ROWS_FOR_PICTURES)
+                raise UserError(
+                    "the data are rows of features, but the model reads pictures; train one with model.image.kind"
+                    " features"
+                )
             if progress:
                 progress(len(pictures))
             return self.backbone.read(pictures)

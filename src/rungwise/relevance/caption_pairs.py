@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.relevance.base import Degrees
 
 
 @runtime_checkable
@@ -57,8 +58,9 @@ def caption_pairs(source: object) -> CaptionPairs:
         return source
     for part in getattr(source, "sources", ()):
         caption_pairs(part)
+    name = source.title().partition(",")[0] if isinstance(source, Degrees) else type(source).__name__
     raise UserError(
-        f"{type(source).__name__}: has no degrees of captions with captions; tfidf, cbow, bi-encoder, cross-encoder,"
+        f"{name}: has no degrees of captions with captions; tfidf, cbow, bi-encoder, cross-encoder,"
         " cascade and combinations of these have them, when they are built and not read from a folder; take one of"
         " these, or ask for degrees by image"
     )

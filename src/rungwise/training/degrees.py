@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,28 +25,55 @@ from rungwise.training.loss_config import with_thresholds
 Positions = NDArray[np.int64]
 
 
-class _PartOf:
-    """Degrees of the training split, asked by positions in the whole collection."""
+class TrainingPart(Degrees):
+    """Degrees of the training split alone, asked by positions in the whole collection.
+
+    Args:
+        source: Of the training split.
+        whole: The collection.
+        part: Its training split.
+
+    Attributes:
+        of_caption_pairs: The source compares captions with captions.
+    """
+
+    complete = False
 
     def __init__(self, source: Degrees, whole: ImageCaptions, part: ImageCaptions) -> None:
+        super().__init__((len(whole), len(whole.captions)))
         self.source = source
+        self.image_of_caption = whole.image_of_caption
+        self.of_caption_pairs = answers_caption_pairs(source)
         self._image = _places(whole.image_ids, part.image_ids)
         self._caption = _places(whole.caption_ids, part.caption_ids)
-        # Whether caption pairs are answered is the source's to say.
-        self.of_caption_pairs = answers_caption_pairs(source)
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
-        """(len(images), len(captions)) degrees."""
-        return self.source.block(self._image[np.asarray(images)], self._caption[np.asarray(captions)])
+        """(len(images), len(captions)) degrees; positions outside the training split are refused."""
+        rows, columns = self.positions(images, captions)
+        return self.source.block(self._image[rows], self._caption[columns])
+
+    def dense(self) -> NDArray[np.float32]:
+        """(images, captions) degrees, NaN outside the training split."""
+        matrix = np.full(self.shape, np.nan, np.float32)
+        images, captions = (
+            np.flatnonzero(place < count)
+            for place, count in zip((self._image, self._caption), self.source.shape, strict=True)
+        )
+        matrix[np.ix_(images, captions)] = self.block(images, captions)
+        return matrix
 
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """(len(first), len(second)) degrees of captions with captions."""
         pairs = caption_pairs(self.source)
         return pairs.pair_block(self._caption[np.asarray(first)], self._caption[np.asarray(second)])
 
-    def dense(self) -> NDArray[np.float32]:
-        """All pairs of the training split."""
-        return self.source.dense()
+    def options(self) -> Mapping[str, Any]:
+        """Those of the source."""
+        return self.source.options()
+
+    def title(self) -> str:
+        """That of the source."""
+        return self.source.title()
 
 
 def _places(whole: Sequence[str], part: Sequence[str]) -> Positions:
@@ -67,15 +95,27 @@ def training_degrees(config: DataConfig, data: ImageCaptions, building: Building
         the data bring none along.
 
     Raises:
-        UserError: If the degrees cannot be had, belong to other data, or know captions outside the training split.
+        UserError: If the degrees cannot be had, belong to other data, know captions outside the training split, or
+            cannot be asked by caption where ``reference`` is the batch.
     """
+    found = _found(config, data, building)
+    if found is not None and config.reference == "batch":
+        try:
+            caption_pairs(found)
+        except UserError as error:
+            named = config.relevance or "the degrees that the data bring along"
+            raise UserError(f"data.reference: batch, with data.relevance: {named}: {error}") from None
+    return found
+
+
+def _found(config: DataConfig, data: ImageCaptions, building: Building | None) -> Degrees | None:
     if not config.relevance:
         return own_degrees(config.path or None, data)
     training = data.split(*config.train)
     if names_source(config.relevance):
-        return _PartOf(degrees_of(config.relevance, training, building=building), data, training)
+        return TrainingPart(degrees_of(config.relevance, training, building=building), data, training)
     if _captions_hash(config.relevance) == hash_of_captions(training.captions, training.image_of_caption):
-        return _PartOf(degrees_of(config.relevance, training), data, training)
+        return TrainingPart(degrees_of(config.relevance, training), data, training)
     stored = degrees_of(config.relevance, data)
     if stored.frequencies_from not in (None, "train"):
         raise UserError(
@@ -108,20 +148,15 @@ def with_training_thresholds(
     """
     if not config.loss.needs_thresholds:
         return config, ()
-    if isinstance(relevance, _PartOf):
-        source, images, captions = relevance.source, None, None
-    elif isinstance(relevance, Degrees):
-        source = relevance
-        images = np.flatnonzero([split in config.data.train for split in data.splits])
-        captions = captions_of(data, images)
-    else:
+    if not isinstance(relevance, Degrees):
         raise UserError(
             "loss.shares are measured on a relevance source; name one in data.relevance, or give thresholds"
         )
+    source, images = relevance, np.flatnonzero([split in config.data.train for split in data.splits])
     measured: list[float] = []
 
     def turn(shares: tuple[float, ...]) -> tuple[float, ...]:
-        cuts = describe.thresholds(source, shares, images=images, captions=captions)
+        cuts = describe.thresholds(source, shares, images=images, captions=captions_of(data, images))
         measured.extend(cuts)
         return cuts
 
