@@ -95,3 +95,10 @@ def test_strangers_are_found_without_writing(tmp_path):
     (tmp_path / "notes").mkdir()
     with pytest.raises(UserError, match="holds 'notes'"):
         refuse_strangers(tmp_path, PARTS, "an index")
+
+
+def test_what_file_managers_leave_is_no_stranger(tmp_path):
+    written(tmp_path / "index", "one")
+    (tmp_path / "index" / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+    written(tmp_path / "index", "two")
+    assert [file.name for file in (tmp_path / "index").iterdir()] == ["index.json"]

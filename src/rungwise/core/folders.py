@@ -11,6 +11,9 @@ from pathlib import Path
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained
 
+DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
+"""What file managers leave in every folder that somebody looks into; nobody misses it."""
+
 
 @contextmanager
 def replacing_folder(folder: Path, parts: Collection[str], what: str) -> Iterator[Path]:
@@ -67,7 +70,7 @@ def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
             return
         if not folder.is_dir():
             raise UserError(f"{folder}: a file stands here; name a folder for {what}")
-        if strangers := sorted({file.name for file in folder.iterdir()} - set(parts)):
+        if strangers := sorted({file.name for file in folder.iterdir()} - set(parts) - DROPPINGS):
             raise UserError(f"{folder}: holds {strangers[0]!r}, which is no part of {what}; name a new or empty folder")
 
 
