@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -83,6 +84,13 @@ class Pairs:
     def lengths(self) -> Positions:
         """(captions,) length of each caption as the model reads it."""
         return np.array([len(text) for text in self.texts], dtype=np.int64)
+
+    @cached_property
+    def first_caption(self) -> Positions:
+        """(images,) position here of the first caption of each image."""
+        first = np.zeros(len(self.rows), dtype=np.int64)
+        first[self.image[::-1]] = np.arange(len(self))[::-1]
+        return first
 
     @property
     def collection(self) -> ImageCaptions:

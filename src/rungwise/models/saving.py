@@ -162,8 +162,9 @@ class SavedModel(nn.Module, PairScorer):
         }
         if self.provenance:
             facts["provenance"] = self.provenance
-        texts = {CONFIG: json.dumps(facts, indent=2), **self.files()}
-        texts[CARD] = model_card({"model": facts["model"], **_readable(self.files()), **self.provenance})
+        own = self.files()
+        texts = {CONFIG: json.dumps(facts, indent=2), **own}
+        texts[CARD] = model_card({"model": facts["model"], **_readable(own), **self.provenance})
         known = {*texts, WEIGHTS} if (folder / CONFIG).is_file() else ()
         with replacing_folder(folder, known, "a model") as draft:
             for name, text in texts.items():

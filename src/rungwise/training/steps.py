@@ -250,7 +250,7 @@ def _of_lists(work: Work, loss: Loss, lists: ListBatch) -> Outcome:
     """Gradients of lists: every caption and image that is named is encoded once."""
     model, pairs = work.model, work.pairs
     assert isinstance(model, TrainableEncoder)  # as check() saw to
-    first_caption = _first_caption_of_image(pairs)
+    first_caption = pairs.first_caption
     images = np.concatenate([lists.images, lists.images_of_captions.ravel()])
     named = np.unique(np.concatenate([lists.captions_of_images.ravel(), lists.captions, first_caption[images]]))
     with work.autocast():
@@ -266,13 +266,6 @@ def _of_lists(work: Work, loss: Loss, lists: ListBatch) -> Outcome:
     assert isinstance(value, Tensor)
     value.backward()  # type: ignore[no-untyped-call]
     return Outcome(value.detach(), (image_vectors, text_vectors))
-
-
-def _first_caption_of_image(pairs: Pairs) -> Positions:
-    """(images,) position in ``pairs`` of one caption of each image."""
-    first = np.zeros(len(pairs.rows), dtype=np.int64)
-    first[pairs.image[::-1]] = np.arange(len(pairs))[::-1]
-    return first
 
 
 def _same_image(pairs: Pairs, chosen: Positions) -> NDArray[np.bool_]:
