@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
+from rungwise.encoders.options import check_model_name, check_options
 from rungwise.encoders.preprocessing import Interpolation, Preprocessing
 
 
@@ -29,9 +30,9 @@ class ImageConfig:
 
     Attributes:
         kind: Pictures under a backbone; the other kind is features.
-        backbone: Any timm model name.
+        backbone: A name of timm's list; its prefixes for repositories and folders are not taken.
         weights: hub for timm's pretrained weights, random for none, or a safetensors file in timm's layout.
-        options: Passed to timm.create_model, such as {pad_type: same}.
+        options: Of the network, such as {pad_type: same}; those of rungwise.encoders.options and no others.
         pool: backbone pools as the network does; flatten keeps the last map, and with it the positions.
         frozen: Features are computed once and cached; otherwise the backbone is trained with the rest.
         l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
@@ -58,6 +59,10 @@ class ImageConfig:
     interpolation: Interpolation | None = None
     resize: Literal["short_side", "square"] | None = None
     kind: Literal["pictures"] = "pictures"
+
+    def __post_init__(self) -> None:
+        check_model_name(self.backbone)
+        check_options(self.options)
 
 
 class Backbone(nn.Module):
