@@ -43,7 +43,6 @@ _TRANSFORMER_SETTINGS = {
     "model_args", "model_kwargs", "tokenizer_args", "processor_kwargs", "config_args", "config_kwargs",
 }  # fmt: skip
 _FORWARD = {"method": ("forward",), "method_output_name": ("last_hidden_state", "logits", None)}
-_MOST_CONFIG_BYTES = 1 << 20
 
 
 def checked_folder(name: str | Path, kind: str) -> str:
@@ -93,7 +92,7 @@ def check_model_folder(folder: Path) -> None:
 
 def _modules(file: Path) -> Iterator[tuple[Path, str]]:
     """Folder and class of each module of a sentence model."""
-    found = read_json(file, most=_MOST_CONFIG_BYTES)
+    found = read_json(file)
     if not isinstance(found, list):
         raise UserError(f"{file}: expected a list of modules; save the model anew")
     for one in found:
@@ -213,7 +212,7 @@ def _check_module(file: Path) -> None:
 
 
 def _mapping(file: Path) -> dict[str, Any]:
-    found = read_json(file, most=_MOST_CONFIG_BYTES)
+    found = read_json(file)
     if not isinstance(found, dict):
         raise UserError(f"{file}: expected a JSON object; save the model anew")
     return found
