@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from rungwise.core.errors import UserError
 
@@ -40,11 +41,11 @@ class _Kind:
     fits: Callable[[object], bool]
 
 
-def _number(value: object) -> bool:
+def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _whole(value: object) -> bool:
+def _whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _LARGEST
 
 
@@ -53,8 +54,8 @@ def _one_of(*words: str) -> _Kind:
 
 
 _FLAG = _Kind("true or false", lambda value: isinstance(value, bool))
-_SHARE = _Kind("a number of at least 0 and below 1", lambda value: _number(value) and 0 <= value < 1)  # type: ignore[operator]
-_SMALL = _Kind("a number above 0 and at most 1", lambda value: _number(value) and 0 < value <= 1)  # type: ignore[operator]
+_SHARE = _Kind("a number of at least 0 and below 1", lambda value: _number(value) and 0 <= value < 1)
+_SMALL = _Kind("a number above 0 and at most 1", lambda value: _number(value) and 0 < value <= 1)
 _SIZE = _Kind(
     f"a whole number in 1..{_LARGEST}, or two of them",
     lambda value: _whole(value) or (isinstance(value, list | tuple) and len(value) == 2 and all(map(_whole, value))),
@@ -100,11 +101,13 @@ def check_options(options: Mapping[str, object]) -> None:
     >>> check_options({"pad_type": "same", "drop_path_rate": 0.1})
     >>> check_options({"checkpoint_path": "weights.pth"})
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: image.options: 'checkpoint_path' is no option of a backbone; there are act_layer, ...
+    rungwise.core.errors.UserError: image.options: 'checkpoint_path' is no option of a backbone; there are ...
     """
     for name, value in options.items():
         if name not in OPTIONS:
-            raise UserError(f"image.options: {str(name)[:60]!r} is no option of a backbone; there are {', '.join(OPTIONS)}")
+            raise UserError(
+                f"image.options: {str(name)[:60]!r} is no option of a backbone; there are {', '.join(OPTIONS)}"
+            )
         if not OPTIONS[name].fits(value):
             raise UserError(f"image.options: {name} must be {OPTIONS[name].what}, got {repr(value)[:60]}")
 
@@ -118,7 +121,7 @@ def check_model_name(name: str) -> None:
     >>> check_model_name("vit_base_patch16_224.augreg_in21k")
     >>> check_model_name("hf-hub:somebody/model")
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: image.backbone: 'hf-hub:somebody/model' is no name of timm's list; give one such as ...
+    rungwise.core.errors.UserError: image.backbone: 'hf-hub:somebody/model' is no name of timm's list; give one ...
     """
     if not _MODEL_NAME.fullmatch(name):
         raise UserError(

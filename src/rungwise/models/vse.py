@@ -30,8 +30,9 @@ from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.text import GRUEncoder, TextConfig, learn_vocabulary, pad, tokenise
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at
+from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Positions, Rows, TrainableEncoder, pair_up
-from rungwise.models.saving import ModelConfig, ModelFolder
+from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
 TOKENIZER, PREPROCESSING = "tokenizer.json", "preprocessing.json"

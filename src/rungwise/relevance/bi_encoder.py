@@ -190,7 +190,7 @@ def loading(name: str | Path, kind: str) -> Iterator[None]:
     >>> with loading("acme/model", "sentence-transformers"):
     ...     raise OSError("no weights")
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: acme/model: cannot be loaded as a sentence-transformers model (no weights); check ...
+    rungwise.core.errors.UserError: acme/model: cannot be loaded as a sentence-transformers model (no weights); ...
     """
     try:
         yield

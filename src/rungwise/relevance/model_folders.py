@@ -18,14 +18,14 @@ from rungwise.core.reading import read_json
 PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors")
 """What is fetched of a repository of the hub: texts, tokenizers and weights that are not pickled."""
 
-ARCHITECTURES = frozenset(
-    """
-    albert bart bert big_bird camembert canine convbert data2vec-text deberta deberta-v2 distilbert electra ernie
-    eurobert fnet funnel gemma gemma2 gemma3_text gpt2 gpt_neox gte ibert llama longformer luke mbart megatron-bert
-    mistral mobilebert modernbert mpnet mra mt5 nomic_bert nystromformer opt phi3 qwen2 qwen3 rembert roberta
-    roberta-prelayernorm roc_bert roformer squeezebert t5 umt5 xlm xlm-roberta xlm-roberta-xl xlnet xmod yoso
-    """.split()
-)
+ARCHITECTURES = {
+    "albert", "bart", "bert", "big_bird", "camembert", "canine", "convbert", "data2vec-text", "deberta",
+    "deberta-v2", "distilbert", "electra", "ernie", "eurobert", "fnet", "funnel", "gemma", "gemma2", "gemma3_text",
+    "gpt2", "gpt_neox", "gte", "ibert", "llama", "longformer", "luke", "mbart", "megatron-bert", "mistral",
+    "mobilebert", "modernbert", "mpnet", "mra", "mt5", "nomic_bert", "nystromformer", "opt", "phi3", "qwen2",
+    "qwen3", "rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer", "squeezebert", "t5", "umt5",
+    "xlm", "xlm-roberta", "xlm-roberta-xl", "xlnet", "xmod", "yoso",
+}  # fmt: skip
 """Values of ``model_type`` that are networks for texts which load nothing else."""
 
 MODULES = frozenset({"Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout", "StaticEmbedding"})
