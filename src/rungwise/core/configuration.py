@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -11,8 +13,12 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import MissingFileError, read_text
 
 T = TypeVar("T")
+
+_MOST_VALUES = 100_000
+_LONGEST_NUMBER = 1000
 
 STRICT = ConfigDict(extra="forbid")
 """For ``__pydantic_config__`` of a config dataclass: a misspelt key is an error, not a silently ignored wish."""
@@ -38,6 +44,8 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     """
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
+    if place := _not_a_number(values):
+        raise UserError(f"{where}: {place}: NaN is no number to compute with; give another value, or leave it out")
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
@@ -46,6 +54,19 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
         raise UserError(f"{where}: {place}: {first['msg']} (got {_shortened(repr(first['input']))})") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
+
+
+def _not_a_number(values: Any, place: str = "") -> str:
+    """Where the first NaN is, such as ``loss.margin``; empty where there is none."""
+    if isinstance(values, float):
+        return place if math.isnan(values) else ""
+    if isinstance(values, dict):
+        inner: Iterable[tuple[Any, Any]] = values.items()
+    elif isinstance(values, list | tuple):
+        inner = enumerate(values)
+    else:
+        return ""
+    return next((found for key, one in inner if (found := _not_a_number(one, f"{place}.{key}".lstrip(".")))), "")
 
 
 def check_size(name: str, value: int, most: int = 1 << 20) -> None:
@@ -85,7 +106,10 @@ def on_command_line(kinds: Any) -> PrimitiveConstructorSpec[Any]:
     classes = {kind: one for one in get_args(kinds) or (kinds,) for kind in (_kind_of(one),)}
 
     def read(words: list[str]) -> Any:
-        values = yaml.safe_load(words[0])
+        try:
+            values = parse_yaml(words[0], "the value")
+        except UserError as error:
+            raise ValueError(str(error)) from None
         values = {"kind": values} if isinstance(values, str) else values
         if not isinstance(values, dict) or values.get("kind") not in classes:
             raise ValueError(f"{words[0]!r} is none of {', '.join(classes)}, alone or as {{kind: NAME, option: value}}")
@@ -155,17 +179,64 @@ def load_yaml(kind: type[T], path: Path) -> T:
         UserError: If the file is missing, is no YAML, or does not fit ``kind``.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        values = parse_yaml(read_text(path, "settings_bytes"), path)
+    except MissingFileError:
         raise UserError(f"{path}: no such configuration file") from None
+    return from_plain(kind, {} if values is None else values, str(path))
+
+
+def parse_yaml(text: str, where: object) -> Any:
+    """What YAML text says, in plain values.
+
+    Args:
+        text: To parse; tags that name Python objects are refused.
+        where: What an error names, usually the file.
+
+    Raises:
+        UserError: If it is not YAML, is nested too deeply, or unfolds into more values than anybody writes.
+
+    >>> parse_yaml("{margin: 0.2}", "recipe.yaml")
+    {'margin': 0.2}
+    >>> parse_yaml("a: *b", "recipe.yaml")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: recipe.yaml, line 1: not valid YAML; found undefined alias 'b'
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _count(node, {}, where)
+        return loader.construct_document(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{line}: not valid YAML; {getattr(error, 'problem', 'unreadable')}") from None
-    except (ValueError, RecursionError) as error:  # no UTF-8, a date that there is not, lists without end
+        raise UserError(f"{where}{line}: not valid YAML; {getattr(error, 'problem', 'unreadable')}") from None
+    except (ValueError, TypeError, RecursionError) as error:  # a date that there is not, a list as a key, no end
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
-        raise UserError(f"{path}: not valid YAML; {reason}") from None
-    return from_plain(kind, {} if values is None else values, str(path))
+        raise UserError(f"{where}: not valid YAML; {reason}") from None
+
+
+def _count(node: yaml.Node, known: dict[int, int], where: object) -> int:
+    """How many values a node says when every alias is written out; counted before they are made.
+
+    Raises:
+        UserError: If there are too many, a value holds itself, or a number has too many digits.
+    """
+    if (size := known.get(id(node))) is not None:
+        return size
+    known[id(node)] = _MOST_VALUES + 1  # whoever meets it before it is counted stands inside it
+    size = 1
+    if isinstance(node, yaml.CollectionNode):
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = [one for pair in node.value for one in pair] if pairs else node.value
+        size += sum(_count(one, known, where) for one in inner)
+    elif len(node.value) > _LONGEST_NUMBER and node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+        raise UserError(f"{where}, line {node.start_mark.line + 1}: not valid YAML; a number of too many digits")
+    if size > _MOST_VALUES:
+        raise UserError(f"{where}: unfolds into more than {_MOST_VALUES:,} values; write out what its aliases mean")
+    known[id(node)] = size
+    return size
 
 
 def to_plain(config: Any) -> dict[str, Any]:
