@@ -44,16 +44,17 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     """
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
-    if place := _not_a_number(values):
-        raise UserError(f"{where}: {place}: NaN is no number to compute with; give another value, or leave it out")
     try:
-        return TypeAdapter(kind).validate_python(values)
+        built = TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{where}: {place}: {first['msg']} (got {_shortened(repr(first['input']))})") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
+    if place := _not_a_number(values):
+        raise UserError(f"{where}: {place}: NaN is no number to compute with; give another value, or leave it out")
+    return built
 
 
 def _not_a_number(values: Any, place: str = "") -> str:

@@ -110,7 +110,7 @@ class Backbone(nn.Module):
         try:
             with torch.inference_mode():
                 width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
-        except (AssertionError, RuntimeError) as error:  # as networks say that a size does not suit them
+        except _UNFIT as error:
             raise UserError(
                 f"backbone {self.config.backbone} does not run on pictures of {side} x {side} ({_first_line(error)});"
                 " set another size"
@@ -146,17 +146,25 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
             close = ", ".join(timm.list_models(f"*{config.backbone.split('_')[0]}*")[:3]) or "see timm.list_models()"
             raise UserError(f"timm knows no backbone {config.backbone!r}; close to it: {close}") from None
         raise UserError(f"backbone {config.backbone}: {_first_line(error)}") from error
-    except (TypeError, AssertionError, ArithmeticError, LookupError, AttributeError) as error:
-        raise UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}") from error
     except (OSError, ValueError) as error:
-        if not pretrained:
-            raise UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}") from error
+        if not pretrained and isinstance(error, ValueError):
+            raise _unfit(config, error) from error
         raise UserError(
             f"weights of {config.backbone} cannot be fetched ({_first_line(error)}); without a network name a"
             " local safetensors file in model.image.weights"
         ) from error
+    except _UNFIT as error:
+        raise _unfit(config, error) from error
     assert isinstance(network, nn.Module)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+_UNFIT = (AssertionError, RuntimeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
+"""As networks say that a size or an option does not suit them."""
+
+
+def _unfit(config: ImageConfig, error: Exception) -> UserError:
+    return UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}")
 
 
 def _copy(tensors: dict[str, Tensor], backbone: Backbone, where: str) -> None:

@@ -74,7 +74,7 @@ def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None
     if part is None and name != "model":
         return
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise UserError(
             f"{where}: {name}: expected one of {', '.join(sorted(known))}; got {repr(kind)[:60]}; copy the folder anew"
         )

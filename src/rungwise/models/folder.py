@@ -18,7 +18,6 @@ from torch import Tensor
 
 from rungwise.core.errors import UserError
 from rungwise.core.hub import hub_folder
-from rungwise.core.limits import LimitName
 from rungwise.core.reading import MissingFileError, opened, parse_json, read_bytes
 from rungwise.core.seals import SEAL, has_seal, read_seal
 from rungwise.core.tensors import read_tensors
@@ -85,7 +84,7 @@ class ModelFolder:
         except UserError as error:
             raise AlteredModelError(str(error)) from None
 
-    def text(self, name: str, limit: LimitName = "json_bytes") -> str:
+    def text(self, name: str) -> str:
         """The text of a file, which is read once.
 
         Raises:
@@ -96,7 +95,7 @@ class ModelFolder:
             return self._texts[name]
         path = self._place(name)
         try:
-            data = read_bytes(path, limit)
+            data = read_bytes(path, "json_bytes")
         except MissingFileError:
             raise UserError(f"{path}: missing; the model folder is incomplete") from None
         self._compare(name, hashlib.sha256(data).hexdigest())
@@ -106,13 +105,13 @@ class ModelFolder:
             raise UserError(f"{path}: cannot be read ({error}); copy the model folder anew") from None
         return self._texts[name]
 
-    def json(self, name: str, limit: LimitName = "json_bytes") -> dict[str, Any]:
+    def json(self, name: str) -> dict[str, Any]:
         """The object that a JSON file holds.
 
         Raises:
             UserError: As :meth:`text`, and if it holds something else.
         """
-        values = parse_json(self.text(name, limit), self.path / name)
+        values = parse_json(self.text(name), self.path / name)
         if not isinstance(values, dict):
             raise UserError(f"{self.path / name}: expected a JSON object")
         return values

@@ -176,7 +176,7 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
 
 
 def _loaded(folder: ModelFolder, altered: bool) -> SavedModel:
-    facts, where = folder.json(CONFIG, "settings_bytes"), str(folder.path / CONFIG)
+    facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
     if facts.get("format") not in (FORMAT, UNSEALED):
         raise UserError(
             f"{where}: model format {facts.get('format')!r}, this version reads {UNSEALED} and {FORMAT};"

@@ -134,7 +134,7 @@ def _check_transformer(folder: Path) -> None:
     if config.exists():
         asked = _mapping(config)
         architecture = asked.get("model_type")
-        if architecture is not None and architecture not in ARCHITECTURES:
+        if architecture is not None and str(architecture) not in ARCHITECTURES:
             raise UserError(
                 f"{config}: model_type {str(architecture)[:60]!r} is no network for texts that is read here; those are"
                 f" {', '.join(sorted(ARCHITECTURES))}"
