@@ -88,9 +88,7 @@ def test_what_could_hang_grow_or_point_beyond_the_table_is_refused(
     assert len(str(caught.value)) < 500
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "5", '"a"', "[" * 100_000, '{"model": NaN}', '{"a": ' + "9" * 5000]
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "5", '"a"', "[" * 100_000, '{"model": NaN}', "9" * 5000])
 def test_what_is_no_vocabulary_is_one_line(text: str) -> None:
     with pytest.raises(UserError, match="^here: ") as caught:
         read_vocabulary(text, "here")

@@ -258,9 +258,7 @@ def test_weights_of_another_kind_of_number_are_refused(kind: torch.dtype, saved:
         lambda model: model.update(dimension=1 << 20),
         lambda model: model["text"].update(word_dimension=1 << 20),
         lambda model: model["image"].update(width=1 << 20),
-        lambda model: model.update(
-            image={"kind": "pictures", "backbone": "vit_7b_patch16_dinov3", "weights": "random"}
-        ),
+        lambda model: model.update(image={"kind": "pictures", "backbone": "vit_7b_patch16_dinov3"}),
         lambda model: model.update(
             image={
                 "kind": "pictures",

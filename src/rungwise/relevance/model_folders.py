@@ -7,13 +7,14 @@ or it is refused: weights in safetensors, an architecture for texts, modules tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rungwise.core.errors import UserError
 from rungwise.core.hub import hub_folder
-from rungwise.core.reading import read_json
+from rungwise.core.reading import read_json, require_regular
 
 PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors")
 """What is fetched of a repository of the hub: texts, tokenizers and weights that are not pickled."""
@@ -43,6 +44,11 @@ _TRANSFORMER_SETTINGS = {
     "model_args", "model_kwargs", "tokenizer_args", "processor_kwargs", "config_args", "config_kwargs",
 }  # fmt: skip
 _FORWARD = {"method": ("forward",), "method_output_name": ("last_hidden_state", "logits", None)}
+
+
+_TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
+"""Of a regular expression: an escape, a class of characters, a number of times, any other character."""
+_ENDLESS = re.compile(r"\{\d+,\}")
 
 
 def checked_folder(name: str | Path, kind: str) -> str:
@@ -83,6 +89,7 @@ def check_model_folder(folder: Path) -> None:
     modules = folder / "modules.json"
     parts = dict(_modules(modules)) if modules.exists() else {folder: "Transformer"}
     for part, kind in parts.items():
+        _check_files(part)
         _check_weights(part)
         if kind == "Transformer":
             _check_transformer(part)
@@ -112,6 +119,13 @@ def _modules(file: Path) -> Iterator[tuple[Path, str]]:
 
 def _stays_inside(path: str) -> bool:
     return "\\" not in path and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+
+
+def _check_files(folder: Path) -> None:
+    """What libraries open by themselves must be files."""
+    for pattern in PATTERNS:
+        for file in folder.glob(pattern):
+            require_regular(file, None if file.suffix == ".safetensors" else "json_bytes")
 
 
 def _check_weights(folder: Path) -> None:
@@ -145,6 +159,45 @@ def _check_transformer(folder: Path) -> None:
     tokenizer = folder / "tokenizer_config.json"
     if tokenizer.exists():
         _mapping(tokenizer)
+    rules = folder / "tokenizer.json"
+    if rules.exists():
+        said = _mapping(rules)
+        for part in ("normalizer", "pre_tokenizer"):
+            _check_patterns(rules, said.get(part))
+
+
+def _check_patterns(file: Path, part: object) -> None:
+    """Refuse patterns that repeat what already repeats, ``(a+)+``: one caption can hold them up for ever."""
+    for one in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        _check_patterns(file, one)
+    pattern = part.get("Regex") if isinstance(part, dict) else None
+    if isinstance(pattern, str) and repeats_a_repetition(pattern):
+        raise UserError(f"{file}: the pattern {pattern[:100]!r} repeats a repetition, which can take for ever")
+
+
+def repeats_a_repetition(pattern: str) -> bool:
+    r"""Whether a group of a regular expression that holds an endless repetition is itself repeated without end.
+
+    >>> repeats_a_repetition(r"(a+)+$"), repeats_a_repetition(r"(?:x(\d{2,}y)?)*")
+    (True, True)
+    >>> repeats_a_repetition(r"'s|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}| ?[^\s+*(]+[\r\n]*|\s+(?!\S)|(?:a{2})+")
+    False
+    """
+    groups = [False]  # whether each open group holds a repetition
+    closed = False  # whether the group that has just ended does
+    for token in _TOKENS.findall(pattern):
+        if token == "(":
+            groups.append(False)
+        elif token == ")" and len(groups) > 1:
+            closed = groups.pop()
+            groups[-1] |= closed
+            continue
+        elif token in ("*", "+") or _ENDLESS.fullmatch(token):
+            if closed:
+                return True
+            groups[-1] = True
+        closed = False
+    return False
 
 
 def _check_config(file: Path, values: Mapping[str, Any]) -> None:
