@@ -37,6 +37,7 @@ from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
 from rungwise.models import JointEmbedding, VSEConfig, family, load
 from rungwise.relevance.config import CONFIGS, degrees_of, names_source, source_config
+from rungwise.relevance.cross_encoder import CrossEncoder
 from rungwise.similarity import Order
 from rungwise.training.checkpoint import RunState, load_checkpoint
 from rungwise.training.config import TrainConfig
