@@ -156,6 +156,15 @@ def test_every_option_takes_its_own_kind_of_value_and_no_other(name: str) -> Non
         assert len(str(caught.value)) < 500
 
 
+def test_the_page_on_training_lists_them_all() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    rows: dict[str, list[str]] = {}
+    for name, kind in OPTIONS.items():
+        rows.setdefault(kind.what, []).append(f"`{name}`")
+    for kind, names in rows.items():
+        assert f"| {', '.join(names)} | {kind} |" in page
+
+
 def test_options_shape_the_network() -> None:
     same = Backbone(ImageConfig("mobilenetv2_100", weights="random", size=32, options={"pad_type": "same"}))
     assert "Conv2dSame" in str(same.network)
