@@ -15,6 +15,7 @@ from typing import Any, Literal
 import timm
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
@@ -108,8 +109,7 @@ class Backbone(nn.Module):
         training = self.training
         self.eval()
         try:
-            with torch.inference_mode():
-                width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
+            width = self._run_on_blank(side).shape[1]
         except _UNFIT as error:
             raise UserError(
                 f"backbone {self.config.backbone} does not run on pictures of {side} x {side} ({_first_line(error)});"
@@ -117,6 +117,16 @@ class Backbone(nn.Module):
             ) from error
         self.train(training)
         return int(width)
+
+    @torch.inference_mode()
+    def _run_on_blank(self, side: int) -> Tensor:
+        """What a blank picture gives: on the device ``meta``, where only shapes are computed, if the network can."""
+        blank = torch.zeros(1, 3, side, side, dtype=torch.uint8)
+        try:
+            weightless = {name: one.to("meta") for name, one in (*self.named_parameters(), *self.named_buffers())}
+            return torch.as_tensor(functional_call(self, weightless, blank.to("meta")))
+        except _UNFIT:
+            return torch.as_tensor(self(blank))
 
 
 def load_backbone(config: ImageConfig) -> Backbone:
