@@ -15,7 +15,6 @@ from typing import Any, Literal
 import timm
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
@@ -106,10 +105,17 @@ class Backbone(nn.Module):
 
     def _count_features(self) -> int:
         side = self.preprocessing.size
+        same = repr((self.config.backbone, sorted(self.config.options.items()), self.config.pool, side))
+        if same not in _widths:
+            _widths[same] = self._width(side)
+        return _widths[same]
+
+    def _width(self, side: int) -> int:
         training = self.training
         self.eval()
         try:
-            width = self._run_on_blank(side).shape[1]
+            with torch.inference_mode():
+                width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
         except _UNFIT as error:
             raise UserError(
                 f"backbone {self.config.backbone} does not run on pictures of {side} x {side} ({_first_line(error)});"
@@ -118,15 +124,9 @@ class Backbone(nn.Module):
         self.train(training)
         return int(width)
 
-    @torch.inference_mode()
-    def _run_on_blank(self, side: int) -> Tensor:
-        """What a blank picture gives: on the device ``meta``, where only shapes are computed, if the network can."""
-        blank = torch.zeros(1, 3, side, side, dtype=torch.uint8)
-        try:
-            weightless = {name: one.to("meta") for name, one in (*self.named_parameters(), *self.named_buffers())}
-            return torch.as_tensor(functional_call(self, weightless, blank.to("meta")))
-        except _UNFIT:
-            return torch.as_tensor(self(blank))
+
+_widths: dict[str, int] = {}
+"""Features by what decides their number, so that a model which is built twice computes one blank picture."""
 
 
 def load_backbone(config: ImageConfig) -> Backbone:
