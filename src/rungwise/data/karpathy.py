@@ -29,9 +29,9 @@ def karpathy_files(files: PictureFolder) -> list[Path]:
     found = []
     for path in files.others:
         if path.suffix.lower() == ".json":
-            with (files.root / path).open("rb") as file:
-                head = file.read(_HEAD_BYTES)
-            if path.name.startswith("dataset_") or (b'"images"' in head and b'"sentences"' in head):
+            named = path.name.startswith("dataset_")
+            head = b"" if named else files.head(path, _HEAD_BYTES)
+            if named or (b'"images"' in head and b'"sentences"' in head):
                 found.append(files.root / path)
     return found
 
