@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import parse_json
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.folder import PictureFolder, folder_name
 from rungwise.data.gathering import Gatherer, split_in_file_name
@@ -273,12 +273,8 @@ def _read_json_lines(path: Path) -> Table:
     columns: dict[str, None] = {}
     rows: list[tuple[str, Cells | str]] = []
     for number, line in read_lines(path):
-        try:
-            cells = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(
-                f"{path}, line {number}, column {error.colno}: broken JSON ({error.msg}); correct the line"
-            ) from error
+        # Programs that lack a value write NaN for it, which counts as an empty cell.
+        cells = parse_json(line, f"{path}, line {number}", finite=False)
         if not isinstance(cells, dict):
             raise UserError(f"{path}, line {number}: not a JSON object; write {{...}} on each line")
         columns.update(dict.fromkeys(cells))
