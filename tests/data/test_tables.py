@@ -245,7 +245,7 @@ def test_a_missing_column_is_named_with_those_found(tmp_path: Path, suffix: str)
         (
             "t.jsonl",
             b'{"image": "a.jpg", "caption": "A"}\n{"image": }\n',
-            r"t.jsonl, line 2, column 11: not valid JSON",
+            r"t.jsonl, line 2: not valid JSON \(Expecting value, column 11\)",
         ),
         ("t.jsonl", b"[1]\n", "t.jsonl, line 1: not a JSON object"),
         ("t.jsonl", b'{"image": "a.jpg", "caption": {"en": "A"}}\n', "t.jsonl, line 1: column 'caption' holds a dict"),

@@ -15,6 +15,7 @@ from rungwise.core.reading import parse_json
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.folder import PictureFolder, folder_name
 from rungwise.data.gathering import Gatherer, split_in_file_name
+from rungwise.data.parquet import opened_parquet
 from rungwise.data.textfiles import read_lines, read_text
 
 TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"})
@@ -283,18 +284,12 @@ def _read_json_lines(path: Path) -> Table:
 
 
 def _read_parquet(path: Path) -> Table:
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise UserError(f"{path}: reading Parquet needs pyarrow; run: pip install 'rungwise[parquet]'") from error
-    try:
-        columns = tuple(parquet.read_schema(path).names)
+    with opened_parquet(path) as file:
+        columns = tuple(file.schema.names)
         wanted = [*IMAGE_COLUMNS, *CAPTION_COLUMNS, *(name for names in _OPTIONAL.values() for name in names)]
         # A data frame may hold the pictures' bytes besides; they are not read into memory.
         read = [column for column in columns if column.strip().lower() in wanted]
-        cells = parquet.read_table(path, columns=read).to_pylist()
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise UserError(f"{path}: not a readable Parquet file ({reason}); re-create it") from error
-    return Table(path, columns, [(f"row {number}", row) for number, row in enumerate(cells, start=1)])
+        rows: list[tuple[str, Cells | str]] = [
+            (f"row {number}", row) for number, row in enumerate(file.rows(read), start=1)
+        ]
+    return Table(path, columns, rows)

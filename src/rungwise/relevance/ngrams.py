@@ -219,7 +219,7 @@ class DocumentFrequencies:
             for what, array in (("keys", keys), ("counts", counts)):
                 if array.ndim != 1 or array.dtype.kind not in "iu" or array.shape != keys.shape:
                     raise ValueError(f"{what}{order} has the shape {array.shape} and type {array.dtype}")
-            if len(keys) and not (0 <= keys[0] and keys[-1] < below * words and (np.diff(keys) > 0).all()):
+            if len(keys) and not (keys[0] >= 0 and keys[-1] < below * words and (np.diff(keys) > 0).all()):
                 raise ValueError(f"keys{order} are not ascending n-grams of {words} words")
             if len(counts) and not 1 <= counts.min() <= counts.max() <= self.images:
                 raise ValueError(f"counts{order} run {counts.min()}..{counts.max()} in {self.images} images")
