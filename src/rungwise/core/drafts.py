@@ -53,8 +53,10 @@ def drafted(target: Path) -> Iterator[Path]:
     try:
         yield folder / target.name
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _close(lock)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            _close(lock)
 
 
 def is_draft(name: str) -> bool:
