@@ -121,7 +121,7 @@ def test_similarities_in_every_kind_of_file(tmp_path):
         ("[[1, 2], [3]]", "row 1: has 1 values where row 0 has 2"),
         ("[[1, true]]", "row 0: a value is no number"),
         ('{"a": 1}', "is not a list of rows"),
-        ("[[1, 2", r"s.json: not valid JSON \(Expecting ',' delimiter, column 8\)"),
+        ("[[1, 2", r"s.json: not valid JSON \(Expecting ',' delimiter, column 7\)"),
         ("[[1, NaN]]", "row 0: has a value that is not finite"),
         (f"[[1, 2], [3, 1{'0' * 400}]]", "row 1: a value is beyond the range of floats"),
         (f"[[1{'0' * 5000}]]", r"s.json: not valid JSON \(a number of too many digits\)"),

@@ -117,7 +117,7 @@ def mapped(path: Path) -> NDArray[Any]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from error
     except UserError as error:
         raise ValueError(str(error)) from error
-    array.filename = os.path.abspath(path)
+    array.filename = str(path.absolute())
     return array
 
 

@@ -148,9 +148,9 @@ def read_table(path: Path) -> Table:
 
 def _layout(files: PictureFolder) -> str:
     for path in files.others:
-        if path.suffix == ".json" and len(path.parts) == 1:
-            if named := _NAMED_FORMAT.match(files.head(path, _HEAD_BYTES)):
-                return named[1].decode()
+        head = files.head(path, _HEAD_BYTES) if path.suffix == ".json" and len(path.parts) == 1 else b""
+        if named := _NAMED_FORMAT.match(head):
+            return named[1].decode()
     return "table"
 
 

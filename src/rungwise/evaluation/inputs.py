@@ -347,7 +347,11 @@ def _holds_lists(kind: Any) -> bool:
 
 
 def _read_json_rows(path: Path) -> NDArray[np.float64]:
-    rows = [parse_json(line, f"{path}, line {n}", finite=False) for n, line in read_lines(path)] if _is_lines(path) else _json(path)
+    rows = (
+        [parse_json(line, f"{path}, line {n}", finite=False) for n, line in read_lines(path)]
+        if _is_lines(path)
+        else _json(path)
+    )
     if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
         raise UserError(f"{path}: is not a list of rows; write one list of numbers an image")
     for number, row in enumerate(rows):  # before any memory is taken, which a single long row could make huge
