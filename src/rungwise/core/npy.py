@@ -145,12 +145,12 @@ class Header:
 
         >>> Header((10, 10), False, np.dtype(np.float32), 128).check(527)
         Traceback (most recent call last):
-        ValueError: an array of shape (10, 10) and type float32 needs 528 bytes, but the file has 527
+        ValueError: cut off: an array of shape (10, 10) and type float32 needs 528 bytes, the file has 527
         """
         needed = self.start + math.prod(self.shape) * self.dtype.itemsize
         if size < needed:
             raise ValueError(
-                f"an array of shape {self.shape} and type {self.dtype} needs {needed} bytes, but the file has {size}"
+                f"cut off: an array of shape {self.shape} and type {self.dtype} needs {needed} bytes, the file has {size}"
             )
 
 
@@ -178,11 +178,7 @@ def read_header(file: IO[bytes]) -> Header:
             found = np.lib.format.read_array_header_2_0(file, _LONGEST_HEADER)
         else:
             raise ValueError(f"version {version} of the format, which is for records")
-    # What numpy's reader raises on a header that was made up; the parser it uses gives up on deep nesting with the two
-    # last ones.
-    except (
-        ValueError, EOFError, KeyError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError,
-    ) as error:  # fmt: skip
+    except _NO_HEADER as error:
         raise ValueError(f"no header of an array ({_in_one_line(error)})") from error
     shape, fortran, dtype = found
     if dtype.hasobject:
@@ -192,6 +188,13 @@ def read_header(file: IO[bytes]) -> Header:
     if any(size < 0 for size in shape):
         raise ValueError(f"its header claims the shape {shape}")
     return Header(shape, fortran, dtype, file.tell())
+
+
+# What the parsers of numpy and Python say of a header that is none; the last two of one that is nested too deeply.
+_NO_HEADER = (
+    ValueError, EOFError, KeyError, TypeError, SyntaxError, OverflowError, AttributeError, tokenize.TokenError,
+    RecursionError, MemoryError,
+)  # fmt: skip
 
 
 def _in_one_line(error: BaseException) -> str:
