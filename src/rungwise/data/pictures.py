@@ -16,6 +16,7 @@ from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import opened, read_bytes
 
 MAX_PIXELS = 178_956_970
 """Pictures that claim more pixels are refused from their header; Pillow's own limit for an error."""
@@ -53,7 +54,7 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
     rungwise.core.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
     """
     name = name or (UPLOAD_NAME if isinstance(source, bytes) else str(source))
-    data = source if isinstance(source, bytes) else _read_bytes(Path(source))
+    data = source if isinstance(source, bytes) else read_picture(Path(source))
     if not data:
         raise UserError(f"{name}: the file is empty; re-download or remove it")
     image = _open(data, name)
@@ -113,7 +114,7 @@ def small_image(source: Path | str | bytes, side: int) -> Image.Image:
 
 
 def picture_digest(path: Path | str) -> str:
-    """SHA-256 of a file's bytes, as 64 hexadecimal digits.
+    """SHA-256 of a file's bytes, as 64 hexadecimal digits; errors as :func:`read_picture`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -122,23 +123,21 @@ def picture_digest(path: Path | str) -> str:
     ...     picture_digest(file)[:8]
     'e3b0c442'
     """
-    try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise _unreadable(Path(path), error) from error
+    with opened(Path(path), "picture_bytes") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from error
+def read_picture(path: Path) -> bytes:
+    """The bytes of a picture file, not decoded.
 
+    Raises:
+        UserError: If it is missing, no regular file, may not be read, or is larger than the limit ``picture_bytes``.
 
-def _unreadable(path: Path, error: OSError) -> UserError:
-    reason = (error.strerror or str(error)).lower()
-    return UserError(f"{path}: cannot be read ({reason}); correct the path or its permissions")
+    >>> read_picture(Path("nowhere.jpg"))
+    Traceback (most recent call last):
+    rungwise.core.reading.MissingFileError: nowhere.jpg: no such file; correct the path
+    """
+    return read_bytes(path, "picture_bytes")
 
 
 def _open(data: bytes, name: str) -> Image.Image:
