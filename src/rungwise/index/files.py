@@ -5,25 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, replacing
+from rungwise.core.files import replacing
+from rungwise.core.limits import limits
 from rungwise.core.npy import mapped
+from rungwise.core.reading import MissingFileError, opened, parse_json, read_bytes, require_regular
 
 CHECKSUM = "checksum"
 """The field of a description that holds the SHA-256 of the others."""
 
-LOCK = "lock"
-"""The file whose lock :func:`writing_alone` holds."""
-
-_SECONDS_TO_WAIT = 60.0
 _BYTES_AT_ONCE = 8 * 2**20
 
 
@@ -72,10 +68,10 @@ def read_lines(path: Path, digest: str = "") -> Iterator[dict[str, Any]]:
     Traceback (most recent call last):
     rungwise.core.errors.UserError: nowhere.jsonl: damaged (the file is missing); build the index again
     """
-    found = hashlib.sha256()
+    found, most = hashlib.sha256(), limits().line_bytes
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+        with opened(path, None) as file:
+            for number, line in enumerate(iter(lambda: file.readline(most), b""), start=1):
                 found.update(line)
                 try:
                     record = json.loads(line)
@@ -84,7 +80,7 @@ def read_lines(path: Path, digest: str = "") -> Iterator[dict[str, Any]]:
                 if not isinstance(record, dict):
                     raise damaged(f"{path}, line {number}", "not a JSON object")
                 yield record
-    except FileNotFoundError as error:
+    except MissingFileError as error:
         raise damaged(path, "the file is missing") from error
     if digest and found.hexdigest() != digest:
         raise altered(path)
@@ -110,7 +106,10 @@ def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = Non
     if not rows:  # which cannot be mapped
         return np.empty((0, dimension), np.float32)
     try:
+        require_regular(path)
         vectors: NDArray[np.float32] = mapped(path)
+    except MissingFileError as error:
+        raise damaged(path, "the file is missing") from error
     except (OSError, ValueError) as error:
         raise damaged(path, str(error).splitlines()[0] if str(error) else "unreadable") from error
     if vectors.shape != (rows, dimension) or vectors.dtype != np.float32:
@@ -153,8 +152,16 @@ def _blocks(vectors: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.floa
         yield start, np.ascontiguousarray(vectors[start : start + run])
 
 
-def write_description(path: Path, fields: Mapping[str, Any]) -> None:
+def write_description(path: Path, fields: Mapping[str, Any], indent: int | None = None) -> None:
     """Write the JSON object that says what a folder holds, with a checksum of itself; whole or not at all.
+
+    Args:
+        path: Of the file.
+        fields: Of the object, ``format`` and ``version`` among them.
+        indent: One field a line, so many spaces in.
+
+    Raises:
+        UserError: If the disk is full or the folder may not be written.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "shelf.json"
@@ -163,7 +170,7 @@ def write_description(path: Path, fields: Mapping[str, Any]) -> None:
     7
     """
     with replacing(path) as draft:
-        draft.write_text(json.dumps({**fields, CHECKSUM: _checksum(fields)}, indent=1) + "\n", encoding="ascii")
+        draft.write_text(json.dumps({**fields, CHECKSUM: _checksum(fields)}, indent=indent) + "\n", encoding="ascii")
 
 
 def read_description(path: Path, form: str, *versions: int, unchecked: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -176,18 +183,14 @@ def read_description(path: Path, form: str, *versions: int, unchecked: tuple[int
         unchecked: Versions that have no checksum.
 
     Raises:
-        FileNotFoundError: If there is none.
-        NotADirectoryError: If its folder is a file.
+        MissingFileError: If there is none.
         UserError: If it is damaged or was altered, is of another format, or of another version.
     """
+    text = read_bytes(path, "json_bytes")
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, f"not JSON ({error})") from error
+        stored = parse_json(text, path)
+    except UserError as error:
+        raise UserError(f"{error}; the file is damaged, build the index again") from error
     if not isinstance(stored, dict) or stored.get("format") != form:
         raise UserError(f"{path}: not the description of a {form!r}; name a folder that `rungwise index` made")
     version = stored.get("version")
@@ -204,32 +207,6 @@ def read_description(path: Path, form: str, *versions: int, unchecked: tuple[int
 def _checksum(fields: Mapping[str, Any]) -> str:
     """SHA-256 of fields, whatever their order and the spaces between them."""
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode("ascii")).hexdigest()
-
-
-@contextmanager
-def writing_alone(folder: Path) -> Iterator[None]:
-    """Within it, this process alone changes a folder, and refusals of the operating system become one line.
-
-    Raises:
-        UserError: If another process does not finish in time, or the place cannot be written.
-
-    >>> import tempfile
-    >>> with writing_alone(Path(tempfile.mkdtemp())):
-    ...     pass
-    """
-    with explained(folder):
-        lock = FileLock(folder / LOCK, timeout=_SECONDS_TO_WAIT)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise UserError(
-                f"{folder}: another process has been writing here for {_SECONDS_TO_WAIT:.0f} s; try again when it has"
-                " finished"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 def damaged(where: Path | str, what: str) -> UserError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rungwise.core.configuration import STRICT, from_plain, to_plain
+from rungwise.core.configuration import STRICT, check_size, from_plain, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.files import sync_file, sync_folder
 from rungwise.core.limits import limits
@@ -93,6 +93,9 @@ class Description:
     identity: str = ""
     format: str = FORMAT
     version: int = VERSION
+
+    def __post_init__(self) -> None:
+        check_size("dimension", self.dimension)
 
 
 @dataclass(frozen=True)
