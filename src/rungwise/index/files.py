@@ -128,7 +128,7 @@ def digest_of_vectors(vectors: NDArray[np.float32]) -> str:
     """
     digest = hashlib.sha256()
     for _, block in _blocks(vectors):
-        digest.update(block)
+        digest.update(block.data)
     return digest.hexdigest()
 
 
@@ -136,9 +136,11 @@ def _look_through(path: Path, vectors: NDArray[np.float32], wanted: str) -> None
     digest = hashlib.sha256()
     for start, block in _blocks(vectors):
         if wanted:
-            digest.update(block)
+            digest.update(block.data)
         # One product is as quick as reading; it is NaN or infinite where a number is, or where numbers are huge.
-        if not np.isfinite(np.dot(block.ravel(), block.ravel())):
+        with np.errstate(over="ignore"):
+            product = np.dot(block.ravel(), block.ravel())
+        if not np.isfinite(product):
             odd = np.flatnonzero(~np.isfinite(block).all(axis=1))
             if odd.size:
                 raise damaged(path, f"row {start + odd[0]} (from 0) holds NaN or infinity")
@@ -190,7 +192,7 @@ def read_description(path: Path, form: str, *versions: int, unchecked: tuple[int
     try:
         stored = parse_json(text, path)
     except UserError as error:
-        raise UserError(f"{error}; the file is damaged, build the index again") from error
+        raise damaged(path, str(error).removeprefix(f"{path}: ")) from error
     if not isinstance(stored, dict) or stored.get("format") != form:
         raise UserError(f"{path}: not the description of a {form!r}; name a folder that `rungwise index` made")
     version = stored.get("version")

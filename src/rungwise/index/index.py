@@ -148,8 +148,8 @@ class Index:
                 model_location,
                 model.dimension,
                 identity=uuid4().hex,
-                pictures=stores[0].identity,
-                captions=stores[1].identity,
+                picture_store=stores[0].identity,
+                caption_store=stores[1].identity,
             )
             index = cls(manifest, *stores, folder)
             issues = index._encode(data, model, progress)
@@ -397,9 +397,9 @@ def _open_stores(folder: Path, manifest: storage.Manifest, all_vectors: bool = F
         pictures, captions = (
             ExactStore.open(folder / name, all_vectors=all_vectors) for name in (storage.PICTURES, storage.CAPTIONS)
         )
-        for store, identity in ((pictures, manifest.pictures), (captions, manifest.captions)):
-            if identity and store.identity != identity:
-                raise damaged(store.folder, "it is the store of another index")
+        for one, identity in ((pictures, manifest.picture_store), (captions, manifest.caption_store)):
+            if identity and one.identity != identity:
+                raise damaged(one.folder, "it is the store of another index")
         stores = pictures, captions
     for store in stores:
         if store.dimension != manifest.dimension:

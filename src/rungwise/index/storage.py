@@ -45,8 +45,8 @@ class Manifest:
         skipped: How many pictures of the build could not be read and stand in ``issues.jsonl``.
         identity: Differs from that of every other index, also of one that was in this folder before; empty in indexes
             of versions 1 and 2, which lack what follows too.
-        pictures: Identity of the store of pictures.
-        captions: Identity of the store of captions.
+        picture_store: Identity of the store of pictures.
+        caption_store: Identity of the store of captions.
         issues_sha256: Of ``issues.jsonl``.
         format: Always :data:`FORMAT`.
         version: Of the layout of the folder.
@@ -61,8 +61,8 @@ class Manifest:
     dimension: int
     skipped: int = 0
     identity: str = ""
-    pictures: str = ""
-    captions: str = ""
+    picture_store: str = ""
+    caption_store: str = ""
     issues_sha256: str = ""
     format: str = FORMAT
     version: int = VERSION

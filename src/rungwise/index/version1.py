@@ -55,7 +55,7 @@ def open_stores(folder: Path) -> tuple[ReadOnlyStore, ReadOnlyStore]:
         UserError: If the folder is damaged.
     """
     path = folder / storage.DESCRIPTION
-    counts = from_plain(_Counts, read_description(path, storage.FORMAT, 1), str(path))
+    counts = from_plain(_Counts, read_description(path, storage.FORMAT, 1, unchecked=(1,)), str(path))
     path = folder / storage.ITEMS_1
     records = list(read_lines(path))
     try:
@@ -101,8 +101,8 @@ def bring_up_to_date(folder: Path) -> None:
         replace(
             manifest,
             identity=uuid4().hex,
-            pictures=pictures,
-            captions=captions,
+            picture_store=pictures,
+            caption_store=captions,
             issues_sha256=digest_of(issues),
         ),
     )
