@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -42,13 +43,17 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
     try:
-        return TypeAdapter(kind).validate_python(values)
+        found: T = _adapter(kind).validate_python(values)
+        return found
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{where}: {place}: {first['msg']} (got {_shortened(repr(first['input']))})") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
+
+
+_adapter: Any = lru_cache(TypeAdapter)  # making one takes milliseconds
 
 
 def check_size(name: str, value: int, most: int = 1 << 20) -> None:
