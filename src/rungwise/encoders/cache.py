@@ -1,8 +1,8 @@
 """Features and prepared pictures on disk: computed once, memory-mapped from then on.
 
-A store is a folder of two files that only grow. ``rows.bin`` holds rows of one size. ``keys.bin`` begins with a line that
-says which size, then comes a record for each row: the SHA-256 of the picture's file, the CRC-32 of the row, and the CRC-32
-of both. The folder's name is the hash of all else that a row depends on, so a row can never be stale.
+A store is a folder of two files that only grow. ``rows.bin`` holds rows of one size. ``keys.bin`` begins with a line
+that says which size, then comes a record for each row: the SHA-256 of the picture's file, the CRC-32 of the row, and the
+CRC-32 of both. The folder's name is the hash of all else that a row depends on, so a row can never be stale.
 
 A row is on the disk before its record is written. Where a record or a row is damaged all the same, as by a disk that
 loses what it had acknowledged, its checksum tells, and the row is computed again.

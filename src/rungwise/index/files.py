@@ -97,7 +97,8 @@ def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = Non
             empty. With None, nothing is looked at.
 
     Raises:
-        UserError: If the file is missing, truncated or of another shape, or its numbers are not those that were written.
+        UserError: If the file is missing, truncated or of another shape, or its numbers are not those that were
+            written.
 
     >>> open_vectors(Path("nowhere.npy"), rows=1, dimension=2)
     Traceback (most recent call last):
