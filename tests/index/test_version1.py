@@ -65,7 +65,7 @@ def test_the_first_change_brings_it_up_to_date(old: Index, tmp_path: Path) -> No
         "captions", "index.json", "issues.jsonl", "lock", "pictures",
     ]  # fmt: skip
     for one in (index, Index.open(tmp_path / "old")):
-        assert (one.items, one.captions, one.manifest.version) == (old.items, old.captions, 2)
+        assert (one.items, one.captions, one.manifest.version) == (old.items, old.captions, 3)
         assert answers(one) == answers(old)
     assert len(reader.items) == 5
     assert reader.remove(["2-blue"]) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -45,7 +46,7 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
     try:
-        built = TypeAdapter(kind).validate_python(values)
+        built: T = _adapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -68,6 +69,9 @@ def _not_a_number(values: Any, place: str = "") -> str:
     else:
         return ""
     return next((found for key, one in inner if (found := _not_a_number(one, f"{place}.{key}".lstrip(".")))), "")
+
+
+_adapter: Any = lru_cache(TypeAdapter)  # making one takes milliseconds
 
 
 def check_size(name: str, value: int, most: int = 1 << 20) -> None:
