@@ -2,7 +2,7 @@
 
 uvicorn reads requests and writes answers, but lets a client take as long as it likes for either, and anyone open as
 many connections as the system gives. Here every connection knows whose turn it is (:class:`Turn`); a table
-(:class:`Connections`) counts them by client, and looks every second for those whose client has let its time pass.
+(:class:`Connections`) counts them by client, and looks now and then for those whose client has let its time pass.
 
 When all places are taken, a connection that waits for a request makes room, of the client that has most of them and
 the longest waiting first, as nginx reuses its idle ones. Where none waits, the newcomer is refused with status 503.
@@ -11,6 +11,7 @@ the longest waiting first, as nginx reuses its idle ones. Where none waits, the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 from collections import defaultdict
@@ -270,7 +271,8 @@ class LimitedConnection(H11Protocol):
             self.cycle.message_event.set()
         self._hung_up = True
         self.transport.resume_reading()
-        self.transport.write_eof()
+        with contextlib.suppress(OSError):  # the client has gone already
+            self.transport.write_eof()
         self._note()
 
     def _turn(self) -> Turn:

@@ -28,7 +28,6 @@ THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
 
 _SECONDS_TO_START = 30
-_TICKS_A_SECOND = 10
 
 
 class _Server(uvicorn.Server):
@@ -58,8 +57,7 @@ class _Server(uvicorn.Server):
         self._when_started()
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % _TICKS_A_SECOND == 0:
-            self._connections.look(asyncio.get_running_loop().time())
+        self._connections.look(asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
