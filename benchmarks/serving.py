@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import re
 import statistics
@@ -125,7 +126,10 @@ def served(made: Made, log: Path) -> Iterator[tuple[int, int]]:
     ):
         assert server.stdout is not None
         try:
-            address = next(found for line in server.stdout if (found := re.search(r"http://[^/\s]*:(\d+)", line)))
+            addresses = (re.search(r"http://[^/\s]*:(\d+)", line) for line in server.stdout)
+            address = next(filter(None, addresses), None)
+            if address is None:
+                raise SystemExit(f"the server did not start:\n{log.read_text()}")
             yield int(address[1]), server.pid
         finally:
             server.terminate()
@@ -176,7 +180,7 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
         memory: list[list[float]] = []
         start = time.monotonic()
         while not visiting.done():
-            minute = int((time.monotonic() - start) // 60)
+            minute = min(int((time.monotonic() - start) // 60), max(0, math.ceil(asked.minutes) - 1))
             if minute == len(memory):
                 memory.append([])
             memory[minute].append(resident(server))
