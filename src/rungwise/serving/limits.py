@@ -14,6 +14,7 @@ class ServingLimits:
     """Limits of a server. A client is an IPv4 address, or the first half of an IPv6 one (see :func:`client_key`).
 
     Attributes:
+        header_bytes: Largest head of a request, about; then status 431.
         header_seconds: Within which the head of a request must have come.
         body_seconds: Within which the body of a request must have come; then status 408.
         idle_seconds: For which a connection without a request stays open.
@@ -43,6 +44,7 @@ class ServingLimits:
     rungwise.core.errors.UserError: connections must be above 0, got 0
     """
 
+    header_bytes: int = 16 * 1024
     header_seconds: float = 20.0
     body_seconds: float = 60.0
     idle_seconds: float = 15.0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import math
 import os
+import signal
 import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -17,25 +21,58 @@ from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.models import DualEncoder
 from rungwise.serving.app import create_app, own_names
+from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
+from rungwise.serving.limits import ServingLimits
 
 THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
 
-_SECONDS_TO_FINISH = 2
 _SECONDS_TO_START = 30
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it answers."""
+    """A server that says when it answers, watches its connections, and stops as it was asked to."""
 
-    def __init__(self, app: FastAPI, started: Callable[[], None]) -> None:
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_SECONDS_TO_FINISH)
+    def __init__(self, app: FastAPI, limits: ServingLimits, started: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            without_the_departed(app),
+            http=LimitedConnection,
+            ws="none",
+            # What uvicorn warns of is what strangers send.
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            # Whom a request comes from is who has connected: clients are counted by it.
+            proxy_headers=False,
+            backlog=BACKLOG,
+            h11_max_incomplete_event_size=limits.header_bytes,
+            timeout_graceful_shutdown=math.ceil(limits.graceful_seconds) + 1,
+        )
         super().__init__(config)
+        self.server_state = self._connections = Connections(limits)
         self._when_started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._when_started()
+
+    async def on_tick(self, counter: int) -> bool:
+        self._connections.look(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._connections.stopping = True
+        # Before uvicorn's own limit, at which it would report every answer that is still under way as a failure.
+        loop = asyncio.get_running_loop()
+        cutting = loop.call_later(self._connections.limits.graceful_seconds, self._connections.cut_off)
+        await super().shutdown(sockets)
+        cutting.cancel()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:  # asked a second time: at once
+            signal.signal(sig, signal.SIG_DFL)
+            signal.raise_signal(sig)
+        self.should_exit = True
 
 
 def serve(
@@ -46,8 +83,12 @@ def serve(
     port: int = 8000,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
+    limits: ServingLimits | None = None,
 ) -> None:
-    """Serve the search page until Ctrl-C.
+    """Serve the search page until Ctrl-C or SIGTERM.
+
+    Answers in flight may then take a few seconds more (``limits.graceful_seconds``); a second signal ends the process
+    at once.
 
     Args:
         index: What is searched.
@@ -56,6 +97,7 @@ def serve(
         port: 0 takes any that is free.
         open_browser: Show the page.
         ready: Called with the page's address, in a thread of its own, once the page answers.
+        limits: What clients may hold of the server; the usual ones unless given.
 
     Raises:
         UserError: If the port is taken or may not be used, or another model built the index.
@@ -74,15 +116,19 @@ def serve(
                 webbrowser.open(address)
 
         # A thread, because the server must go on to answer while the caller or the browser asks.
-        server = _Server(app, lambda: threading.Thread(target=announce, daemon=True).start())
-        try:
-            server.run(sockets=[listener])
-        except KeyboardInterrupt:
-            return
+        announcing = threading.Thread(target=announce, daemon=True)
+        _Server(app, limits or ServingLimits(), announcing.start).run(sockets=[listener])
 
 
 @contextmanager
-def background(index: Index, model: DualEncoder, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+def background(
+    index: Index,
+    model: DualEncoder,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    limits: ServingLimits | None = None,
+) -> Iterator[str]:
     """Serve from a thread while the block runs; gives the page's address.
 
     Raises:
@@ -95,7 +141,7 @@ def background(index: Index, model: DualEncoder, *, host: str = "127.0.0.1", por
     app = create_app(index, model, allowed_hosts=own_names(host))
     with _listening(host, port) as (listener, address):
         started = threading.Event()
-        server = _Server(app, started.set)
+        server = _Server(app, limits or ServingLimits(), started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
         thread.start()
         try:
