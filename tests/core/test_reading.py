@@ -1,6 +1,7 @@
 import os
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,8 @@ from rungwise.core.reading import (
     read_text,
     require_regular,
 )
+
+PSEUDO_FILE = Path("/proc/self/pagemap")
 
 
 def make_pipe(path):
@@ -96,11 +99,9 @@ def test_a_file_that_grows_is_read_as_it_was(tmp_path):
         assert reader.read(100) == b"two\n"
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/pagemap"), reason="needs a pseudo file")
+@pytest.mark.skipif(not PSEUDO_FILE.exists(), reason="needs a pseudo file")
 def test_a_pseudo_file_without_end_is_empty():
-    from pathlib import Path
-
-    assert read_bytes(Path("/proc/self/pagemap"), "text_bytes") == b""
+    assert read_bytes(PSEUDO_FILE, "text_bytes") == b""
 
 
 def test_files_are_closed(tmp_path):
@@ -110,11 +111,17 @@ def test_files_are_closed(tmp_path):
         number = reader.fileno()
     with pytest.raises(OSError):
         os.fstat(number)
-    with pytest.raises(RuntimeError), opened(file, None) as reader:
-        number = reader.fileno()
-        raise RuntimeError
+    held = []
+
+    def fail() -> None:
+        with opened(file, None) as reader:
+            held.append(reader.fileno())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     with pytest.raises(OSError):
-        os.fstat(number)
+        os.fstat(held[0])
 
 
 def test_text(tmp_path):

@@ -1,8 +1,8 @@
 """Places to write what is to appear as a whole: private, with names that nobody can guess, swept when a run was killed.
 
 A draft stands beside what it will replace, in a folder ``.NAME.HEX.partial`` that only its owner can enter: nobody can
-put a link in its way. The owner holds a lock inside for as long as it lives. Where the lock is free, the owner was
-killed, and whoever comes next removes the draft.
+put a link in its way. The owner holds a lock on that folder for as long as it lives. Where the lock is free, the owner
+was killed, and whoever comes next removes the draft.
 """
 
 from __future__ import annotations
@@ -12,18 +12,23 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+try:
+    import fcntl
+except ImportError:  # systems other than POSIX lock no folders
+    fcntl = None  # type: ignore[assignment]
 
 OLD = "old"
 """Folder within a draft that holds what was there before, where a system cannot exchange two folders in one step."""
 
-_LOCK = "lock"
 _LONGEST = 40
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)
+_DEAD_SECONDS = 86400.0
+"""Age of a draft that is taken for dead where folders cannot be locked."""
 
 
 @contextmanager
@@ -48,8 +53,10 @@ def drafted(target: Path) -> Iterator[Path]:
     try:
         yield folder / target.name
     finally:
-        lock.release()
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            _close(lock)
 
 
 def is_draft(name: str) -> bool:
@@ -67,14 +74,18 @@ def sweep(target: Path) -> None:
     >>> sweep(Path("nowhere") / "numbers.txt")
     """
     for folder in _drafts(target):
-        lock = FileLock(folder / _LOCK)
-        with suppress(OSError, Timeout, NotImplementedError):
-            lock.acquire(timeout=0)
-            before = folder / OLD / target.name
-            if before.exists() and not os.path.lexists(target):
-                before.rename(target)
-            lock.release()
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            lock = _lock(folder)
+            try:
+                if lock is None and time.time() - folder.stat().st_mtime < _DEAD_SECONDS:
+                    continue
+                before = folder / OLD / target.name
+                if before.exists() and not os.path.lexists(target):
+                    before.rename(target)
+                # While the lock is held: its owner may just have made the folder, and then makes another.
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                _close(lock)
 
 
 def others_write(target: Path, mine: Path) -> bool:
@@ -88,15 +99,42 @@ def others_write(target: Path, mine: Path) -> bool:
 
 
 def _is_held(folder: Path) -> bool:
-    lock = FileLock(folder / _LOCK)
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
+        lock = _lock(folder)
+    except BlockingIOError:
         return True
-    except (OSError, NotImplementedError):  # it is just being removed, or is another user's
+    except OSError:  # it is just being removed, or is another user's
         return False
-    lock.release()
+    _close(lock)
     return False
+
+
+def _lock(folder: Path) -> int | None:
+    """Hold the lock of a folder; None where folders cannot be locked.
+
+    Raises:
+        BlockingIOError: If another process holds it.
+        OSError: If there is no such folder any more, or it is another user's.
+    """
+    if fcntl is None:
+        return None
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(handle), folder.stat()):
+            raise FileNotFoundError(f"{folder}: replaced meanwhile")
+    except (BlockingIOError, FileNotFoundError):
+        os.close(handle)
+        raise
+    except OSError:  # some network file systems
+        os.close(handle)
+        return None
+    return handle
+
+
+def _close(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
 
 
 def _drafts(target: Path) -> list[Path]:
@@ -109,22 +147,13 @@ def _drafts(target: Path) -> list[Path]:
         return []
 
 
-def _claim(target: Path) -> tuple[Path, FileLock]:
+def _claim(target: Path) -> tuple[Path, int | None]:
     """A new folder and its lock. Whoever sweeps may take a folder for dead before its lock is held; then another."""
     while True:
         folder = target.with_name(f".{_label(target)}.{secrets.token_hex(8)}.partial")
         folder.mkdir(mode=0o700)
-        lock = FileLock(folder / _LOCK)
-        try:
-            lock.acquire(timeout=0)
-        except (FileNotFoundError, Timeout):
-            shutil.rmtree(folder, ignore_errors=True)
-            continue
-        except NotImplementedError:  # a file system without locks: nobody can sweep there either
-            return folder, lock
-        if (folder / _LOCK).exists():
-            return folder, lock
-        lock.release()
+        with suppress(FileNotFoundError, BlockingIOError):
+            return folder, _lock(folder)
 
 
 def _label(target: Path) -> str:
