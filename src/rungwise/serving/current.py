@@ -15,6 +15,7 @@ from threading import Lock, Thread
 from time import monotonic
 
 from rungwise.core.errors import UserError
+from rungwise.core.printable import printable
 from rungwise.core.reading import is_regular, read_bytes
 from rungwise.index import Index, Searcher
 
@@ -59,7 +60,8 @@ class Current:
         seconds: At least so long after a look at the index comes the next.
 
     Attributes:
-        problem: Why another index that stands in the folder now is not served; None if there is none.
+        problem: Why another index that stands in the folder now is not served; None if there is none. It names no path:
+            everybody who searches may read it.
     """
 
     def __init__(self, searcher: Searcher, seconds: float = _SECONDS_BETWEEN) -> None:
@@ -98,20 +100,24 @@ class Current:
         return refused == look and monotonic() - when < _SECONDS_UNTIL_RETRY
 
     def _load(self, folder: Path, look: _Look) -> None:
+        served, problem, reason = None, "it cannot be read; the server's log says why", ""
         try:
-            served, problem = _served(self._served.searcher.on(Index.open(folder)), folder), None
+            index = Index.open(folder)
+            problem = "another model built it"
+            served = _served(self._served.searcher.on(index), folder)
         except (UserError, OSError, MemoryError) as error:
-            served, problem = None, " ".join(str(error).split()) or type(error).__name__
+            reason = printable(" ".join(str(error).split()) or type(error).__name__)
         with self._lock:
             self._loading = None
             if served is None:
                 self._refused = look, monotonic()
                 if problem != self.problem:
-                    _log.warning("%s: the index was replaced; the old one is served on: %s", folder, problem)
+                    _log.warning("the index was replaced; the old one is served on: %s", reason)
+                self.problem = problem
             else:
                 self._served, self._look, self._refused = served, look, None
-                _log.warning("%s: the index was replaced; %d pictures are served now", folder, len(served.index))
-            self.problem = problem
+                _log.warning("the index was replaced; %d pictures are served now", len(served.index))
+                self.problem = None
 
 
 def _served(searcher: Searcher, folder: Path | None) -> Served:

@@ -75,7 +75,7 @@ class Entrance:
                 # Numbers belong to one version of the index, so a browser must ask again. With ETags that is cheap.
                 headers.setdefault("Cache-Control", "private, no-cache")
             elif head and message["type"] == "http.response.body":
-                message = message | {"body": b""}
+                message = {**message, "body": b""}
             await send(message)
 
         refusal = self._refusal(scope)
@@ -83,7 +83,7 @@ class Entrance:
             await refusal(scope, receive, answer)
         else:
             # What answers GET answers HEAD; nothing behind needs to know of it.
-            await self.app(scope | {"method": "GET"} if head else scope, receive, answer)
+            await self.app({**scope, "method": "GET"} if head else scope, receive, answer)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -144,7 +144,11 @@ def _from_elsewhere(scope: Scope, headers: Headers, name: str) -> bool:
         return False
     scheme, _, place = origin.partition("://")
     # Before this server there may be one that speaks https.
-    return scheme not in ("http", "https") or host_of(place) != name or _port_of(place) != _port_of(headers.get("host", ""))
+    return (
+        scheme not in ("http", "https")
+        or host_of(place) != name
+        or _port_of(place) != _port_of(headers.get("host", ""))
+    )
 
 
 def _token_cut_out(scope: Scope) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -16,9 +16,7 @@ class BusyError(Exception):
     """There was more to do than could be begun in time."""
 
 
-async def outcome(
-    work: Future[T], request: Request, seconds: float, drop: Callable[[], bool] | None = None
-) -> T:
+async def outcome(work: Future[T], request: Request, seconds: float, drop: Callable[[], bool] | None = None) -> T:
     """The result of work that was submitted to a lane.
 
     Args:
@@ -35,12 +33,13 @@ async def outcome(
     done = asyncio.wrap_future(work)
     done.add_done_callback(_look_at)
     left = asyncio.ensure_future(_left(request))
+    either: tuple[asyncio.Future[Any], ...] = (done, left)
     try:
-        await asyncio.wait({done, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if not done.done() and not left.done():
             if not work.running() and not work.done():
                 raise BusyError
-            await asyncio.wait({done, left}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if done.done():
             return done.result()
         raise ClientDisconnect
