@@ -9,14 +9,13 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from PIL import Image, UnidentifiedImageError
 
 from rungwise.core.errors import UserError
-
-MAX_PIXELS = 178_956_970
-"""Pictures that claim more pixels are refused from their header; Pillow's own limit for an error."""
+from rungwise.core.limits import limits, variable
+from rungwise.core.reading import opened
 
 UPLOAD_NAME = "<uploaded picture>"
 """What a picture that came as bytes is called in messages."""
@@ -31,9 +30,11 @@ _JPEG_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
 _ALONE = {0x01, 0xD8}
 _TILE_WIDTH, _TILE_HEIGHT = 0x142, 0x143
-# Bytes that Pillow keeps of each pixel, and what the decoders of some formats hold besides at their peak.
-_BYTES_OF_MODE = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}
-_BESIDES = {"WEBP": 12, "AVIF": 16, "GIF": 1}
+_PILLOW_REFUSES = 178_956_970
+# Bytes that Pillow keeps of each pixel, and what the decoders of some formats hold besides at their peak, as measured.
+_BYTES_OF_MODE = {"1": 1, "L": 1, "P": 1}
+_BESIDES = {"WEBP": 12, "AVIF": 8}
+_FIXED = 24 << 20
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,16 @@ class PictureHeader:
         Args:
             shorter_side: The same hint.
 
-        >>> PictureHeader("PNG", 1000, 1000, "RGBA", working=0).memory()
-        10000000
-        >>> PictureHeader("JPEG", 1000, 1000, "RGB", working=0).memory(shorter_side=100)
-        160000
+        >>> png = PictureHeader("PNG", 10_000, 10_000, "RGBA", working=0)
+        >>> jpeg = PictureHeader("JPEG", 10_000, 10_000, "RGB", working=0)
+        >>> png.memory() >> 20, jpeg.memory() >> 20, jpeg.memory(shorter_side=256) >> 20
+        (691, 691, 34)
         """
         decoded = self.pixels
         if self.form in ("JPEG", "MPO") and shorter_side:
             decoded //= reduction(self, shorter_side) ** 2
-        # The picture as Pillow keeps it, as rows of RGB, and once more where it is turned.
-        return decoded * (_BYTES_OF_MODE.get(self.mode, 4) + 6) + self.working
+        # The picture as Pillow keeps it, the same as three channels, and the tiles on the way.
+        return decoded * (_BYTES_OF_MODE.get(self.mode, 4) + 3) + self.working + _FIXED
 
 
 def reduction(header: PictureHeader, shorter_side: int) -> int:
@@ -96,8 +97,8 @@ def read_header(source: Path | bytes, name: str | None = None) -> PictureHeader:
         name: What messages call the picture; the path, or ``"<uploaded picture>"``, unless given.
 
     Raises:
-        UserError: If it is no picture, damaged, claims more than :data:`MAX_PIXELS` pixels, or has more than
-            :data:`MOST_SCANS` scans.
+        UserError: If it is no picture, damaged, claims more pixels than :func:`~rungwise.core.limits.limits` allow,
+            or has more than :data:`MOST_SCANS` scans.
 
     >>> file = io.BytesIO()
     >>> Image.new("P", (40, 30)).save(file, "PNG")
@@ -110,21 +111,22 @@ def read_header(source: Path | bytes, name: str | None = None) -> PictureHeader:
         if image.format in ("JPEG", "MPO") and (scans := count_scans(source)) > MOST_SCANS:
             raise UserError(f"{name}: a JPEG of {scans} scans, more than {MOST_SCANS}; save it anew")
         return _header_of(image)
-    name = name or str(source)
-    try:
-        with source.open("rb") as file:
-            return _header_of(open_header(file, name))
-    except OSError as error:
-        raise unreadable(source, error) from error
+    with opened(source, "picture_bytes") as file:
+        return _header_of(open_header(file, name or str(source)))
 
 
-def open_header(file: BinaryIO, name: str) -> Image.Image:
+def open_header(file: IO[bytes], name: str) -> Image.Image:
     """Header only: format, mode and size are known afterwards, no pixel is decoded.
 
     Raises:
         UserError: As :func:`read_header`.
     """
-    oversized = f"{name}: its header claims more than {MAX_PIXELS} pixels; shrink or remove it"
+    most = limits().picture_pixels
+    oversized = (
+        f"{name}: its header claims more than {most} pixels; shrink or remove it, or set {variable('picture_pixels')}"
+    )
+    if most > _PILLOW_REFUSES:  # which the user has asked for
+        Image.MAX_IMAGE_PIXELS = None
     try:
         image = Image.open(file, formats=_known_formats())
     except Image.DecompressionBombError as error:
@@ -141,7 +143,7 @@ def open_header(file: BinaryIO, name: str) -> Image.Image:
         form = "JPEG" if _beginning(file).startswith(b"\xff\xd8") else "picture"
         raise damaged(name, form, file, error) from error
     # Pillow's own check is off wherever a program has set its limit to None.
-    if image.width * image.height > MAX_PIXELS:
+    if image.width * image.height > most:
         raise UserError(oversized)
     return image
 
@@ -170,11 +172,8 @@ def picture_digest(path: Path | str) -> str:
     ...     picture_digest(file)[:8]
     'e3b0c442'
     """
-    try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise unreadable(Path(path), error) from error
+    with opened(Path(path), "picture_bytes") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def count_scans(data: bytes) -> int:
@@ -194,7 +193,7 @@ def count_scans(data: bytes) -> int:
     return scans
 
 
-def damaged(name: str, form: str, file: BinaryIO, error: Exception) -> UserError:
+def damaged(name: str, form: str, file: IO[bytes], error: Exception) -> UserError:
     """The line for a file that ends early or makes no sense."""
     reason = " ".join(str(error).split())
     size = file.seek(0, io.SEEK_END)
@@ -209,12 +208,6 @@ def damaged(name: str, form: str, file: BinaryIO, error: Exception) -> UserError
         f"{name}: {'truncated' if truncated else 'damaged'} {form} ({reason or type(error).__name__});"
         " re-download or remove it"
     )
-
-
-def unreadable(path: Path, error: OSError) -> UserError:
-    """The line for a file that the system does not give."""
-    reason = (error.strerror or str(error)).lower()
-    return UserError(f"{path}: cannot be read ({reason}); correct the path or its permissions")
 
 
 def _header_of(image: Image.Image) -> PictureHeader:
@@ -239,10 +232,10 @@ def _tile(image: Image.Image) -> int:
     """Pixels of a TIFF's tile, which may be larger than the picture."""
     tags = getattr(image, "tag_v2", {})
     sides = tags.get(_TILE_WIDTH, 0), tags.get(_TILE_HEIGHT, 0)
-    return math.prod(side for side in sides if isinstance(side, int)) if all(sides) else 0
+    return int(math.prod(side for side in sides if isinstance(side, int))) if all(sides) else 0
 
 
-def _beginning(file: BinaryIO) -> bytes:
+def _beginning(file: IO[bytes]) -> bytes:
     file.seek(0)
     return file.read(16)
 

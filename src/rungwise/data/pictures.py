@@ -20,8 +20,8 @@ from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import read_bytes
 from rungwise.data.picture_files import (
-    MAX_PIXELS,
     UPLOAD_NAME,
     PictureHeader,
     damaged,
@@ -29,11 +29,9 @@ from rungwise.data.picture_files import (
     orientation,
     picture_digest,
     read_header,
-    unreadable,
 )
 
 __all__ = [
-    "MAX_PIXELS",
     "UPLOAD_NAME",
     "PictureHeader",
     "load_picture",
@@ -59,8 +57,8 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
         (3, height, width) uint8, RGB.
 
     Raises:
-        UserError: If the file is missing, empty, truncated, damaged, no picture, or claims more than
-            :data:`MAX_PIXELS` pixels; nothing is decoded in the last case.
+        UserError: If the file is missing, empty, truncated, damaged, no picture, or claims more
+            pixels than :func:`~rungwise.core.limits.limits` allow; nothing is decoded in the last case.
 
     >>> file = io.BytesIO()
     >>> Image.new("RGBA", (4, 2), (255, 0, 0, 0)).save(file, "PNG")
@@ -71,7 +69,7 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
     rungwise.core.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
     """
     name = _name_of(source, name)
-    data = source if isinstance(source, bytes) else _read_bytes(Path(source))
+    data = source if isinstance(source, bytes) else read_bytes(Path(source), "picture_bytes")
     with _explained(data, name) as image:
         if _is_jpeg(image):
             if image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
@@ -121,7 +119,7 @@ def small_image(source: Path | str | bytes, side: int) -> Image.Image:
     <PIL.Image.Image image mode=RGB size=100x50 at ...>
     """
     name = _name_of(source, None)
-    data = source if isinstance(source, bytes) else _read_bytes(Path(source))
+    data = source if isinstance(source, bytes) else read_bytes(Path(source), "picture_bytes")
     with _explained(data, name) as image:
         if _is_jpeg(image):
             _decode_smaller(image, side)
@@ -164,13 +162,6 @@ def _explained(data: bytes, name: str) -> Iterator[Image.Image]:
 
 def _name_of(source: Path | str | bytes, name: str | None) -> str:
     return name or (UPLOAD_NAME if isinstance(source, bytes) else str(source))
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from error
 
 
 def _is_jpeg(image: Image.Image) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from typing import Any
+
+from rungwise.core.errors import UserError
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+(?:%[\w.]+)?\]|[^\s:/@\[\]?#\\]+)(?::\d{1,5})?")
@@ -25,6 +28,33 @@ def is_loopback(bound: str) -> bool:
         return False
     mapped = getattr(parsed, "ipv4_mapped", None)
     return (mapped or parsed).is_loopback
+
+
+def bound_address(host: str) -> str:
+    """The address that a socket for this name is bound to.
+
+    Raises:
+        UserError: If it is no name of an address.
+
+    >>> bound_address("127.0.0.1")
+    '127.0.0.1'
+    """
+    return str(resolved(host, 0)[-1][0])
+
+
+def resolved(host: str, port: int) -> tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]:
+    """What a socket is made and bound with.
+
+    Raises:
+        UserError: If the host is no name of an address.
+
+    >>> resolved("127.0.0.1", 8000)[-1]
+    ('127.0.0.1', 8000)
+    """
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise UserError(f"host {host!r}: no such address here; use 127.0.0.1 or 0.0.0.0") from error
 
 
 def own_names(host: str, bound: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ class ServingLimits:
         uploads_at_once: Pictures being received and searched with, in all; then status 503.
         uploads_per_client: The same of one client; then status 429.
         upload_bytes_in_all: Of the pictures being received and searched with; then status 503.
-        thumbnail_pixels: Most pixels of a picture of the index that is made smaller; then status 413.
+        thumbnail_pixels: Most pixels of a picture of the index that is made smaller; then status 422.
         thumbnail_bytes: Kept in memory of pictures that were made smaller; the longest unused are dropped first.
         decoding_threads: Pictures decoded at once.
         decoding_memory: Bytes that decoding may take, as reckoned from the headers of the pictures; those that need

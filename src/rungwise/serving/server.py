@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -20,9 +20,11 @@ from fastapi import FastAPI
 from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.models import DualEncoder
-from rungwise.serving.app import create_app, own_names
+from rungwise.serving.app import create_app
 from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
+from rungwise.serving.hosts import addresses, own_names, resolved
 from rungwise.serving.limits import ServingLimits
+from rungwise.serving.tokens import check_guarded, with_token
 
 THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
@@ -83,6 +85,9 @@ def serve(
     port: int = 8000,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
+    token: str | None = None,
+    open_to_all: bool = False,
+    allowed_hosts: Sequence[str] = (),
     limits: ServingLimits | None = None,
 ) -> None:
     """Serve the search page until Ctrl-C or SIGTERM.
@@ -93,31 +98,38 @@ def serve(
     Args:
         index: What is searched.
         model: The model that built it.
-        host: Address to listen on; ``"0.0.0.0"`` lets other machines in, who then can see every picture of the index.
+        host: Address to listen on; ``"0.0.0.0"`` lets other machines in, which takes a token or ``open_to_all``.
         port: 0 takes any that is free.
         open_browser: Show the page.
-        ready: Called with the page's address, in a thread of its own, once the page answers.
+        ready: Called with the page's address, without the token, in a thread of its own, once the page answers.
+        token: Without which nothing is answered; see :func:`create_app`.
+        open_to_all: Whoever can reach the server may see every picture of the index.
+        allowed_hosts: Names under which the page may be asked for, beside those of this machine.
         limits: What clients may hold of the server; the usual ones unless given.
 
     Raises:
-        UserError: If the port is taken or may not be used, or another model built the index.
+        UserError: If the port is taken or may not be used, another model built the index, or other machines can reach
+            the server and neither a token nor ``open_to_all`` was given.
 
     >>> import inspect
     >>> inspect.signature(serve).parameters["host"].default
     '127.0.0.1'
     """
-    app = create_app(index, model, allowed_hosts=own_names(host))
+    limits = limits or ServingLimits()
     with _listening(host, port) as (listener, address):
+        check_guarded(_bound(listener), token, open_to_all)
+        names = (*own_names(host, _bound(listener)), *allowed_hosts)
+        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits)
 
         def announce() -> None:
             if ready is not None:
                 ready(address)
             if open_browser:
-                webbrowser.open(address)
+                webbrowser.open(with_token(address, token))
 
         # A thread, because the server must go on to answer while the caller or the browser asks.
         announcing = threading.Thread(target=announce, daemon=True)
-        _Server(app, limits or ServingLimits(), announcing.start).run(sockets=[listener])
+        _Server(app, limits, announcing.start).run(sockets=[listener])
 
 
 @contextmanager
@@ -127,9 +139,14 @@ def background(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
+    token: str | None = None,
+    open_to_all: bool = False,
+    allowed_hosts: Sequence[str] = (),
     limits: ServingLimits | None = None,
 ) -> Iterator[str]:
-    """Serve from a thread while the block runs; gives the page's address.
+    """Serve from a thread while the block runs; gives the page's address, without the token.
+
+    The arguments are those of :func:`serve`.
 
     Raises:
         UserError: As in :func:`serve`.
@@ -138,10 +155,13 @@ def background(
     >>> inspect.signature(background).parameters["port"].default
     0
     """
-    app = create_app(index, model, allowed_hosts=own_names(host))
+    limits = limits or ServingLimits()
     with _listening(host, port) as (listener, address):
+        check_guarded(_bound(listener), token, open_to_all)
+        names = (*own_names(host, _bound(listener)), *allowed_hosts)
+        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits)
         started = threading.Event()
-        server = _Server(app, limits or ServingLimits(), started.set)
+        server = _Server(app, limits, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
         thread.start()
         try:
@@ -158,10 +178,7 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
     """A bound socket and the address to type into a browser on this machine."""
     if not 0 <= port <= 65535:
         raise UserError(f"port {port}: not a port; choose one of 1024 to 65535, or 0 for any that is free")
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise UserError(f"host {host!r}: no such address here; use 127.0.0.1 or 0.0.0.0") from error
+    family, kind, protocol, _, place = resolved(host, port)
     with socket.socket(family, kind, protocol) as listener:
         if os.name == "posix":
             # Elsewhere this option would let two servers share a port.
@@ -170,8 +187,11 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
             listener.bind(place)
         except OSError as error:
             raise _unusable(host, port, error) from error
-        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-        yield listener, f"http://{name}:{listener.getsockname()[1]}/"
+        yield listener, addresses(host, _bound(listener), listener.getsockname()[1])[0]
+
+
+def _bound(listener: socket.socket) -> str:
+    return str(listener.getsockname()[0])
 
 
 def _unusable(host: str, port: int, error: OSError) -> UserError:
