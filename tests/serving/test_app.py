@@ -12,8 +12,8 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index
+from rungwise.serving import ServingLimits, create_app
 from rungwise.serving import app as app_module
-from rungwise.serving import create_app
 from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
@@ -146,8 +146,8 @@ def test_gigapixel_upload_is_one_line(client: TestClient) -> None:
     refused(client.post("/api/search-by-picture", content=bytes(png)), 422)
 
 
-def test_oversize_upload_is_refused_announced_or_not(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "MAX_UPLOAD_BYTES", 1 << 20)
+def test_oversize_upload_is_refused_announced_or_not(index: Index) -> None:
+    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(upload_bytes=1 << 20)))
     assert "1 MiB" in refused(client.post("/api/search-by-picture", content=bytes((1 << 20) + 1)), 413)
     parts = (bytes(1 << 18) for _ in range(5))
     refused(client.post("/api/search-by-picture", content=parts), 413)
