@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError
+from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.pictures import load_picture
