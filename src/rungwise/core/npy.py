@@ -150,7 +150,8 @@ class Header:
         needed = self.start + math.prod(self.shape) * self.dtype.itemsize
         if size < needed:
             raise ValueError(
-                f"cut off: an array of shape {self.shape} and type {self.dtype} needs {needed} bytes, the file has {size}"
+                f"cut off: an array of shape {self.shape} and type {self.dtype} needs {needed} bytes,"
+                f" the file has {size}"
             )
 
 

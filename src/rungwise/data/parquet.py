@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core.errors import UserError
-from rungwise.core.limits import limits, too_large
+from rungwise.core.limits import beyond, limits
 from rungwise.core.reading import require_regular
 
 if TYPE_CHECKING:
     import pyarrow
 
-_ROWS = 4096
+_ROWS = 1024
 """Rows that are unpacked at a time."""
+_ROW_BYTES = 256
+"""About what Python takes for a row of short texts besides these."""
 
 
 class Parquet:
@@ -35,7 +37,7 @@ class Parquet:
         self.schema: pyarrow.Schema = file.schema_arrow
 
     def batches(self, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        """The rows of some columns, a few thousand at a time.
+        """The rows of some columns, a thousand or so at a time.
 
         Raises:
             UserError: If a column stands twice, the file is damaged, or more comes out of it than may be unpacked.
@@ -48,15 +50,32 @@ class Parquet:
             for batch in self._file.iter_batches(batch_size=_ROWS, columns=list(columns)):
                 unpacked += batch.nbytes
                 if unpacked > limits().unpacked_bytes:
-                    raise too_large(f"{self._path}, unpacked", unpacked, "unpacked_bytes")
+                    raise beyond(f"{self._path}, unpacked", "unpacked_bytes")
                 yield batch
 
     def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The same row by row, as Python values."""
+        """The same row by row as Python values.
+
+        Raises:
+            UserError: Also if the texts of all rows together are larger than a file of text may be.
+        """
+        unpacked = 0
         for batch in self.batches(columns):
             with _explained(self._path):
                 rows = batch.to_pylist()
+            # In Arrow's memory a text that stands a million times may be there once.
+            shared = "dictionary<" in str(batch.schema)
+            size = sum(_length(cell) for row in rows for cell in row.values()) if shared else batch.nbytes
+            unpacked += size + _ROW_BYTES * len(rows)
+            if unpacked > limits().text_bytes:
+                raise beyond(f"{self._path}, unpacked", "text_bytes")
             yield from rows
+
+
+def _length(cell: object) -> int:
+    if isinstance(cell, list):
+        return sum(map(_length, cell))
+    return len(cell) if isinstance(cell, str | bytes) else 0
 
 
 @contextmanager

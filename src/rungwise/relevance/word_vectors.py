@@ -23,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.core.limits import limits, too_large
+from rungwise.core.limits import beyond, limits
 from rungwise.core.reading import opened, user_path
 
-_HEADER = re.compile(rb"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*")
+_HEADER = re.compile(rb"\s*([0-9]+)\s+([0-9]+)\s*")
 _GZIP = b"\x1f\x8b"
 _LONGEST_WORD = 4096
 """No word is as long as this many bytes; what is, is not a file of word vectors."""
+_MOST_DIGITS = 18
 _MOST_DIMENSIONS = 1 << 16
 """No published vectors are nearly as long; a header that claims more is none."""
 
@@ -109,7 +110,7 @@ class _Unpacked(io.RawIOBase):
         count = self._unpacked.readinto(buffer)
         self._count += count
         if self._count > limits().unpacked_bytes:
-            raise too_large(f"{self._path}, unpacked", self._count, "unpacked_bytes")
+            raise beyond(f"{self._path}, unpacked", "unpacked_bytes")
         return count
 
 
@@ -118,7 +119,7 @@ def _lines(path: Path, file: BufferedReader[Any], first: int) -> Iterator[tuple[
     most = limits().line_bytes
     for number, line in enumerate(iter(lambda: file.readline(most + 1), b""), start=first):
         if len(line) > most:
-            raise too_large(f"{path}, line {number}", len(line), "line_bytes")
+            raise beyond(f"{path}, line {number}", "line_bytes")
         yield number, line
 
 
@@ -127,7 +128,7 @@ def _gather(path: Path, file: BufferedReader[Any], wanted: set[bytes] | None) ->
     if not first.strip():
         raise UserError(f"{path}: the file is empty; re-download it or give another one")
     if header := _HEADER.fullmatch(first):
-        count, dimension = int(header[1]), int(header[2])
+        count, dimension = (int(claimed[:_MOST_DIGITS]) for claimed in header.groups())
         if not 1 <= dimension <= _MOST_DIMENSIONS:
             raise UserError(
                 f"{path}, line 1: claims vectors of {dimension} numbers, where 1..{_MOST_DIMENSIONS} are read;"
