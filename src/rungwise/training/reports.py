@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -183,14 +182,12 @@ class TensorBoardWatcher(Watcher):
         from torch.utils.tensorboard import SummaryWriter
 
         self.folder = folder
-        self.writer: Any = None
         self._silent = False
         self._say = say
         # The events are written by a thread, whose errors come back at the next call; it also prints them.
         self._hook = threading.excepthook
         threading.excepthook = self._without_the_writers
-        with self._going_on():
-            self.writer = SummaryWriter(str(folder), purge_step=first_step)
+        self.writer = self._unless_it_failed(lambda: SummaryWriter(str(folder), purge_step=first_step))
 
     def skipped(self, issues: tuple[Issue, ...]) -> None:
         """Record how many."""
@@ -212,25 +209,23 @@ class TensorBoardWatcher(Watcher):
         threading.excepthook = self._hook
 
     def _add(self, numbers: dict[str, float], step: int) -> None:
-        with self._going_on():
-            for name, value in numbers.items():
-                self.writer.add_scalar(name, value, step)
+        for name, value in numbers.items():
+            self._unless_it_failed(lambda name=name, value=value: self.writer.add_scalar(name, value, step))
 
     def _flush(self) -> None:
-        with self._going_on():
-            self.writer.flush()
+        self._unless_it_failed(lambda: self.writer.flush())
 
-    @contextmanager
-    def _going_on(self) -> Iterator[None]:
+    def _unless_it_failed(self, write: Callable[[], Any]) -> Any:
         """A writer that fails once fails for good."""
         if self._silent:
-            return
+            return None
         try:
-            yield
+            return write()
         except OSError as error:
             self._silent = True
             reason = (error.strerror or str(error)).lower()
             self._say(f"{self.folder}: no more TensorBoard events ({reason}); the run goes on without them")
+            return None
 
     def _without_the_writers(self, failed: threading.ExceptHookArgs) -> None:
         ours = type(failed.thread).__module__.startswith("tensorboard.") and issubclass(failed.exc_type, OSError)
