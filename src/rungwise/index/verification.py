@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
+from rungwise.core.reading import read_bytes
 from rungwise.index import storage
 from rungwise.index.exact import ExactStore
 from rungwise.index.index import Index
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
 FARTHEST = 0.02
-"""How far a vector may lie from the one that is encoded anew, in lengths of that: devices and batches round differently."""
+"""How far a vector may lie from the one that is encoded anew, in lengths of that: devices round differently."""
 
 
 def verify_index(
@@ -92,8 +94,13 @@ def _pictures_anew(index: Index, model: DualEncoder, sample: int) -> str:
     paths = [item.path for item in items if item.path is not None]
     if len(paths) < len(items):
         return "nothing was encoded anew: the collection holds features in place of files"
-    encoded = model.encode_image(paths)
-    ids = [items[at].id for at in encoded.kept.tolist()]
+    ids, pictures = [], []
+    for item, path in zip(items, paths, strict=True):
+        with suppress(UserError):
+            pictures.append(read_bytes(path, "picture_bytes"))  # of files, a model may know features by heart
+            ids.append(item.id)
+    encoded = model.encode_image(pictures)
+    ids = [ids[at] for at in encoded.kept.tolist()]
     stored = index.picture_store.get(ids)
     _compare(index, "picture", ids, [stored[one].vector for one in ids], encoded.vectors)
     unread = f"; {len(items) - len(ids)} of {len(items)} files could not be read now" if len(ids) < len(items) else ""
@@ -111,7 +118,8 @@ def _captions_anew(index: Index, model: DualEncoder, sample: int) -> str:
 
 def _drawn(count: int, sample: int) -> list[int]:
     """Other positions every time, so that looking again looks at more."""
-    return np.sort(np.random.default_rng().choice(count, min(sample, count), replace=False)).tolist()
+    drawn: list[int] = np.sort(np.random.default_rng().choice(count, min(sample, count), replace=False)).tolist()
+    return drawn
 
 
 def _compare(
@@ -125,6 +133,6 @@ def _compare(
     if wrong.size:
         raise UserError(
             f"{index.folder}: {wrong.size} of {len(names)} {what}s encoded anew give other vectors, first"
-            f" {names[wrong[0]]!r} ({off[wrong[0]]:.3g} away, as a share of its length): the {what}s were changed since,"
-            " or the vectors are not theirs; build the index again"
+            f" {names[wrong[0]]!r} ({off[wrong[0]]:.3g} of its length away): the {what}s were changed since, or the"
+            " vectors are not theirs; build the index again"
         )

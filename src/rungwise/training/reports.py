@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rungwise.core.printable import printable
 from rungwise.data.collection import Issue
 
 
@@ -100,7 +101,7 @@ class TerminalWatcher(Watcher):
 
     def say(self, message: str) -> None:
         """Print a sentence."""
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(printable(message), highlight=False, markup=False, soft_wrap=True)
 
     def skipped(self, issues: tuple[Issue, ...]) -> None:
         """List what is left out, the first few by name."""
@@ -209,8 +210,11 @@ class TensorBoardWatcher(Watcher):
         threading.excepthook = self._hook
 
     def _add(self, numbers: dict[str, float], step: int) -> None:
-        for name, value in numbers.items():
-            self._unless_it_failed(lambda name=name, value=value: self.writer.add_scalar(name, value, step))
+        def write() -> None:
+            for name, value in numbers.items():
+                self.writer.add_scalar(name, value, step)
+
+        self._unless_it_failed(write)
 
     def _flush(self) -> None:
         self._unless_it_failed(lambda: self.writer.flush())
