@@ -144,5 +144,8 @@ def test_an_interrupted_cache_is_still_a_cache(tmp_path: Path, capsys: pytest.Ca
     store.append([b"a" * 32, b"b" * 32], np.ones((2, 2)))
     keys = tmp_path / "features" / "a-2" / "keys.bin"
     keys.write_bytes(keys.read_bytes()[:-7])
+    PairCache(tmp_path / "pair_scores")
     assert main(["verify", str(tmp_path)]) == 0
-    assert "1 rows of 8 bytes" in capsys.readouterr().out
+    written = capsys.readouterr().out
+    assert "1 rows of 8 bytes" in written
+    assert "pair_scores: 0 scores, each with its check" in written

@@ -214,3 +214,9 @@ def test_a_file_of_somebody_in_a_subfolder_is_found(source, tmp_path):
     with pytest.raises(UserError, match=r"holds 'mine/values\.npy', which is no part"):
         source.save(tmp_path / "degrees", k=1)
     assert (tmp_path / "degrees" / "mine" / "values.npy").read_text() == "by hand"
+
+
+def test_names_in_no_known_encoding_survive(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(type(source), "options", lambda _: {"of": "caf\udce9.txt"})
+    source.save(tmp_path / "degrees")
+    assert load(tmp_path / "degrees").options() == {"of": "caf\udce9.txt"}

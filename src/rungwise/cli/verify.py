@@ -76,7 +76,7 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
     if (folder / "config.json").is_file():
         return "a model", _model(folder)
     if folder.is_dir() and cache.is_cache(folder):
-        return "cached features or pictures", cache.verify(folder)
+        return "cached features or pictures", _cache(folder)
     if pair_cache.is_pair_cache(folder):
         return "scores of pairs", pair_cache.verify(folder)
     if has_seal(folder):
@@ -99,6 +99,13 @@ def _model_of(asked: Verify) -> Callable[[index_storage.Manifest], DualEncoder]:
             raise UserError(f"{error}; name the model with --model, or give --no-encode") from error
 
     return load_it
+
+
+def _cache(folder: Path) -> Iterator[Check]:
+    yield from cache.verify(folder)
+    for path in sorted(folder.iterdir()):  # the cascade keeps its scores beside them
+        if pair_cache.is_pair_cache(path):
+            yield from pair_cache.verify(path)
 
 
 def _run(folder: Path) -> Iterator[Check]:

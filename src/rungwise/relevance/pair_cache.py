@@ -237,7 +237,7 @@ def verify(path: Path) -> Iterator[Check]:
     >>> [check.wrong for check in verify(Path("nowhere"))]
     ['nowhere: no such file; correct the path']
     """
-    yield checked("scores of pairs", lambda: _looked_through(path))
+    yield checked(str(path), lambda: _looked_through(path))
 
 
 def is_pair_cache(path: Path) -> bool:
