@@ -14,7 +14,7 @@ from PIL import Image
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
-from rungwise.encoders.cache import RowStore, feature_rows, look_through, pixel_rows
+from rungwise.encoders.cache import RowStore, feature_rows, pixel_rows, verify
 from rungwise.encoders.image import Backbone, ImageConfig
 from rungwise.encoders.preprocessing import Preprocessing
 
@@ -139,6 +139,10 @@ def zero(path: Path, start: int, size: int) -> None:
     path.write_bytes(data)
 
 
+def wrong(folder: Path) -> list[str]:
+    return [check.wrong for check in verify(folder) if check.wrong]
+
+
 def test_rows_that_a_power_cut_zeroed_are_noticed(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     assert store.sound(np.arange(20)).all()
@@ -146,10 +150,12 @@ def test_rows_that_a_power_cut_zeroed_are_noticed(tmp_path: Path) -> None:
     again = RowStore(store.folder, (3,), np.float32)
     assert np.flatnonzero(~again.sound(np.arange(20))).tolist() == [4, 5, 6]
     assert again.sound([19, 5, 5, 0]).tolist() == [True, False, False, True]
-    assert (look_through(store.folder).damaged, look_through(store.folder).records) == (3, 0)
+    assert wrong(store.folder) == [f"{store.folder}: 3 of 20 rows are damaged; whoever needs them computes them again"]
     again.append([key(5)], np.full((1, 3), 6.0))
     assert again.find([key(5)]).tolist() == [20]
-    assert look_through(store.folder).damaged == 2, "what was computed again is not missed"
+    assert "2 of 21 rows are damaged" in wrong(store.folder)[0], "what was computed again is not missed"
+    again.append([key(4), key(6)], np.array([[5.0] * 3, [7.0] * 3]))
+    assert wrong(store.folder) == []
 
 
 def test_records_that_a_power_cut_zeroed_are_passed_over(tmp_path: Path) -> None:
@@ -157,7 +163,8 @@ def test_records_that_a_power_cut_zeroed_are_passed_over(tmp_path: Path) -> None
     zero(store.folder / "keys.bin", 40 * 8, 40 * 2)
     again = RowStore(store.folder, (3,), np.float32)
     assert np.flatnonzero(again.find([key(n) for n in range(20)]) < 0).tolist() == [7, 8]
-    assert (again.damaged, look_through(store.folder).records) == (2, 2)
+    assert again.damaged == 2
+    assert "2 of 20 rows are damaged" in wrong(store.folder)[0]
 
 
 @pytest.mark.parametrize("size", [0, 17, 40, 41, 95, 40 * 6])
@@ -177,8 +184,7 @@ def test_keys_that_were_cut_off_keep_their_whole_records(tmp_path: Path, size: i
 def test_rows_that_hold_no_number_are_counted(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     store.append([b"n" * 32], np.array([[1, np.nan, 2]]))
-    found = look_through(store.folder)
-    assert (found.rows, found.damaged, found.not_finite) == (21, 0, 1)
+    assert "1 rows hold NaN or infinity" in wrong(store.folder)[0]
 
 
 def test_a_file_of_something_else_is_not_written_into(tmp_path: Path) -> None:
@@ -259,3 +265,18 @@ def test_a_pipe_among_the_pictures_holds_nobody_up(pictures: list[Path], tmp_pat
     rows = feature_rows(Backbone(CONFIG), [*pictures, tmp_path / "pipe.png"], tmp_path / "cache")
     assert rows.kept.tolist() == list(range(7))
     assert "is a pipe" in rows.issues[0].detail
+
+
+def test_a_whole_cache_is_looked_through_and_old_stores_are_told_apart(pictures: list[Path], tmp_path: Path) -> None:
+    backbone = Backbone(CONFIG)
+    feature_rows(backbone, pictures, tmp_path / "cache")
+    pixel_rows(backbone.preprocessing, pictures, tmp_path / "cache")
+    old = tmp_path / "cache" / "features" / ("0" * 32)
+    old.mkdir()
+    (old / "keys.bin").write_bytes(bytes(range(64)))
+    (old / "rows.bin").write_bytes(bytes(16))
+    lines = [str(check) for check in verify(tmp_path / "cache")]
+    assert len(lines) == 3
+    assert all(line.startswith("ok: ") for line in lines)
+    assert sum("of an earlier version, without checksums" in line for line in lines) == 1
+    assert sum("7 rows of" in line for line in lines) == 2

@@ -455,3 +455,9 @@ def test_events_that_cannot_be_written_do_not_end_a_run(
     result = train(replace(config, epochs=(1, 1)), coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=diary)
     assert result.finished
     assert [line for line in diary.said if "no more TensorBoard events" in line]
+
+
+def test_a_name_in_no_known_encoding_is_listed(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    data = replace(coloured, paths=(tmp_path / "caf\udce9.jpg", *coloured.paths[1:]))
+    assert train(replace(config, epochs=(1, 1)), data, tmp_path / "run", cache=tmp_path / "cache").finished
+    assert "caf\\udce9.jpg" in (tmp_path / "run" / "skipped.txt").read_text()

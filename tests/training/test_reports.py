@@ -70,3 +70,9 @@ def test_a_full_disk_ends_the_events_and_not_the_run(tmp_path: Path, capfd: pyte
     assert said == [f"{tmp_path}: no more TensorBoard events (no space left on device); the run goes on without them"]
     assert "Traceback" not in capfd.readouterr().err
     assert threading.excepthook is hook
+
+
+def test_codes_in_names_never_reach_a_terminal() -> None:
+    written = io.StringIO()
+    TerminalWatcher(Console(file=written, width=80)).say("skipped: \x1b[2Ja.jpg")
+    assert "\x1b" not in written.getvalue()

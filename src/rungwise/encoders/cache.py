@@ -1,8 +1,8 @@
 """Features and prepared pictures on disk: computed once, memory-mapped from then on.
 
 A store is a folder of two files that only grow. ``rows.bin`` holds rows of one size. ``keys.bin`` begins with a line
-that says which size, then comes a record for each row: the SHA-256 of the picture's file, the CRC-32 of the row, and the
-CRC-32 of both. The folder's name is the hash of all else that a row depends on, so a row can never be stale.
+that says which size. Then comes a record for each row: the SHA-256 of the picture's file, the CRC-32 of the row, and
+the CRC-32 of both. The folder's name is the hash of all else that a row depends on, so a row can never be stale.
 
 A row is on the disk before its record is written. Where a record or a row is damaged all the same, as by a disk that
 loses what it had acknowledged, its checksum tells, and the row is computed again.
@@ -16,7 +16,7 @@ import re
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 from rungwise.core.cache_folder import default_cache
+from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
 from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
@@ -42,7 +43,8 @@ KEYS, ROWS = "keys.bin", "rows.bin"
 Progress = Callable[[int], None]
 
 _RECORD = np.dtype([("key", "V32"), ("row", "<u4"), ("check", "<u4")])
-_HEADER = re.compile(rb"rungwise rows 2 (\d{12}) ([<|][fiu]\d) +\n")
+_BEGINNING = b"rungwise rows"
+_HEADER = re.compile(_BEGINNING + rb" 2 (\d{12}) ([<|][fiu]\d) +\n")
 
 
 class RowStore:
@@ -96,6 +98,13 @@ class RowStore:
             raise _strange(folder)
         dtype = np.dtype(found[2].decode())
         return cls(folder, (int(found[1]) // dtype.itemsize,), dtype)
+
+    @staticmethod
+    def is_old(folder: Path) -> bool:
+        """Whether a store has keys without the line that they begin with now."""
+        with opened(folder / KEYS, None) as file:
+            head = file.read(len(_BEGINNING))
+        return any(head) and not _BEGINNING.startswith(head)
 
     def __len__(self) -> int:
         """Number of rows, damaged ones and those that were computed again included."""
@@ -363,39 +372,42 @@ def _digest(path: Path) -> bytes | Issue:
         return Issue("unreadable picture", str(path), error.strerror or str(error))
 
 
-@dataclass(frozen=True)
-class RowsLookedThrough:
-    """What looking through a store of rows found.
-
-    Attributes:
-        rows: How many there are.
-        records: How many records are not as they were written; their rows belong to nothing.
-        damaged: How many rows, of those that are in use, are not as they were written.
-        not_finite: How many rows hold NaN or infinity.
-    """
-
-    rows: int
-    records: int
-    damaged: int
-    not_finite: int
-
-
-def look_through(folder: Path) -> RowsLookedThrough:
-    """Compare every row of a store with its checksum.
-
-    Raises:
-        UserError: If there is no store in the folder.
+def verify(folder: Path) -> Iterator[Check]:
+    """Look at every row of a store, or of all stores in a folder of the cache.
 
     >>> import tempfile
     >>> store = RowStore(Path(tempfile.mkdtemp()) / "f", (2,), np.float32)
     >>> store.append([b"a" * 32], np.array([[1.0, 2.0]]))
-    >>> look_through(store.folder)
-    RowsLookedThrough(rows=1, records=0, damaged=0, not_finite=0)
+    >>> [str(check) for check in verify(store.folder)]
+    ['ok: ...f: 1 rows of 8 bytes, each as it was written']
     """
+    for keys in sorted(folder.rglob(KEYS)):
+        yield checked(str(keys.parent), lambda place=keys.parent: _looked_through(place))  # type: ignore[misc]
+
+
+def is_cache(folder: Path) -> bool:
+    """Whether a folder is a store of rows, or holds some.
+
+    >>> is_cache(Path("nowhere"))
+    False
+    """
+    return next(folder.rglob(KEYS), None) is not None
+
+
+def _looked_through(folder: Path) -> str:
+    if not folder.name.endswith(_LAYOUT) and RowStore.is_old(folder):
+        return "of an earlier version, without checksums, and used no more; it may be removed"
     store = RowStore.open(folder)
-    count = len(store)
-    used = store.in_use()
+    count, used = len(store), store.in_use()
     sound = store.sound(used)
+    if store.damaged or not sound.all():
+        raise UserError(
+            f"{folder}: {store.damaged + np.count_nonzero(~sound)} of {count} rows are damaged; whoever needs them"
+            " computes them again"
+        )
     rows = store.rows()
-    finite = [bool(np.isfinite(rows[at]).all()) for at in used[sound].tolist()]
-    return RowsLookedThrough(count, store.damaged, int(np.count_nonzero(~sound)), finite.count(False))
+    odd = sum(not np.isfinite(rows[at]).all() for at in used.tolist())
+    if odd:
+        raise UserError(f"{folder}: {odd} rows hold NaN or infinity; remove the folder, and they are computed again")
+    again = f", {count - len(used)} of them computed again since" if len(used) < count else ""
+    return f"{count} rows of {store.row_bytes} bytes, each as it was written{again}"

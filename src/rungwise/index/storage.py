@@ -10,8 +10,7 @@ from pathlib import Path
 from rungwise.core import folders
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
-from rungwise.core.folders import refuse_strangers
-from rungwise.core.reading import MissingFileError
+from rungwise.core.reading import MissingFileError, stamp
 from rungwise.data.collection import Issue
 from rungwise.index.files import damaged, read_description, read_lines, write_description
 from rungwise.index.parts import DESCRIPTION as STORE
@@ -139,15 +138,7 @@ def stamps(folder: Path) -> Stamps:
     (None, None, None)
     """
     names = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
-    return tuple(_stamp(folder / name) for name in names)
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+    return tuple(stamp(folder / name) for name in names)
 
 
 def is_index(folder: Path) -> bool:
@@ -157,6 +148,17 @@ def is_index(folder: Path) -> bool:
     False
     """
     return (folder / DESCRIPTION).is_file()
+
+
+def refuse_strangers(folder: Path) -> None:
+    """Refuse a folder that holds anything but an index.
+
+    Raises:
+        UserError: Naming the file.
+
+    >>> refuse_strangers(Path("nowhere"))
+    """
+    folders.refuse_strangers(folder, _KNOWN, "an index")
 
 
 @contextmanager
@@ -174,7 +176,7 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     >>> [file.name for file in target.iterdir()]
     ['index.json']
     """
-    refuse_strangers(folder, _KNOWN, "an index")
+    refuse_strangers(folder)
     if not overwrite and folder.exists() and any(folder.iterdir()):
         raise UserError(
             f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True"

@@ -90,6 +90,7 @@ def bring_up_to_date(folder: Path) -> None:
     if manifest.version == storage.VERSION:
         return
     if manifest.version == 1:
+        storage.refuse_strangers(folder)  # such as photographs in a folder with the name of a store
         for name, old in zip((storage.PICTURES, storage.CAPTIONS), open_stores(folder), strict=True):
             shutil.rmtree(folder / name, ignore_errors=True)  # of a process that died on the way
             new = ExactStore.create(folder / name, old.dimension, old.similarity, old.side)

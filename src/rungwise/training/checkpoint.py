@@ -174,6 +174,11 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
     """
     try:
         require_regular(path)
+    except MissingFileError:
+        raise missing(path) from None
+    except UserError as error:
+        raise UserError(f"{path}: not a readable checkpoint ({str(error).removeprefix(f'{path}: ')})") from None
+    try:
         with safe_open(path, framework="pt") as file:
             said = file.metadata()
             saved = json.loads(said["state"])
@@ -185,8 +190,6 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
         if "sha256" in said:  # earlier versions wrote no checksum
             _refuse_altered(path, said, tensors)
         return TypeAdapter(RunState).validate_python(saved), tensors
-    except MissingFileError:
-        raise missing(path) from None
     except ValidationError as error:
         first = error.errors()[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

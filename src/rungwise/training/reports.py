@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rungwise.core.printable import printable
 from rungwise.data.collection import Issue
 
 
@@ -101,7 +101,7 @@ class TerminalWatcher(Watcher):
 
     def say(self, message: str) -> None:
         """Print a sentence."""
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(printable(message), highlight=False, markup=False, soft_wrap=True)
 
     def skipped(self, issues: tuple[Issue, ...]) -> None:
         """List what is left out, the first few by name."""
@@ -183,14 +183,12 @@ class TensorBoardWatcher(Watcher):
         from torch.utils.tensorboard import SummaryWriter
 
         self.folder = folder
-        self.writer: Any = None
         self._silent = False
         self._say = say
         # The events are written by a thread, whose errors come back at the next call; it also prints them.
         self._hook = threading.excepthook
         threading.excepthook = self._without_the_writers
-        with self._going_on():
-            self.writer = SummaryWriter(str(folder), purge_step=first_step)
+        self.writer = self._unless_it_failed(lambda: SummaryWriter(str(folder), purge_step=first_step))
 
     def skipped(self, issues: tuple[Issue, ...]) -> None:
         """Record how many."""
@@ -212,25 +210,26 @@ class TensorBoardWatcher(Watcher):
         threading.excepthook = self._hook
 
     def _add(self, numbers: dict[str, float], step: int) -> None:
-        with self._going_on():
+        def write() -> None:
             for name, value in numbers.items():
                 self.writer.add_scalar(name, value, step)
 
-    def _flush(self) -> None:
-        with self._going_on():
-            self.writer.flush()
+        self._unless_it_failed(write)
 
-    @contextmanager
-    def _going_on(self) -> Iterator[None]:
+    def _flush(self) -> None:
+        self._unless_it_failed(lambda: self.writer.flush())
+
+    def _unless_it_failed(self, write: Callable[[], Any]) -> Any:
         """A writer that fails once fails for good."""
         if self._silent:
-            return
+            return None
         try:
-            yield
+            return write()
         except OSError as error:
             self._silent = True
             reason = (error.strerror or str(error)).lower()
             self._say(f"{self.folder}: no more TensorBoard events ({reason}); the run goes on without them")
+            return None
 
     def _without_the_writers(self, failed: threading.ExceptHookArgs) -> None:
         ours = type(failed.thread).__module__.startswith("tensorboard.") and issubclass(failed.exc_type, OSError)
