@@ -3,12 +3,10 @@
 Requests are drawn by schemathesis from the document itself; those for a certain status are written here.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
-from pathlib import Path
 from socket import create_connection
 from urllib.parse import urlsplit
 
@@ -16,7 +14,6 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import Case, GenerationMode
-from schemathesis.checks import load_all_checks
 from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
