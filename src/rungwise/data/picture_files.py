@@ -232,7 +232,7 @@ def _tile(image: Image.Image) -> int:
     """Pixels of a TIFF's tile, which may be larger than the picture."""
     tags = getattr(image, "tag_v2", {})
     sides = tags.get(_TILE_WIDTH, 0), tags.get(_TILE_HEIGHT, 0)
-    return int(math.prod(side for side in sides if isinstance(side, int))) if all(sides) else 0
+    return math.prod(int(side) for side in sides if isinstance(side, int)) if all(sides) else 0
 
 
 def _beginning(file: IO[bytes]) -> bytes:
