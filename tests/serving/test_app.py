@@ -323,13 +323,18 @@ class Gate(ColourModel):
         super().__init__()
         self.where = where
         self.go, self.reached = threading.Event(), threading.Semaphore(0)
+        self.encoded: list[str] = []
 
     def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
         encode = super().prepare_image(picture)
         if self.where == "decoding":
             self._wait()
             return encode
-        return lambda: (self._wait(), encode())[1]
+        return lambda: (self._wait(), self.encoded.append("picture"), encode())[2]
+
+    def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.encoded.append("text")
+        return super().encode_text(texts)
 
     def _wait(self) -> None:
         self.reached.release()
@@ -361,7 +366,8 @@ def test_texts_are_answered_while_pictures_are_decoded(index: Index) -> None:
 def test_texts_are_answered_before_pictures_that_wait_to_be_encoded(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, order, submitted, submit = Gate("encoding"), [], threading.Semaphore(0), Lane.submit
+    model, submitted, submit = Gate("encoding"), threading.Semaphore(0), Lane.submit
+    monkeypatch.setattr(app_module, "_PICTURE_PATIENCE", 1000.0)
 
     def counted(*given: object, **named: object) -> object:
         outcome = submit(*given, **named)
@@ -371,18 +377,14 @@ def test_texts_are_answered_before_pictures_that_wait_to_be_encoded(
     monkeypatch.setattr(Lane, "submit", counted)
     with background(index, model) as address, ThreadPoolExecutor(8) as clients:
         pictures = [clients.submit(search_by_picture, address, "red") for _ in range(3)]
-        for one in pictures:
-            one.add_done_callback(lambda _: order.append("picture"))
         assert model.reached.acquire(timeout=60)  # the first is at the network
         texts = [clients.submit(search, address, "blue") for _ in range(3)]
-        for one in texts:
-            one.add_done_callback(lambda _: order.append("text"))
         for _ in range(3 + 3 + 3):  # pictures are decoded, then they and the texts wait for their turn
             assert submitted.acquire(timeout=60)
         model.go.set()
         for one in [*pictures, *texts]:
             one.result(60)
-    assert sorted(order[-2:]) == ["picture", "picture"]
+    assert model.encoded == ["picture", "text", "text", "text", "picture", "picture"]
 
 
 def test_what_waits_too_long_is_told_to_come_again(index: Index) -> None:

@@ -234,9 +234,11 @@ def _coefficients(image: Image.Image) -> int:
 
 def _tile(image: Image.Image) -> int:
     """Pixels of a TIFF's tile, which may be larger than the picture."""
-    tags = getattr(image, "tag_v2", {})
-    sides = tags.get(_TILE_WIDTH, 0), tags.get(_TILE_HEIGHT, 0)
-    return math.prod(int(side) for side in sides if isinstance(side, int)) if all(sides) else 0
+    tags, pixels = getattr(image, "tag_v2", {}), 1
+    for tag in (_TILE_WIDTH, _TILE_HEIGHT):
+        side = tags.get(tag)
+        pixels *= side if isinstance(side, int) else 0
+    return pixels
 
 
 def _beginning(file: IO[bytes]) -> bytes:
