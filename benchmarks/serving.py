@@ -130,6 +130,7 @@ def served(made: Made, log: Path) -> Iterator[tuple[int, int]]:
             address = next(filter(None, addresses), None)
             if address is None:
                 raise SystemExit(f"the server did not start:\n{log.read_text()}")
+            alone(ask, int(address[1]), 1, 2.0, made.queries)  # whatever is loaded with the first query
             yield int(address[1]), server.pid
         finally:
             server.terminate()
@@ -153,7 +154,6 @@ def show_queries(console: Console, made: Made, seconds: float) -> None:
     for column in ("clients", "queries/s", "p50, ms", "p99, ms", "errors"):
         table.add_column(column, justify="right")
     with served(made, made.index.parent / "log") as (port, _):
-        alone(ask, port, 1, 2.0, made.queries)  # whatever is loaded at first
         for many in (1, 8):
             latencies, errors = alone(ask, port, many, seconds, made.queries)
             rate = len(latencies) / seconds

@@ -30,6 +30,7 @@ _JPEG_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
 _ALONE = {0x01, 0xD8}
 _TILE_WIDTH, _TILE_HEIGHT = 0x142, 0x143
+_LARGE_TILE = 1 << 24
 _PILLOW_REFUSES = 178_956_970
 # Bytes that Pillow keeps of each pixel, and what the decoders of some formats hold besides at their peak, as measured.
 _BYTES_OF_MODE = {"1": 1, "L": 1, "P": 1}
@@ -143,8 +144,11 @@ def open_header(file: IO[bytes], name: str) -> Image.Image:
         form = "JPEG" if _beginning(file).startswith(b"\xff\xd8") else "picture"
         raise damaged(name, form, file, error) from error
     # Pillow's own check is off wherever a program has set its limit to None.
-    if image.width * image.height > most:
+    pixels = image.width * image.height
+    if pixels > most:
         raise UserError(oversized)
+    if _tile(image) > max(2 * pixels, _LARGE_TILE):
+        raise UserError(f"{name}: a TIFF whose tiles are far larger than the picture; save it anew")
     return image
 
 
@@ -230,9 +234,11 @@ def _coefficients(image: Image.Image) -> int:
 
 def _tile(image: Image.Image) -> int:
     """Pixels of a TIFF's tile, which may be larger than the picture."""
-    tags = getattr(image, "tag_v2", {})
-    sides = tags.get(_TILE_WIDTH, 0), tags.get(_TILE_HEIGHT, 0)
-    return int(math.prod(side for side in sides if isinstance(side, int))) if all(sides) else 0
+    tags, pixels = getattr(image, "tag_v2", {}), 1
+    for tag in (_TILE_WIDTH, _TILE_HEIGHT):
+        side = tags.get(tag)
+        pixels *= side if isinstance(side, int) else 0
+    return pixels
 
 
 def _beginning(file: IO[bytes]) -> bytes:

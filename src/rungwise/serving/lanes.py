@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +20,6 @@ T = TypeVar("T")
 class _Job:
     due: float
     number: int
-    client: str = field(compare=False)
     work: Callable[[], Any] = field(compare=False)
     outcome: Future[Any] = field(compare=False)
 
@@ -44,6 +43,7 @@ class Lane:
         self._lock = Lock()
         self._free = threads
         self._waiting: list[_Job] = []
+        self._begun: deque[_Job] = deque()
         self._numbers = itertools.count()
         self._under_way: Counter[str] = Counter()
 
@@ -51,11 +51,12 @@ class Lane:
         """Have something done; an outcome that is cancelled before its turn is dropped with all that it holds."""
         outcome: Future[T] = Future()
         with self._lock:
+            number = next(self._numbers)
             due = monotonic() + patience * (1 + self._under_way[client])
-            job = _Job(due, next(self._numbers), client, work, outcome)
             self._under_way[client] += 1
-            heapq.heappush(self._waiting, job)
-        outcome.add_done_callback(lambda _: self._ended(job))
+            heapq.heappush(self._waiting, _Job(due, number, work, outcome))
+        # Not the job itself, which holds the outcome, and with it an error and all that its frames hold, in a circle.
+        outcome.add_done_callback(lambda done: self._ended(number, client, done.cancelled()))
         self._start()
         return outcome
 
@@ -66,9 +67,11 @@ class Lane:
                 job = heapq.heappop(self._waiting)
                 if job.outcome.set_running_or_notify_cancel():
                     self._free -= 1
-                    self._threads.submit(self._do, job)
+                    self._begun.append(job)
+                    self._threads.submit(self._do)
 
-    def _do(self, job: _Job) -> None:
+    def _do(self) -> None:
+        job = self._begun.popleft()
         work, outcome = job.work, job.outcome
         try:
             result = work()
@@ -77,25 +80,21 @@ class Lane:
         else:
             outcome.set_result(result)
         finally:
-            # An error knows this frame, and would keep alive in a circle what the work holds, such as a picture.
+            # An error knows this frame and those above it: together they would keep what the work holds, such as a
+            # picture, alive in a circle.
             del job, work, outcome
             with self._lock:
                 self._free += 1
             self._start()
 
-    def _ended(self, job: _Job) -> None:
-        job.work = _nothing  # an outcome may be kept, what made it need not
+    def _ended(self, number: int, client: str, dropped: bool) -> None:
         with self._lock:
-            self._under_way[job.client] -= 1
-            if not self._under_way[job.client]:
-                del self._under_way[job.client]
-            if job.outcome.cancelled() and job in self._waiting:
-                self._waiting.remove(job)
+            self._under_way[client] -= 1
+            if not self._under_way[client]:
+                del self._under_way[client]
+            if dropped:
+                self._waiting = [job for job in self._waiting if job.number != number]
                 heapq.heapify(self._waiting)
-
-
-def _nothing() -> None:
-    """In place of work that is done."""
 
 
 class Memory:
