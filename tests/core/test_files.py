@@ -2,12 +2,13 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, replacing
+from rungwise.core.files import explained, make_folder, replacing
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -74,3 +75,80 @@ def test_folders_and_files_in_each_other_s_place_are_called_so(
     with pytest.raises(UserError, match=message), replacing(Path(name)) as draft:
         draft.write_text("x")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b"]
+
+
+def test_file_and_folder_are_synced_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+
+    def note(handle: int) -> None:
+        kind = "folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file"
+        synced.append((kind, (tmp_path / "a.txt").exists()))
+
+    monkeypatch.setattr(os, "fsync", note)
+    with replacing(tmp_path / "a.txt") as draft:
+        draft.write_text("new")
+    assert synced == [("file", False), ("folder", True)]
+
+
+def test_a_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("years of work")
+    (tmp_path / "a.txt").symlink_to(precious)
+    with replacing(tmp_path / "a.txt") as draft:
+        assert stat.S_IMODE(draft.parent.stat().st_mode) == 0o700
+        draft.write_text("new")
+    assert precious.read_text() == "years of work"
+    assert not (tmp_path / "a.txt").is_symlink()
+
+
+def test_what_is_already_in_the_draft_s_place_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("years of work")
+    mkdir = Path.mkdir
+
+    def planted(self: Path, *args: object, **options: object) -> None:
+        mkdir(self, *args, **options)  # type: ignore[arg-type]
+        if self.name.endswith(".partial"):
+            (self / "a.txt").symlink_to(precious)
+
+    monkeypatch.setattr(Path, "mkdir", planted)
+    with pytest.raises(UserError), replacing(tmp_path / "a.txt") as draft:
+        draft.write_text("new")
+    assert precious.read_text() == "years of work"
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_files_get_the_mode_of_the_user_whoever_wrote_them(tmp_path: Path, mask: int, mode: int) -> None:
+    before = os.umask(mask)
+    try:
+        with replacing(tmp_path / "a.txt") as draft:
+            draft.unlink()
+            draft.touch(0o600)  # as libraries do that write through a private file of their own
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == mode
+
+
+def test_no_device_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="a device or a pipe stands here"), replacing(tmp_path / "pipe"):
+        pass
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_long_names(tmp_path: Path) -> None:
+    with replacing(tmp_path / ("a" * 255)) as draft:
+        draft.write_text("new")
+    assert (tmp_path / ("a" * 255)).read_text() == "new"
+    with pytest.raises(UserError, match="the name is too long"), replacing(tmp_path / ("a" * 256)):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["a" * 255]
+
+
+def test_folders_are_made_so_that_they_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
+    make_folder(tmp_path / "a" / "b")
+    assert synced == [tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino]
+    make_folder(tmp_path / "a" / "b")
+    assert len(synced) == 2

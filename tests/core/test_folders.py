@@ -1,11 +1,15 @@
 import errno
 import os
+import stat
+import sys
 from pathlib import Path
 
 import pytest
 
+from rungwise.core import folders
 from rungwise.core.errors import UserError
 from rungwise.core.folders import refuse_strangers, replacing_folder
+from rungwise.core.seals import SEAL, check_seal
 
 PARTS = {"index.json", "vectors.npy"}
 
@@ -22,8 +26,9 @@ def test_a_folder_appears_and_is_replaced_as_a_whole(tmp_path):
         (draft / "vectors.npy").write_text("many")
         assert not folder.exists()
     written(folder, "two")
-    assert [file.name for file in folder.iterdir()] == ["index.json"]
+    assert sorted(file.name for file in folder.iterdir()) == [SEAL, "index.json"]
     assert (folder / "index.json").read_text() == "two"
+    check_seal(folder)
     assert [file.name for file in folder.parent.iterdir()] == ["down"]
 
 
@@ -42,15 +47,31 @@ def test_an_interruption_leaves_what_was_there(tmp_path, error):
     assert [file.name for file in tmp_path.iterdir()] == ["index"]
 
 
+@pytest.fixture(params=["in one step", "in two steps"])
+def swapping(request, monkeypatch):
+    """As systems can that exchange two folders in one step, and as the others must."""
+    if request.param == "in two steps":
+        monkeypatch.setattr(folders, "_exchange", lambda one, other: False)
+
+
+@pytest.mark.usefixtures("swapping")
+def test_the_old_folder_is_there_until_the_new_one_is(tmp_path):
+    written(tmp_path / "index", "one")
+    written(tmp_path / "index", "two")
+    assert (tmp_path / "index" / "index.json").read_text() == "two"
+    assert [file.name for file in tmp_path.iterdir()] == ["index"]
+
+
 def test_a_failed_swap_puts_the_old_folder_back(tmp_path, monkeypatch):
     written(tmp_path / "index", "one")
     rename = Path.rename
 
     def refuse(self: Path, target: Path) -> Path:
-        if self.name.endswith(".partial"):
+        if self.parent.name.endswith(".partial"):
             raise OSError(errno.EACCES, "Permission denied")
         return rename(self, target)
 
+    monkeypatch.setattr(folders, "_exchange", lambda one, other: False)
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(UserError, match="may not be written"):
         written(tmp_path / "index", "two")
@@ -58,13 +79,95 @@ def test_a_failed_swap_puts_the_old_folder_back(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["index"]
 
 
-def test_every_file_is_on_the_disk_before_the_swap(tmp_path, monkeypatch):
+@pytest.mark.skipif(sys.platform != "linux", reason="this system exchanges in two steps")
+def test_linux_exchanges_in_one_step(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "says").write_text(name)
+    assert folders._exchange(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "a" / "says").read_text() == "b"
+    assert (tmp_path / "b" / "says").read_text() == "a"
+    with pytest.raises(FileNotFoundError):
+        folders._exchange(tmp_path / "a", tmp_path / "c")
+
+
+def test_a_killed_run_between_the_two_steps_loses_nothing(tmp_path, monkeypatch):
+    written(tmp_path / "index", "one")
+    dead = tmp_path / ".index.0123456789abcdef.partial"
+    (dead / "old").mkdir(parents=True)
+    (tmp_path / "index").rename(dead / "old" / "index")
+    seen = []
+
+    def fail() -> None:
+        with replacing_folder(tmp_path / "index", PARTS, "an index"):
+            seen.append((tmp_path / "index" / "index.json").read_text())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert seen == ["one"]
+    assert [file.name for file in tmp_path.iterdir()] == ["index"]
+
+
+def test_two_at_a_time_are_refused(tmp_path):
+    with replacing_folder(tmp_path / "index", PARTS, "an index") as draft:
+        (draft / "index.json").write_text("first")
+        with pytest.raises(UserError, match="another process writes an index here now"):
+            written(tmp_path / "index", "second")
+        written(tmp_path / "indexes", "a name that begins alike")
+    assert (tmp_path / "index" / "index.json").read_text() == "first"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["index", "indexes"]
+
+
+def test_files_get_the_mode_of_the_user(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with replacing_folder(tmp_path / "index", PARTS, "an index") as draft:
+            (draft / "index.json").touch(0o600)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "index").stat().st_mode) == 0o750
+    assert stat.S_IMODE((tmp_path / "index" / "index.json").stat().st_mode) == 0o640
+
+
+def test_strangers_in_subfolders_are_found(tmp_path):
+    parts = {"index.json", "pictures/rows-*.jsonl"}
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "rows-3.jsonl").touch()
+    refuse_strangers(tmp_path, parts, "an index")
+    (tmp_path / "pictures" / "cat.jpg").touch()
+    with pytest.raises(UserError, match=r"holds 'pictures/cat\.jpg'"):
+        refuse_strangers(tmp_path, parts, "an index")
+
+
+def test_a_stranger_that_came_while_we_wrote_is_kept(tmp_path):
+    written(tmp_path / "index", "one")
+
+    def write() -> None:
+        with replacing_folder(tmp_path / "index", PARTS, "an index") as draft:
+            (draft / "index.json").write_text("two")
+            (tmp_path / "index" / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(UserError, match=r"holds 'thesis\.tex'"):
+        write()
+    assert (tmp_path / "index" / "thesis.tex").read_text() == "years of work"
+    assert (tmp_path / "index" / "index.json").read_text() == "one"
+
+
+def test_all_is_on_the_disk_before_the_swap_and_the_name_after_it(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(os, "fsync", lambda number: synced.append((number, (tmp_path / "index").exists())))
+
+    def note(handle: int) -> None:
+        about = os.fstat(handle)
+        kind = "folder" if stat.S_ISDIR(about.st_mode) else "file"
+        synced.append((kind, (tmp_path / "index").exists()))
+
+    monkeypatch.setattr(os, "fsync", note)
     with replacing_folder(tmp_path / "index", PARTS, "an index") as draft:
         for name in PARTS:
             (draft / name).write_text(name)
-    assert [there for _, there in synced] == [False, False]
+    # two files, the seal, the folder that holds them; then, with the name in place, the folder around
+    assert synced == [("file", False)] * 3 + [("folder", False), ("folder", True)]
 
 
 def test_what_belongs_to_somebody_else_is_never_replaced(tmp_path):
@@ -101,4 +204,4 @@ def test_what_file_managers_leave_is_no_stranger(tmp_path):
     written(tmp_path / "index", "one")
     (tmp_path / "index" / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
     written(tmp_path / "index", "two")
-    assert [file.name for file in (tmp_path / "index").iterdir()] == ["index.json"]
+    assert sorted(file.name for file in (tmp_path / "index").iterdir()) == [SEAL, "index.json"]

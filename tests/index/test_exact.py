@@ -22,11 +22,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rungwise.core import locks as locks_module
 from rungwise.core.errors import UserError
 from rungwise.core.npy import NpyWriter
 from rungwise.index import Condition, ExactStore, Where
 from rungwise.index import exact as exact_module
-from rungwise.index import files as files_module
 from rungwise.index.store import Batch
 from rungwise.similarity import Cosine, Order
 from tests.index.toy_store import ToyStore
@@ -367,8 +367,8 @@ def test_an_id_in_two_batches_is_refused(store: ExactStore) -> None:
 
 
 def test_a_writer_that_waits_too_long_is_told_so(store: ExactStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "_SECONDS_TO_WAIT", 0.05)
-    with files_module.writing_alone(store.folder), pytest.raises(UserError, match="another process has been writing"):
+    monkeypatch.setattr(locks_module, "_SECONDS_TO_WAIT", 0.05)
+    with locks_module.writing_alone(store.folder), pytest.raises(UserError, match="another process has been writing"):
         reopened(store).delete(["a"])
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.index.files import LOCK, open_vectors, read_description, read_lines, write_lines, writing_alone
+from rungwise.core.locks import LOCK, writing_alone
+from rungwise.index.files import open_vectors, read_description, read_lines, write_lines
 
 
 def test_lines_are_ascii_and_come_back(tmp_path: Path) -> None:

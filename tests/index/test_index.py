@@ -185,14 +185,10 @@ def test_full_disk_is_one_line_and_leaves_the_old_index(
 
 
 def test_failed_swap_puts_the_old_index_back(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rename = Path.rename
+    def refuse(one: Path, other: Path) -> bool:
+        raise OSError(errno.EACCES, "Permission denied")
 
-    def refuse(self: Path, target: Path) -> Path:
-        if self.name.endswith(".partial"):
-            raise OSError(errno.EACCES, "Permission denied")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr("rungwise.core.folders._exchange", refuse)
     with pytest.raises(UserError, match="may not be written"):
         Index.build(colour_pictures(tmp_path / "others", ["green"]), ColourModel(), index.folder, overwrite=True)
     assert len(Index.open(index.folder)) == len(MIXED)

@@ -2,59 +2,72 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
-import shutil
+import stat
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rungwise.core.drafts import OLD, drafted, others_write
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained
+from rungwise.core.files import explained, make_folder, sync_file, sync_folder
+from rungwise.core.seals import SEAL, names_below, write_seal
 
-DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
-"""What file managers leave in every folder that somebody looks into; nobody misses it."""
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
 
 
 @contextmanager
-def replacing_folder(folder: Path, parts: Collection[str], what: str) -> Iterator[Path]:
-    """Yield a sibling folder to write to; it takes the place of ``folder`` only when the block ends well.
+def replacing_folder(folder: Path, parts: Collection[str], what: str, *, seal: bool = True) -> Iterator[Path]:
+    """Yield a draft folder to write to; it takes the place of ``folder`` only when the block ends well.
 
-    What stood there before stays until all new files are on the disk, and comes back where the swap itself fails.
+    What stood there before stays until all new files are on the disk. Where the system can, the two are exchanged in
+    one step; elsewhere there is a moment without either, and the old one comes back if the process ends in it.
 
     Args:
         folder: Made, together with its parents; replaced if it holds nothing but ``parts``.
-        parts: Names of the files and folders that such a folder may hold.
+        parts: Names of the files that such a folder may hold, relative to it, with ``*`` for any part of a name:
+            ``"index.json"``, ``"pictures/rows-*.jsonl"``.
         what: What such a folder is called in messages, with its article, such as ``"an index"``.
+        seal: Write the SHA-256 of every file into :data:`~rungwise.core.seals.SEAL`; false for a folder whose files
+            will change.
 
     Raises:
-        UserError: If a file or a folder with other files stands there, the disk is full, or the place may not be
-            written. What stood there before is then untouched.
+        UserError: If a file or a folder with other files stands there, another process is writing it, the disk is full,
+            or the place may not be written. What stood there before is then untouched.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "index"
     >>> with replacing_folder(target, {"index.json"}, "an index") as draft:
     ...     _ = (draft / "index.json").write_text("{}")
-    >>> [file.name for file in target.iterdir()]
-    ['index.json']
+    >>> sorted(file.name for file in target.iterdir())
+    ['SHA256SUMS', 'index.json']
     """
     with explained(folder):
-        refuse_strangers(folder, parts, what)
         target = folder.resolve()
-        draft = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        shutil.rmtree(draft, ignore_errors=True)
+        refuse_strangers(folder, parts, what)
         try:
-            draft.mkdir(parents=True)
+            make_folder(target.parent)
         except (FileExistsError, NotADirectoryError) as error:
             raise UserError(f"{folder}: a file stands where a folder is needed; name another folder") from error
-        try:
+        with drafted(target) as draft:
+            if others_write(target, draft):
+                raise UserError(
+                    f"{folder}: another process writes {what} here now; wait until it has ended, or name another folder"
+                )
+            refuse_strangers(folder, parts, what)  # sweeping may have put back what a killed run had moved aside
+            draft.mkdir()
             yield draft
-            for file in draft.rglob("*"):
-                if file.is_file():
-                    with file.open("rb+") as written:
-                        os.fsync(written.fileno())
+            if seal:
+                write_seal(draft)
+            _sync_all(draft)
+            refuse_strangers(folder, parts, what)  # what somebody put there meanwhile
             _swap(draft, target)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            sync_folder(target.parent)
 
 
 def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
@@ -66,23 +79,71 @@ def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
     >>> refuse_strangers(Path("no such place"), {"index.json"}, "an index")
     """
     with explained(folder):
-        if not folder.exists():
+        if not os.path.lexists(folder):
             return
         if not folder.is_dir():
             raise UserError(f"{folder}: a file stands here; name a folder for {what}")
-        if strangers := sorted({file.name for file in folder.iterdir()} - set(parts) - DROPPINGS):
+        known = {*parts, SEAL}
+        strangers = sorted(name for name in names_below(folder) if not any(_fits(name, part) for part in known))
+        strangers += sorted(_empty_folders(folder, known))
+        if strangers:
             raise UserError(f"{folder}: holds {strangers[0]!r}, which is no part of {what}; name a new or empty folder")
+
+
+def _fits(name: str, part: str) -> bool:
+    names, patterns = name.split("/"), part.split("/")
+    return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
+
+
+def _empty_folders(folder: Path, parts: Collection[str]) -> Iterator[str]:
+    """Subfolders that hold nothing and that none of the parts lie in: somebody made them for something."""
+    ours = {part.split("/")[0] for part in parts if "/" in part}
+    for one in folder.iterdir():
+        if one.is_dir() and not one.is_symlink() and one.name not in ours and not any(one.iterdir()):
+            yield one.name
+
+
+def _sync_all(folder: Path) -> None:
+    """Bring every file and every folder to the disk. Files of ours get the mode that a new file of the user gets."""
+    probe = folder.with_name(".mode")
+    handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    mode = stat.S_IMODE(os.fstat(handle).st_mode)
+    os.close(handle)
+    probe.unlink()
+    for place, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            sync_file(Path(place) / name, mode)
+        sync_folder(Path(place))
 
 
 def _swap(draft: Path, target: Path) -> None:
     if not target.exists():
         draft.rename(target)
         return
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    if _exchange(draft, target):
+        return
+    aside = draft.parent / OLD
+    aside.mkdir()
+    old = aside / target.name
     target.rename(old)
     try:
         draft.rename(target)
     except BaseException:
         old.rename(target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two paths change places in one step; False where the system or the file system cannot."""
+    if sys.platform != "linux":
+        return False
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:  # a C library without it
+        return False
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM):
+        return False
+    raise OSError(code, os.strerror(code), str(other))

@@ -14,12 +14,11 @@ from typing import Any, Literal
 
 import timm
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
+from rungwise.core.tensors import add_tensors, read_tensors
 from rungwise.encoders.preprocessing import Interpolation, Preprocessing
 
 
@@ -115,20 +114,6 @@ class Backbone(nn.Module):
         return int(width)
 
 
-def add_tensors(digest: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Feed names and bytes of tensors, in the order of their names, to a hash of :mod:`hashlib`.
-
-    >>> one, other = hashlib.sha256(), hashlib.sha256()
-    >>> add_tensors(one, {"a": torch.zeros(1), "b": torch.ones(1)})
-    >>> add_tensors(other, {"b": torch.ones(1), "a": torch.zeros(1)})
-    >>> one.digest() == other.digest()
-    True
-    """
-    for name, tensor in sorted(tensors.items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-
-
 def load_backbone(config: ImageConfig) -> Backbone:
     """Build a backbone and give it the weights that ``config.weights`` names.
 
@@ -165,20 +150,6 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
         ) from error
     assert isinstance(network, nn.Module)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file.
-
-    Raises:
-        UserError: If the file is missing or is not safetensors.
-    """
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such weights file") from None
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path}: not a readable safetensors file ({_first_line(error)})") from error
 
 
 def _copy(tensors: dict[str, Tensor], backbone: Backbone, where: str) -> None:

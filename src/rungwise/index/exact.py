@@ -9,7 +9,6 @@ the state it was opened with.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,9 +22,10 @@ from numpy.typing import ArrayLike
 
 from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
+from rungwise.core.files import replacing, sync_file, sync_folder
+from rungwise.core.locks import writing_alone
 from rungwise.core.npy import NpyWriter
-from rungwise.index.files import damaged, open_vectors, read_description, read_lines, write_lines, writing_alone
+from rungwise.index.files import damaged, open_vectors, read_description, read_lines, write_lines
 from rungwise.index.snapshot import Part, Snapshot, SnapshotStore
 from rungwise.index.store import Batch, Record, Side, checked_rows
 from rungwise.similarity import AnySimilarity, Similarity
@@ -221,8 +221,7 @@ class ExactStore(SnapshotStore):
                 records.extend(batch.records or ())
         write_lines(rows, ({"id": one, "record": record} for one, record in zip(ids, records, strict=True)))
         for file in (vectors, rows):
-            with file.open("rb+") as written:
-                os.fsync(written.fileno())
+            sync_file(file)
         return _read_part(self.folder, PartEntry(number, len(ids)), self.dimension)
 
     def _clear(self) -> None:
@@ -230,8 +229,7 @@ class ExactStore(SnapshotStore):
         kept = {part.number for part in self._description.parts}
         for file in self.folder.iterdir():
             named = _PART_FILE.fullmatch(file.name)
-            draft = file.name.startswith(f".{DESCRIPTION}.") and file.name.endswith(".partial")
-            if draft or (named and int(named[2]) not in kept):
+            if named and int(named[2]) not in kept:
                 file.unlink(missing_ok=True)
 
 
@@ -334,16 +332,5 @@ def _read_description(folder: Path) -> Description:
 
 def _write_description(folder: Path, description: Description) -> None:
     with replacing(folder / DESCRIPTION) as draft:
-        _sync_folder(folder)  # the files of new parts must be there before anything names them
+        sync_folder(folder)  # the files of new parts must be there before anything names them
         draft.write_text(json.dumps(to_plain(description)) + "\n", encoding="utf-8")
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return  # elsewhere folders cannot be synced
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained
 from rungwise.core.npy import mapped
-
-LOCK = "lock"
-"""The file whose lock :func:`writing_alone` holds."""
-
-_SECONDS_TO_WAIT = 60.0
 
 
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
@@ -122,32 +114,6 @@ def read_description(path: Path, form: str, version: int | tuple[int, ...]) -> d
             f" {' and '.join(map(str, known))}; use the rungwise that made it, or build the index again"
         )
     return stored
-
-
-@contextmanager
-def writing_alone(folder: Path) -> Iterator[None]:
-    """Within it, this process alone changes a folder, and refusals of the operating system become one line.
-
-    Raises:
-        UserError: If another process does not finish in time, or the place cannot be written.
-
-    >>> import tempfile
-    >>> with writing_alone(Path(tempfile.mkdtemp())):
-    ...     pass
-    """
-    with explained(folder):
-        lock = FileLock(folder / LOCK, timeout=_SECONDS_TO_WAIT)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise UserError(
-                f"{folder}: another process has been writing here for {_SECONDS_TO_WAIT:.0f} s; try again when it has"
-                " finished"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 def damaged(where: Path | str, what: str) -> UserError:

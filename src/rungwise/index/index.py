@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.locks import writing_alone
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.index import storage, version1
 from rungwise.index.exact import ExactStore
-from rungwise.index.files import damaged, read_lines, write_lines, writing_alone
+from rungwise.index.files import damaged, read_lines, write_lines
 from rungwise.index.hits import Hit, Hits
 from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
 from rungwise.index.store import Batch, Found, Store, checked_queries

@@ -13,7 +13,7 @@ from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.folders import refuse_strangers
-from rungwise.index.files import LOCK, read_description
+from rungwise.index.files import read_description
 
 DESCRIPTION = "index.json"
 PICTURES = "pictures"
@@ -27,7 +27,9 @@ CAPTION_VECTORS_1 = "caption_vectors.npy"
 ITEMS_1 = "items.jsonl"
 """What folders of version 1 hold in place of the two stores."""
 
-_KNOWN = {DESCRIPTION, PICTURES, CAPTIONS, ISSUES, LOCK, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
+_OF_A_STORE = ("store.json", "vectors-*.npy", "rows-*.jsonl")
+_KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
+_KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
 
 
 @dataclass(frozen=True)
@@ -120,5 +122,6 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
         raise UserError(
             f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True"
         )
-    with folders.replacing_folder(folder, _KNOWN, "an index") as draft:
+    # Without a seal: pictures come and go, and every part of a store has its own checksums.
+    with folders.replacing_folder(folder, _KNOWN, "an index", seal=False) as draft:
         yield draft

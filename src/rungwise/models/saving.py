@@ -19,15 +19,14 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from pydantic import PlainValidator, TypeAdapter
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
+from rungwise.core.tensors import add_tensors, read_tensors, write_tensors
 from rungwise.core.version import __version__
-from rungwise.encoders.image import add_tensors, read_tensors
 from rungwise.models.card import model_card
 from rungwise.models.contracts import DualEncoder, PairScorer
 
@@ -169,7 +168,7 @@ class SavedModel(nn.Module, PairScorer):
         with replacing_folder(folder, known, "a model") as draft:
             for name, text in texts.items():
                 (draft / name).write_text(text, encoding="utf-8")
-            save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, draft / WEIGHTS)
+            write_tensors(draft / WEIGHTS, self.state_dict())
 
     @classmethod
     def from_pretrained(cls, source: Path | str, device: str | None = None) -> Self:

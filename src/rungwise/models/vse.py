@@ -20,11 +20,12 @@ from torch.nn import functional as F
 
 from rungwise.core.configuration import STRICT, changed, check_size, from_plain, to_plain
 from rungwise.core.errors import UserError
+from rungwise.core.tensors import add_tensors
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.cache import feature_rows, pixel_rows
 from rungwise.encoders.features import FeatureConfig, FeatureInput
-from rungwise.encoders.image import Backbone, ImageConfig, add_tensors, load_backbone
+from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.text import GRUEncoder, TextConfig, learn_vocabulary, pad, tokenise

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.tensors import write_tensors
 from rungwise.training.collapse import CollapseMemory
 
 
@@ -131,8 +131,7 @@ def save_checkpoint(path: Path, trained: Trained, state: RunState) -> None:
         UserError: If the disk is full; the old checkpoint then stays.
     """
     with replacing(path) as draft:
-        contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.tensors().items()}
-        save_file(contiguous, draft, metadata={"state": json.dumps(asdict(state))})
+        write_tensors(draft, trained.tensors(), {"state": json.dumps(asdict(state))})
 
 
 def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:

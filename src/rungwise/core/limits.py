@@ -1,0 +1,143 @@
+"""How much is read of what somebody else may have made: sane defaults, each raised by an environment variable.
+
+A limit is there so that a file of a stranger cannot fill the memory or hold up a program. What is refused names the
+variable that raises its limit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from rungwise.core.errors import UserError
+
+LimitName = Literal[
+    "settings_bytes", "json_bytes", "text_bytes", "picture_bytes", "picture_pixels", "unpacked_bytes", "line_bytes"
+]
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"(\d{1,18})\s*(?:([KMGT])(?:i?B)?|B?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The largest of each kind that is read.
+
+    Attributes:
+        settings_bytes: Of a file of settings: YAML, and ``config.json`` of a model.
+        json_bytes: Of a JSON file that a program wrote: descriptions of folders, tokenizers, results.
+        text_bytes: Of a file of captions, judgements or ranked lists.
+        picture_bytes: Of a picture file.
+        picture_pixels: That the header of a picture may claim.
+        unpacked_bytes: Of what a compressed file (gzip, npz) holds.
+        line_bytes: Of one line of a text file that is read line by line.
+
+    >>> Limits().settings_bytes
+    1048576
+    """
+
+    settings_bytes: int = 1 << 20
+    json_bytes: int = 256 << 20
+    text_bytes: int = 2 << 30
+    picture_bytes: int = 256 << 20
+    picture_pixels: int = 178_956_970
+    unpacked_bytes: int = 32 << 30
+    line_bytes: int = 16 << 20
+
+
+_current: Limits | None = None
+
+
+def limits() -> Limits:
+    """The limits that hold now: those of :func:`limited`, or of the environment when they are first asked for.
+
+    Raises:
+        UserError: If a variable of the environment is no size.
+
+    >>> limits().picture_pixels
+    178956970
+    """
+    global _current
+    if _current is None:
+        _current = from_environment(os.environ)
+    return _current
+
+
+def from_environment(variables: os._Environ[str] | dict[str, str]) -> Limits:
+    """The defaults, and in their place what variables such as ``RUNGWISE_MAX_TEXT_BYTES`` say.
+
+    Raises:
+        UserError: If a value is no size.
+
+    >>> from_environment({"RUNGWISE_MAX_TEXT_BYTES": "3 GiB"}).text_bytes
+    3221225472
+    >>> from_environment({"RUNGWISE_MAX_TEXT_BYTES": "much"})
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: RUNGWISE_MAX_TEXT_BYTES: 'much' is no size; give a number such as 500000 or 2 GiB
+    """
+    found = {}
+    for field in fields(Limits):
+        name = variable(field.name)
+        if (text := variables.get(name, "").strip()) == "":
+            continue
+        size = _SIZE.fullmatch(text)
+        if size is None:
+            raise UserError(f"{name}: {text[:40]!r} is no size; give a number such as 500000 or 2 GiB")
+        found[field.name] = int(size[1]) * _UNITS[(size[2] or "").upper()]
+    return replace(Limits(), **found)
+
+
+def variable(name: str) -> str:
+    """The environment variable that sets a limit.
+
+    >>> variable("text_bytes")
+    'RUNGWISE_MAX_TEXT_BYTES'
+    """
+    return f"RUNGWISE_MAX_{name.upper()}"
+
+
+@contextmanager
+def limited(**changes: int) -> Iterator[Limits]:
+    """Within it, other limits hold, in every thread of the process.
+
+    >>> with limited(picture_pixels=100):
+    ...     limits().picture_pixels
+    100
+    """
+    global _current
+    before = limits()
+    _current = replace(before, **changes)
+    try:
+        yield _current
+    finally:
+        _current = before
+
+
+def too_large(what: object, found: int, name: LimitName) -> UserError:
+    """The error of something that is larger than its limit.
+
+    >>> str(too_large("a.csv", 3 << 30, "text_bytes"))
+    'a.csv: 3.0 GiB, where at most 2.0 GiB are read; if it is meant, set RUNGWISE_MAX_TEXT_BYTES=3221225472'
+    """
+    most = getattr(limits(), name)
+    shown = [f"{size:,}" if name == "picture_pixels" else readable(size) for size in (found, most)]
+    unit = " pixels" if name == "picture_pixels" else ""
+    return UserError(
+        f"{what}: {shown[0]}{unit}, where at most {shown[1]} are read; if it is meant, set {variable(name)}={found}"
+    )
+
+
+def readable(size: int) -> str:
+    """A number of bytes, short.
+
+    >>> readable(12), readable(5 << 20)
+    ('12 bytes', '5.0 MiB')
+    """
+    for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} bytes"

@@ -1,0 +1,81 @@
+"""One process at a time changes a folder: others are refused at once, or wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained, make_folder
+
+LOCK = "lock"
+"""The file in a folder whose lock is held; it stays when the lock is given back."""
+
+_SECONDS_TO_WAIT = 60.0
+
+
+@contextmanager
+def alone(folder: Path, what: str) -> Iterator[None]:
+    """Within it, no other process (nor thread) of rungwise writes in a folder; a second one is refused at once.
+
+    The lock ends with the process, however it ends.
+
+    Args:
+        folder: Made if missing.
+        what: Who writes, for the message, such as ``"a training run"``.
+
+    Raises:
+        UserError: If another one writes there, or the place cannot be written.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with alone(folder, "a training run"):
+    ...     with alone(folder, "a training run"):
+    ...         pass
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: ...: a training run writes here now; wait until it has ended, or name another folder
+    """
+    with _held(folder, 0, f"{what} writes here now; wait until it has ended, or name another folder"):
+        yield
+
+
+@contextmanager
+def writing_alone(folder: Path, seconds: float | None = None) -> Iterator[None]:
+    """Within it, this process alone changes a folder; others wait for it.
+
+    Args:
+        folder: Made if missing.
+        seconds: How long to wait for another process; a minute if None.
+
+    Raises:
+        UserError: If another process does not finish in time, or the place cannot be written.
+
+    >>> import tempfile
+    >>> with writing_alone(Path(tempfile.mkdtemp())):
+    ...     pass
+    """
+    seconds = _SECONDS_TO_WAIT if seconds is None else seconds
+    message = f"another process has been writing here for {seconds:.0f} s; try again when it has finished"
+    with _held(folder, seconds, message):
+        yield
+
+
+@contextmanager
+def _held(folder: Path, seconds: float, refusal: str) -> Iterator[None]:
+    with explained(folder):
+        make_folder(folder)
+        lock = FileLock(folder / LOCK, timeout=seconds)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise UserError(f"{folder}: {refusal}") from None
+        except NotImplementedError:
+            raise UserError(f"{folder}: this file system keeps no locks; choose another place") from None
+    try:
+        with explained(folder):
+            yield
+    finally:
+        lock.release()

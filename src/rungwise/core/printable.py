@@ -1,0 +1,26 @@
+r"""Text of unknown origin for a terminal: what would steer it is shown, not sent.
+
+File names and captions may hold escape codes that recolour, erase or retitle a terminal, marks that reverse the order
+of letters, and halves of characters that no output can encode.
+"""
+
+from __future__ import annotations
+
+import re
+
+# C0 controls but tab and newline, DEL, C1 controls, marks of direction, line and paragraph separators, surrogates.
+_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""The text with everything in it that is no visible sign written out; tabs and ends of lines stay.
+
+    >>> printable("a\x1b[31m red \u202etxt.exe \udcff")
+    'a\\x1b[31m red \\u202etxt.exe \\udcff'
+    """
+    return _ODD.sub(_shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

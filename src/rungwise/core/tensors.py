@@ -1,0 +1,100 @@
+"""Tensors in safetensors files: the one place that reads and writes them, with errors that a person understands."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from rungwise.core.errors import UserError
+from rungwise.core.reading import MissingFileError, require_regular
+
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write a safetensors file; where it is to appear as a whole, within :func:`rungwise.core.files.replacing`.
+
+    Args:
+        path: Of the file.
+        tensors: By name, on any device.
+        metadata: Texts for the file's header.
+
+    Raises:
+        OSError: If the disk is full or the place cannot be written.
+
+    >>> import tempfile, torch
+    >>> file = Path(tempfile.mkdtemp()) / "a.safetensors"
+    >>> write_tensors(file, {"weight": torch.ones(2)}, {"epoch": "3"})
+    >>> read_tensors(file)["weight"], read_metadata(file)
+    (tensor([1., 1.]), {'epoch': '3'})
+    """
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    try:
+        save_file(plain, path, metadata=dict(metadata) if metadata is not None else None)
+    except SafetensorError as error:  # which hides what the operating system said
+        if found := _SYSTEM_ERROR.search(str(error)):
+            code = int(found[1])
+            raise OSError(code, os.strerror(code), str(path)) from error
+        if "No space left" in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        raise
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file, by name.
+
+    Raises:
+        UserError: If the file is missing or is not safetensors.
+    """
+    try:
+        require_regular(path)
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+    except MissingFileError:
+        raise UserError(f"{path}: no such weights file") from None
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise _damaged(path, error) from error
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The texts in the header of a safetensors file.
+
+    Raises:
+        UserError: If the file is missing or is not safetensors.
+    """
+    try:
+        require_regular(path)
+        with safe_open(path, framework="pt") as file:
+            return dict(file.metadata() or {})
+    except MissingFileError:
+        raise UserError(f"{path}: no such weights file") from None
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise _damaged(path, error) from error
+
+
+def add_tensors(digest: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Feed names and bytes of tensors, in the order of their names, to a hash of :mod:`hashlib`.
+
+    >>> import hashlib, torch
+    >>> one, other = hashlib.sha256(), hashlib.sha256()
+    >>> add_tensors(one, {"a": torch.zeros(1), "b": torch.ones(1)})
+    >>> add_tensors(other, {"b": torch.ones(1), "a": torch.zeros(1)})
+    >>> one.digest() == other.digest()
+    True
+    """
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+
+
+def _damaged(path: Path, error: Exception) -> UserError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return UserError(f"{path}: not a readable safetensors file ({reason})")
