@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from tests.hostile.damage_texts import altered_json, altered_table, altered_text, altered_yaml
 
-Kind = Literal["structure", "content"]
+Kind = Literal["structure", "content", "bomb"]
 
 
 class Damage(NamedTuple):
@@ -24,7 +24,8 @@ class Damage(NamedTuple):
         name: Of the attack; with the seed it says everything.
         data: All bytes of the file.
         kind: ``"structure"`` where the format's own counts or sizes no longer hold, so that any reader can know;
-            ``"content"`` where the file may well have been written so.
+            ``"content"`` where the file may well have been written so; ``"bomb"`` where it unpacks to more than the
+            limits that the kit sets, and must be refused.
     """
 
     name: str
@@ -134,7 +135,7 @@ def _lying_archive(data: bytes) -> Iterator[Damage]:
     yield Damage("without members", _zip({}), "structure")
     header = members[first][:128]
     bomb = re.sub(rb"\([^)]*\), \}", f"({BOMB // 32}, 8), }}".encode(), header).rstrip()[:127].ljust(127) + b"\n"
-    yield Damage("a bomb", _zip({**members, first: bomb + bytes(BOMB)}), "structure")
+    yield Damage("a bomb", _zip({**members, first: bomb + bytes(BOMB)}), "bomb")
     central = data.find(b"PK\x01\x02")
     for at, what in ((24, "unpacked"), (20, "packed"), (42, "offset"), (16, "checksum")):
         lie_ = bytearray(data)
@@ -143,8 +144,8 @@ def _lying_archive(data: bytes) -> Iterator[Damage]:
 
 
 def _lying_gzip(data: bytes) -> Iterator[Damage]:
-    yield Damage("a bomb of zeros", gzip.compress(bytes(BOMB), 9, mtime=0), "structure")
-    yield Damage("a bomb of one line", gzip.compress(b"word" + b" 1.0" * (BOMB // 4), 9, mtime=0), "structure")
+    yield Damage("a bomb of zeros", gzip.compress(bytes(BOMB), 9, mtime=0), "bomb")
+    yield Damage("a bomb of one line", gzip.compress(b"word" + b" 1.0" * (BOMB // 4), 9, mtime=0), "bomb")
     yield Damage("a wrong checksum", data[:-8] + bytes(4) + data[-4:], "structure")
     yield Damage("a wrong length", data[:-4] + bytes(4), "structure")
     yield Damage("no packed text at all", gzip.compress(b""), "structure")
@@ -182,7 +183,7 @@ def _lying_png(data: bytes) -> Iterator[Damage]:
     ihdr = struct.pack(">IIBBBBB", 12000, 12000, 1, 0, 0, 0, 0)
     packed = zlib.compress(bytes(1501 * 12000), 9)
     bomb = b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", ihdr) + _chunk(b"IDAT", packed) + _chunk(b"IEND", b"")
-    yield Damage("a bomb of 12000 x 12000", bomb)
+    yield Damage("a bomb of 12000 x 12000", bomb, "bomb")
     text = _chunk(b"zTXt", b"key\0\0" + zlib.compress(bytes(1 << 26), 9))
     yield Damage("a bomb in its text", data[:33] + text + data[33:])
     yield Damage("a chunk of 2 GiB", data[:33] + struct.pack(">I", 2**31 - 1) + data[37:], "structure")

@@ -60,7 +60,7 @@ def _on_file(subject: Subject, file: str, path: Path, seed: int) -> Iterator[Att
     good = path.read_bytes()
     for damage in damages(path.name, good, Random(f"{seed} {subject.name} {file}")):
         if damage.data != good:
-            covered = sealed or (subject.cover == "structure" and damage.kind == "structure")
+            covered = sealed or damage.kind == "bomb" or (subject.cover == damage.kind == "structure")
             yield Attack(subject, file, damage.name, data=damage.data, detectable=covered)
     for place in FILES:
         yield Attack(subject, file, place.name, place=place, detectable=place.harmless)
@@ -116,7 +116,7 @@ def judged(attack: Attack, outcome: Outcome, good: Any) -> tuple[Verdict, str]:
     if outcome.ending == "hung":
         return "hang", outcome.text
     if outcome.ending == "died":
-        return "traceback", f"the process died with status {outcome.value}"
+        return "traceback", f"the process died with status {outcome.value}: {outcome.text}"
     if outcome.ending == "raised":
         return "traceback", "\n    ".join(_last(outcome.text))
     if outcome.ending == "refused":

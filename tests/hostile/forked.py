@@ -27,8 +27,8 @@ Job = Callable[[], Any]
 
 Ending = Literal["returned", "refused", "raised", "died", "hung"]
 
-SECONDS = 60.0
-"""Nothing here should take two; the machine may be loaded."""
+patience = 60.0
+"""Seconds after which a job counts as hung. Nothing here should take two; the machine may be loaded."""
 
 MEMORY = 1 << 30
 """Bytes that a case may take beside what the parent has mapped already."""
@@ -57,19 +57,20 @@ def outcome_of(job: Job, **limits: Any) -> Outcome:
 
 
 def outcomes(
-    jobs: Sequence[Job], *, seconds: float = SECONDS, memory: int | None = MEMORY, as_nobody: bool = False
+    jobs: Sequence[Job], *, seconds: float | None = None, memory: int | None = MEMORY, as_nobody: bool = False
 ) -> Iterator[Outcome]:
     """The outcome of each job, in order.
 
     Args:
         jobs: May be closures: children are forks.
-        seconds: After which a job counts as hung.
+        seconds: After which a job counts as hung; :data:`patience` if None.
         memory: Bytes that a child may map beside what it has; None sets no limit.
         as_nobody: Drop the privileges of root first.
     """
+    seconds = patience if seconds is None else seconds
     done = 0
     while done < len(jobs):
-        with _child(jobs[done:], memory, as_nobody) as (pid, handle):
+        with _child(jobs[done:], memory, as_nobody) as (pid, handle, said):
             answers = _Lines(handle)
             while done < len(jobs):
                 line = answers.next(seconds)
@@ -77,7 +78,7 @@ def outcomes(
                     os.killpg(pid, signal.SIGKILL)
                     yield Outcome("hung", text=f"no end after {seconds:.0f} s")
                 elif not line.endswith(b"\n"):
-                    yield Outcome("died", _ended(pid), "the process ended")
+                    yield Outcome("died", _ended(pid), _tail(said))
                 else:
                     yield Outcome(**json.loads(line))
                 done += 1
@@ -86,8 +87,10 @@ def outcomes(
 
 
 @contextmanager
-def _child(jobs: Sequence[Job], memory: int | None, as_nobody: bool) -> Iterator[tuple[int, int]]:
+def _child(jobs: Sequence[Job], memory: int | None, as_nobody: bool) -> Iterator[tuple[int, int, int]]:
+    """The child's number, the pipe that it answers by, and a file of what it says besides."""
     answers, ours = os.pipe()
+    said = os.memfd_create("said")
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
@@ -96,6 +99,7 @@ def _child(jobs: Sequence[Job], memory: int | None, as_nobody: bool) -> Iterator
         try:
             os.close(answers)
             os.setsid()
+            _redirect(said)
             _limit(memory, as_nobody)
             for job in jobs:
                 _write_all(ours, json.dumps(_run(job).__dict__).encode() + b"\n")
@@ -104,16 +108,20 @@ def _child(jobs: Sequence[Job], memory: int | None, as_nobody: bool) -> Iterator
             os._exit(status)
     os.close(ours)
     try:
-        yield pid, answers
+        yield pid, answers, said
     finally:
         os.close(answers)
+        os.close(said)
         _ended(pid)
 
 
+def _redirect(said: int) -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+
+
 def _limit(memory: int | None, as_nobody: bool) -> None:
-    silence = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(silence, stream)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory is not None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -138,6 +146,11 @@ def _run(job: Job) -> Outcome:
 def _write_all(handle: int, data: bytes) -> None:
     while data:
         data = data[os.write(handle, data) :]
+
+
+def _tail(said: int) -> str:
+    size = os.fstat(said).st_size
+    return os.pread(said, 1000, max(0, size - 1000)).decode("utf-8", "backslashreplace")
 
 
 class _Lines:

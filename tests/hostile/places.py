@@ -85,7 +85,7 @@ def _moved(path: Path) -> None:
 
 def _endless(path: Path) -> None:
     with path.open("r+b") as file:
-        file.truncate(1 << 42)
+        file.truncate(300 << 20)  # more than the limits of what is read whole, and little enough to be mapped
 
 
 def _unreadable(path: Path) -> None:
@@ -121,7 +121,7 @@ FILES: tuple[Place, ...] = (
     Place("a link to nowhere", _link("/nowhere/at/all")),
     Place("a link to itself", _loop),
     Place("a link to a name of 5,000 letters", _link("/".join(["x" * 200] * 20))),
-    Place("a file of 4 TiB that holds nothing", _endless),
+    Place("300 MiB of nothing after the end", _endless),
     Place("a link to the good file", _moved, harmless=True),
     Place("pipes, devices and odd names beside it", _neighbours),
     Place("without permission to read", _unreadable, as_nobody=True),

@@ -6,7 +6,6 @@
    with all its data, so that a power cut can be played from it. */
 
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,9 +30,6 @@ static struct {
     char folder[PATH_MAX];
 } state = {.logged = -1};
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
-
-#define REAL(name) \
-    if (!real) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 int shim_arm(const char *folder, int mode, long at, int error, int log) {
     strncpy(state.folder, folder, PATH_MAX - 1);

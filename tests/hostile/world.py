@@ -33,6 +33,12 @@ def picture_formats() -> dict[str, str]:
     return {name: form for name, form in PICTURES.items() if form != "AVIF" or known}
 
 
+def make(root: Path) -> None:
+    """All of them."""
+    make_data(root)
+    make_own(root)
+
+
 def make_data(root: Path) -> None:
     """Collections in every layout, and what auditors bring."""
     for kind in ("csv", "tsv", "jsonl", "parquet", "karpathy", "flickr8k", "folder"):
