@@ -68,7 +68,7 @@ def _prepare(place: Path, families: Sequence[str]) -> str | None:
     """Limits, one thread, the shim; the reason if there can be no shim."""
     os.environ |= {f"RUNGWISE_MAX_{name}": size for name, size in LIMITS.items()}
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false",
-                   "HF_HUB_OFFLINE": "1", "RUNGWISE_CACHE": str(place / "cache"), "COLUMNS": "200"}  # fmt: skip
+                   "HF_HUB_OFFLINE": "1", "ARROW_DEFAULT_MEMORY_POOL": "system", "RUNGWISE_CACHE": str(place / "cache"), "COLUMNS": "200"}  # fmt: skip
     if not set(families) & set(WRITERS) or shim.is_loaded():
         return None
     if lacking := shim.missing():
