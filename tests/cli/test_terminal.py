@@ -1,7 +1,9 @@
 import pytest
 import torch
+from rich.table import Table
 
-from rungwise.cli.terminal import chosen_device
+from rungwise.cli.terminal import chosen_device, console, say, say_issues
+from rungwise.data.collection import Issue
 
 
 def test_a_gpu_that_nobody_asked_for_is_said(
@@ -14,3 +16,25 @@ def test_a_gpu_that_nobody_asked_for_is_said(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert chosen_device(None) == "cpu"
     assert capsys.readouterr().out == ""
+
+
+def test_codes_in_names_and_captions_never_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J \u202egpj.exe \udcff \x9b31m"
+    say(evil)
+    say_issues([Issue("unreadable picture", evil, evil)])
+    table = Table(title=evil)
+    table.add_column(evil)
+    table.add_row(evil)
+    console.print(table, width=400)
+    said = capsys.readouterr().out
+    assert r"\x1b]0;owned\x07\x1b[2J \u202egpj.exe \udcff \x9b31m" in said
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\udcff"} & set(said)
+
+
+def test_colours_of_ours_still_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rungwise.cli.terminal import _Terminal
+
+    coloured = _Terminal(force_terminal=True, color_system="standard")
+    with coloured.capture() as captured:
+        coloured.print("[bold red]\x1b[31mred[/]", highlight=False)
+    assert captured.get() == "\x1b[1;31m\\x1b[31mred\x1b[0m\n"

@@ -1,11 +1,22 @@
+import itertools
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
 import tyro
 from pydantic import Field
 
-from rungwise.core.configuration import STRICT, by_name, changed, from_plain, on_command_line, short_text
+from rungwise.core.configuration import (
+    STRICT,
+    by_name,
+    changed,
+    from_plain,
+    load_yaml,
+    on_command_line,
+    parse_yaml,
+    short_text,
+)
 from rungwise.core.errors import UserError
 
 
@@ -57,3 +68,44 @@ def test_a_mistake_in_yaml_has_one_line(given: object) -> None:
     with pytest.raises(UserError, match=r"recipe.yaml: step") as refused:
         from_plain(Recipe, {"step": given}, "recipe.yaml")
     assert "\n" not in str(refused.value)
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{after}: &{after} [{', '.join(['*' + before] * 10)}]\n" for before, after in itertools.pairwise("abcdefghi")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (LAUGHS, "unfolds into more than 100,000 values"),
+        ("a: &a [*a]", "unfolds into more than"),
+        ("[" * 5000, "nested too deeply"),
+        ("a: !!python/object/apply:os.system ['true']", "line 1: not valid YAML; could not determine a constructor"),
+        ("a: 2021-99-99", "month must be in"),
+        ("? [a]\n: b", "line 1: not valid YAML; found unhashable key"),
+        ("a: [", "line 1: not valid YAML"),
+        ("a: \x00", "not valid YAML"),
+    ],
+)
+def test_yaml_that_means_harm_has_one_line(text: str, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=reason) as caught:
+        load_yaml(Plain, file)
+    assert str(caught.value).startswith(str(file))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_yaml_that_is_large_or_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is a folder, not a file"):
+        load_yaml(Plain, tmp_path)
+    with pytest.raises(UserError, match="no such configuration file"):
+        load_yaml(Plain, tmp_path / "nowhere.yaml")
+    (tmp_path / "recipe.yaml").write_text("# \n" * 100_000)
+    with pytest.raises(UserError, match="RUNGWISE_MAX_SETTINGS_BYTES"):
+        load_yaml(Plain, tmp_path / "recipe.yaml")
+
+
+def test_aliases_that_are_meant_work() -> None:
+    assert parse_yaml("a: &a [1, 2]\nb: *a", "x") == {"a": [1, 2], "b": [1, 2]}

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -67,4 +68,47 @@ def test_an_array_that_was_cut_off_is_a_value_error(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(300))
     (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-8])
     with pytest.raises(ValueError):
+        mapped(tmp_path / "a.npy")
+
+
+def header(text: str, version: int = 1) -> bytes:
+    size = len(text).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + size + text.encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUM",
+        b"PK\x03\x04",
+        b"\x93NUMPY\x02\x00\xff\xff\xff\x7f",
+        b"\x93NUMPY\x01\x00",
+        b"\x93NUMPY\x07\x00\x10\x00" + b" " * 16,
+        header("{" * 5000),
+        header("-" * 9000 + "1"),
+        header("(" * 3000),
+        header("\x00"),
+        header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}\n"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 1000000000000)}\n"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}\n"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}\n"),
+        header("{'descr': '<f99', 'fortran_order': False, 'shape': (2,)}\n"),
+        header("{'descr': [('a', '<f4', 999999999999)], 'fortran_order': False, 'shape': (2,)}\n"),
+        header("{'descr': '<f4'}\n"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}\n"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (True, 2.0)}\n"),
+        header("__import__('os').system('true')\n"),
+    ],
+)
+def test_a_header_that_lies_is_a_value_error(tmp_path, content):
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(ValueError):
+        mapped(tmp_path / "a.npy")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are files on POSIX alone")
+def test_no_pipe_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.npy")
+    with pytest.raises(ValueError, match="not a regular file"):
         mapped(tmp_path / "a.npy")

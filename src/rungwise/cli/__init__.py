@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from rungwise.core.errors import UserError
+from rungwise.core.printable import printable
 from rungwise.core.version import __version__
 
 COMMANDS = {
@@ -24,34 +28,75 @@ COMMANDS = {
 }
 
 
+BAD_INPUT, UNFORESEEN = 2, 70
+"""Exit status; 70 is what sysexits calls an internal software error."""
+
+_TRACEBACK = "--traceback"
+_NO_MEMORY = re.compile(r"out of memory|not enough memory|can't allocate memory|cannot allocate memory", re.IGNORECASE)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
+    ``--traceback``, anywhere on the line, shows where in the program a refusal comes from.
+
     Returns:
-        0 when done; 2 for bad input, said in one line; 130 when interrupted.
+        0 when done; 2 for bad input, said in one line; 70 for what nobody foresaw, said in one line too; 130 when
+        interrupted.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given, traced = _without_flag(list(sys.argv[1:] if arguments is None else arguments), _TRACEBACK)
     name = f"rungwise {given[0]}" if given else "rungwise"
     try:
         code = _run(given)
         print(end="", flush=True)  # here, where a refusal is understood; a standard output that was closed is none
         return code
-    except UserError as error:
-        print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    except SystemExit:
+        raise
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader, such as head, has seen enough
         _drop_output()
         return 0
-    except OSError as error:
+    except BaseException as error:  # libraries in Rust panic with an error that is no Exception
+        if traced:
+            traceback.print_exc()
+        code, line = _explained(error)
+        print(printable(f"{name}: {' '.join(line.split())}"), file=sys.stderr)
+        return code
+
+
+def _explained(error: BaseException) -> tuple[int, str]:
+    """Exit status and one line for an error."""
+    if isinstance(error, UserError):
+        return BAD_INPUT, str(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
         # What writes a file says so itself, which leaves the standard output.
-        if error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
-            _drop_output()
-            print(f"{name}: standard output: the disk is full; free some space, then run again", file=sys.stderr)
-            return 2
-        raise
+        _drop_output()
+        return BAD_INPUT, "standard output: the disk is full; free some space, then run again"
+    reason = (str(error).strip().splitlines() or ["no reason given"])[0]
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))):
+        return BAD_INPUT, f"out of memory ({reason}); free some, or give smaller batches, smaller pictures or less data"
+    files = [str(name) for name in (getattr(error, "filename", None), getattr(error, "filename2", None)) if name]
+    where = "; ".join([*files, *_place(error)])
+    kind = type(error).__name__
+    return (
+        UNFORESEEN,
+        f"unforeseen {kind}: {reason} ({where}); run it again with {_TRACEBACK} to see more, and report it",
+    )
+
+
+def _place(error: BaseException) -> list[str]:
+    """The innermost line of rungwise that the error went through."""
+    package = Path(__file__).parents[1]
+    ours = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).is_relative_to(package)]
+    return [f"{Path(one.filename).relative_to(package.parent).as_posix()}, line {one.lineno}" for one in ours[-1:]]
+
+
+def _without_flag(given: list[str], flag: str) -> tuple[list[str], bool]:
+    end = given.index("--") if "--" in given else len(given)
+    kept = [one for one in given[:end] if one != flag]
+    return kept + given[end:], len(kept) < end
 
 
 def _run(given: list[str]) -> int:
@@ -76,5 +121,9 @@ def _drop_output() -> None:
 def _overview() -> str:
     lines = ["usage: rungwise COMMAND ...", ""]
     lines += [f"  {name:<9} {what}" for name, what in COMMANDS.items()]
-    lines += ["", "rungwise COMMAND --help says more. rungwise --version tells the version."]
+    lines += [
+        "",
+        "rungwise COMMAND --help says more. rungwise --version tells the version.",
+        "--traceback with any command shows where in the program an error comes from.",
+    ]
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from rungwise.cli.scored import Scored, read_beside, read_scored
 from rungwise.cli.terminal import console, messages_apart, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.printable import printable
 from rungwise.evaluation import (
     Result,
     diagnose,
@@ -246,7 +247,7 @@ def _published(asked: Evaluate, paper: str, result: Result, split: str) -> list[
 
 def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals: Intervals | None) -> None:
     if asked.format != "table":
-        print(format_result(result, asked.format, rows, asked.names[0], intervals))
+        print(printable(format_result(result, asked.format, rows, asked.names[0], intervals)))
         return
     console.print(render_table(result, intervals))
     if rows:

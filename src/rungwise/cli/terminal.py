@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 
 from rungwise.core.devices import choose_device
+from rungwise.core.printable import printable
 from rungwise.data.collection import Issue
 
 
 class _Terminal(Console):
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """File names and captions may hold codes that steer a terminal; styles are no part of a segment's text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
     def on_broken_pipe(self) -> None:
         """Rich would end the process as failed; the command line knows that a reader may have seen enough."""
         raise BrokenPipeError
@@ -24,7 +31,7 @@ console = _Terminal()
 
 def say(text: str) -> None:
     """Print a line as it is: no markup, no colours of numbers, no wrapping."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def chosen_device(asked: str | None) -> str:

@@ -11,8 +11,11 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import MissingFileError, read_text
 
 T = TypeVar("T")
+
+_MOST_VALUES = 100_000
 
 STRICT = ConfigDict(extra="forbid")
 """For ``__pydantic_config__`` of a config dataclass: a misspelt key is an error, not a silently ignored wish."""
@@ -85,7 +88,10 @@ def on_command_line(kinds: Any) -> PrimitiveConstructorSpec[Any]:
     classes = {kind: one for one in get_args(kinds) or (kinds,) for kind in (_kind_of(one),)}
 
     def read(words: list[str]) -> Any:
-        values = yaml.safe_load(words[0])
+        try:
+            values = parse_yaml(words[0], "the value")
+        except UserError as error:
+            raise ValueError(str(error)) from None
         values = {"kind": values} if isinstance(values, str) else values
         if not isinstance(values, dict) or values.get("kind") not in classes:
             raise ValueError(f"{words[0]!r} is none of {', '.join(classes)}, alone or as {{kind: NAME, option: value}}")
@@ -155,17 +161,53 @@ def load_yaml(kind: type[T], path: Path) -> T:
         UserError: If the file is missing, is no YAML, or does not fit ``kind``.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        values = parse_yaml(read_text(path, "settings_bytes"), path)
+    except MissingFileError:
         raise UserError(f"{path}: no such configuration file") from None
+    return from_plain(kind, {} if values is None else values, str(path))
+
+
+def parse_yaml(text: str, where: object) -> Any:
+    """What YAML text says, in plain values.
+
+    Args:
+        text: To parse; tags that name Python objects are refused.
+        where: What an error names, usually the file.
+
+    Raises:
+        UserError: If it is not YAML, is nested too deeply, or unfolds into more values than anybody writes.
+
+    >>> parse_yaml("{margin: 0.2}", "recipe.yaml")
+    {'margin': 0.2}
+    >>> parse_yaml("a: *b", "recipe.yaml")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: recipe.yaml, line 1: not valid YAML; found undefined alias 'b'
+    """
+    try:
+        values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{line}: not valid YAML; {getattr(error, 'problem', 'unreadable')}") from None
-    except (ValueError, RecursionError) as error:  # no UTF-8, a date that there is not, lists without end
+        raise UserError(f"{where}{line}: not valid YAML; {getattr(error, 'problem', 'unreadable')}") from None
+    except (ValueError, TypeError, RecursionError) as error:  # a date that there is not, a list as a key, no end
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
-        raise UserError(f"{path}: not valid YAML; {reason}") from None
-    return from_plain(kind, {} if values is None else values, str(path))
+        raise UserError(f"{where}: not valid YAML; {reason}") from None
+    if _unfolded(values) > _MOST_VALUES:
+        raise UserError(f"{where}: unfolds into more than {_MOST_VALUES:,} values; write out what its aliases mean")
+    return values
+
+
+def _unfolded(values: Any) -> int:
+    """How many values there are when every alias is written out, counted up to a little more than the most."""
+    count, left = 0, [values]
+    while left and count <= _MOST_VALUES:
+        one = left.pop()
+        count += 1
+        if isinstance(one, dict):
+            left += [*one.keys(), *one.values()]
+        elif isinstance(one, (list, tuple, set)):
+            left += one
+    return count
 
 
 def to_plain(config: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Limits:
     """The largest of each kind that is read.
 
     Attributes:
-        settings_bytes: Of a file of settings: YAML, and ``config.json`` of a model.
+        settings_bytes: Of a YAML file of settings, which is read slowly.
         json_bytes: Of a JSON file that a program wrote: descriptions of folders, tokenizers, results.
         text_bytes: Of a file of captions, judgements or ranked lists.
         picture_bytes: Of a picture file.
@@ -37,10 +37,10 @@ class Limits:
         line_bytes: Of one line of a text file that is read line by line.
 
     >>> Limits().settings_bytes
-    1048576
+    262144
     """
 
-    settings_bytes: int = 1 << 20
+    settings_bytes: int = 1 << 18
     json_bytes: int = 256 << 20
     text_bytes: int = 2 << 30
     picture_bytes: int = 256 << 20

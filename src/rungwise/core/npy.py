@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+import stat
 import tokenize
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+_LONGEST_HEADER = 1 << 16
+_MAGIC = np.lib.format.MAGIC_PREFIX
+_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class NpyWriter:
@@ -84,18 +91,62 @@ class NpyWriter:
 def mapped(path: Path) -> NDArray[Any]:
     """The array of a ``.npy`` file, memory-mapped and read-only.
 
-    Unlike ``numpy.load`` it takes no archive and no pickle.
+    Unlike ``numpy.load`` it takes no archive, no pickle, no pipe and no device, and reads no header of a size that no
+    array has.
 
     Raises:
         OSError: If there is no such file, or it may not be read.
-        ValueError: If it is no ``.npy`` file, or was cut off.
+        ValueError: If it is no ``.npy`` file, is cut off, or holds Python objects.
 
     >>> mapped(Path("nowhere.npy"))
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.npy'
     """
     try:
+        _check_header(path)
         array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-    except (EOFError, KeyError, TypeError, SyntaxError, tokenize.TokenError) as error:
-        raise ValueError(f"{path.name}: no header of an array ({error})") from error
+    except _NO_HEADER as error:
+        raise ValueError(f"{path.name}: no header of an array ({_first_line(error)})") from error
     return array
+
+
+# What the parsers of numpy and Python say of a header that is none.
+_NO_HEADER = (
+    EOFError,
+    KeyError,
+    TypeError,
+    SyntaxError,
+    RecursionError,
+    MemoryError,
+    OverflowError,
+    AttributeError,
+    tokenize.TokenError,
+)
+
+
+def _check_header(path: Path) -> None:
+    """Look at what numpy trusts: how long a header says it is, and whether the file holds what its shape says."""
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode):
+        raise ValueError(f"{path.name}: not a regular file")
+    with path.open("rb") as file:
+        if not file.read(len(_MAGIC)).startswith(_MAGIC):
+            raise ValueError(f"{path.name}: no header of an array")
+        file.seek(0)
+        version = np.lib.format.read_magic(file)
+        if version not in _READERS:
+            raise ValueError(f"{path.name}: an array file of version {version[0]}.{version[1]}, which is not read")
+        width = 2 if version == (1, 0) else 4
+        size = int.from_bytes(file.read(width), "little")
+        if size > _LONGEST_HEADER:
+            raise ValueError(f"{path.name}: a header of {size:,} bytes")
+        file.seek(-width, os.SEEK_CUR)
+        shape, _, dtype = _READERS[version](file)
+        start = file.tell()
+    # In Python's own numbers: those of numpy overflow, and a small product of large sides would be mapped.
+    if any(side < 0 for side in shape) or start + math.prod(shape) * dtype.itemsize > about.st_size:
+        raise ValueError(f"{path.name}: cut off: its header says {dtype} of shape {shape}, the file is too short")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -110,7 +110,7 @@ def format_result(
                 {"paper": PAPERS[one.paper], "table": one.table, "method": one.method, "numbers": dict(one.numbers)}
                 for one in rows
             ]
-        return json.dumps(content, indent=1, ensure_ascii=False)
+        return json.dumps(content, indent=1)
     if form == "csv":
         return _csv(result, rows, ours, intervals or {})
     head, body = cells_of(result, intervals)

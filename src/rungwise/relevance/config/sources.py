@@ -15,7 +15,7 @@ import yaml
 from pydantic import BeforeValidator
 
 from rungwise.core.cache_folder import default_cache
-from rungwise.core.configuration import from_plain
+from rungwise.core.configuration import from_plain, parse_yaml
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import CaptionPairSource, Degrees
@@ -249,7 +249,7 @@ def _in_braces(text: str, where: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        found = parse_yaml(text, where)
+    except UserError as error:
         raise UserError(f"{where}: {text!r} is not YAML; write it as '{{kind: tfidf, tokenizer: unicode}}'") from error
     return dict(found)

@@ -1,0 +1,211 @@
+"""What it costs that nothing is lost: seconds of each writer and reader, and how many of them go into syncs.
+
+python benchmarks/durability.py
+python benchmarks/durability.py --beside ../another/checkout/src
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.cache import RowStore
+from rungwise.encoders.features import FeatureConfig
+from rungwise.index import Index
+from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, load
+from rungwise.models.vse import VSEConfig
+from rungwise.relevance import CIDErD
+from rungwise.relevance.stored import load as load_degrees
+from rungwise.similarity import Cosine
+from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
+
+DIMENSION = 512
+FEATURES = 2048
+CACHED_AT_ONCE = 64
+WORDS = ["a", "an", "the", "red", "green", "dog", "cat", "runs", "sleeps", "over", "under", "grass", "two", "three"]
+
+
+@dataclass
+class Clock:
+    """Seconds of a job's turns, and of the syncs in them."""
+
+    seconds: list[float] = field(default_factory=list)
+    syncs: list[int] = field(default_factory=list)
+    syncing: list[float] = field(default_factory=list)
+
+    def time(self, job: Callable[[], object]) -> None:
+        """One turn of a job."""
+        count, spent, sync = 0, 0.0, os.fsync
+
+        def timed(handle: int) -> None:
+            nonlocal count, spent
+            start = time.perf_counter()
+            sync(handle)
+            count += 1
+            spent += time.perf_counter() - start
+
+        os.fsync = timed
+        try:
+            start = time.perf_counter()
+            job()
+            self.seconds.append(time.perf_counter() - start)
+        finally:
+            os.fsync = sync
+        self.syncs.append(count)
+        self.syncing.append(spent)
+
+    def numbers(self) -> tuple[float, float, float]:
+        """Medians of seconds, of the number of syncs, and of the seconds in them."""
+        return statistics.median(self.seconds), statistics.median(self.syncs), statistics.median(self.syncing)
+
+
+class Given(DualEncoder):
+    """A model whose vectors are the features that it is given, so that encoding costs nothing."""
+
+    dimension, fingerprint, similarity = DIMENSION, "given", Cosine()
+
+    def encode_image(self, pictures, *, progress=None, cache=None):
+        """The features as they are."""
+        rows = np.asarray(pictures[:], np.float32)
+        return EncodedImages(rows, np.arange(len(rows)))
+
+    def encode_text(self, texts):
+        """Any vectors."""
+        return np.random.default_rng(len(texts)).normal(size=(len(texts), DIMENSION)).astype(np.float32)
+
+
+def jobs(folder: Path, pictures: int) -> dict[str, Callable[[int], object]]:
+    """Each writer and reader by name; a job is given the number of its turn."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(pictures, DIMENSION)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    words = np.array(
+        [
+            "a",
+            "an",
+            "the",
+            "red",
+            "green",
+            "dog",
+            "cat",
+            "runs",
+            "sleeps",
+            "over",
+            "under",
+            "grass",
+            "street",
+            "two",
+            "three",
+        ]
+    )
+    captions = [
+        " ".join(row) + f" {number}" for number, row in enumerate(words[rng.integers(0, 15, (2 * pictures, 8))])
+    ]
+    owners = np.repeat(np.arange(pictures), 2)
+    ids = tuple(f"{number:07d}.jpg" for number in range(pictures))
+    data = ImageCaptions(ids, tuple(captions), owners, features=FeatureRows(vectors))
+    some = ImageCaptions(ids[:64], tuple(captions[:128]), owners[:128], features=FeatureRows(vectors[:64]))
+    model = Given()
+
+    def cache(turn: int) -> None:
+        store = RowStore(folder / f"cache {turn}", (FEATURES,), np.float32)
+        for begin in range(0, 64 * CACHED_AT_ONCE, CACHED_AT_ONCE):
+            keys = [number.to_bytes(32, "big") for number in range(begin, begin + CACHED_AT_ONCE)]
+            store.append(keys, features)
+
+    def read_cache(turn: int) -> None:
+        store = RowStore(folder / f"cache {turn}", (FEATURES,), np.float32)
+        found = store.find([number.to_bytes(32, "big") for number in range(64 * CACHED_AT_ONCE)])
+        np.asarray(store.rows()[found]).sum()
+
+    features = rng.normal(size=(CACHED_AT_ONCE, FEATURES)).astype(np.float32)
+    layers = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(16)))
+    optimizer = torch.optim.Adam(layers.parameters())
+    layers(torch.ones(2, 1024)).sum().backward()
+    optimizer.step()
+    trained = Trained(layers, nn.Identity(), optimizer)
+    embedding = JointEmbedding.create(VSEConfig(image=FeatureConfig(width=FEATURES), dimension=1024), captions[:2000])
+    degrees = CIDErD(captions[:2000], owners[:2000])
+    query = vectors[:1]
+    return {
+        f"index: build, {pictures:,} pictures": lambda turn: Index.build(
+            data, model, folder / "index", overwrite=turn > 0
+        ),
+        "index: open and search": lambda turn: Index.open(folder / "index").search(query, 10),
+        "index: 64 more pictures": lambda turn: Index.open(folder / "index").upsert(some, model),
+        "cache: 64 x 64 rows of 2,048": cache,
+        "cache: read them": read_cache,
+        "checkpoint: save (200 MB)": lambda turn: save_checkpoint(folder / "checkpoint", trained, RunState()),
+        "checkpoint: load": lambda turn: load_checkpoint(folder / "checkpoint"),
+        "model: save (40 MB)": lambda turn: embedding.save_pretrained(folder / "model"),
+        "model: load": lambda turn: load(folder / "model", "cpu"),
+        "degrees: save 1,000 x 2,000": lambda turn: degrees.save(folder / "degrees"),
+        "degrees: load and read": lambda turn: load_degrees(folder / "degrees").dense().sum(),
+    }
+
+
+def measure(pictures: int, repeats: int, place: Path | None) -> dict[str, tuple[float, float, float]]:
+    """Median seconds, syncs and seconds in syncs of every job."""
+    with tempfile.TemporaryDirectory(dir=place) as made:
+        clocks: dict[str, Clock] = {}
+        all_jobs = jobs(Path(made), pictures)
+        for turn in range(repeats):
+            for name, job in all_jobs.items():
+                clocks.setdefault(name, Clock()).time(lambda job=job, turn=turn: job(turn))
+        return {name: clock.numbers() for name, clock in clocks.items()}
+
+
+def beside(sources: Path, arguments: list[str]) -> dict[str, tuple[float, float, float]]:
+    """The same, measured by the program whose sources are given."""
+    variables = os.environ | {"PYTHONPATH": str(sources.resolve())}
+    command = [sys.executable, __file__, "--json", *arguments]
+    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, check=True, text=True)
+    return {name: tuple(numbers) for name, numbers in json.loads(done.stdout).items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pictures", type=int, default=20_000)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--place", type=Path, help="a folder on the disk to measure; the system's for temporary files")
+    parser.add_argument("--beside", type=Path, help="the sources (src) of another version to measure as well")
+    parser.add_argument("--json", action="store_true", help="print the numbers alone")
+    options = parser.parse_args()
+    found = measure(options.pictures, options.repeats, options.place)
+    if options.json:
+        print(json.dumps(found))
+        return
+    passed = ["--pictures", str(options.pictures), "--repeats", str(options.repeats)]
+    passed += ["--place", str(options.place)] if options.place else []
+    other = beside(options.beside, passed) if options.beside else {}
+    table = Table(title="Seconds of each job (median), and what syncs take of it")
+    for column in ("job", "seconds", "syncs", "in syncs", *(("beside", "its syncs", "ratio") if other else ())):
+        table.add_column(column, justify="left" if column == "job" else "right")
+    for name, (seconds, syncs, syncing) in found.items():
+        cells = [name, f"{seconds:.3f}", f"{syncs:.0f}", f"{syncing:.3f}"]
+        if name in other:
+            then, syncs, _ = other[name]
+            cells += [f"{then:.3f}", f"{syncs:.0f}", f"{seconds / then:.2f}"]
+        table.add_row(*cells)
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()

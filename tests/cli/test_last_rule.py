@@ -1,0 +1,84 @@
+"""The rule for what nobody foresaw: one line with the kind of error, the file, and how to see more."""
+
+import errno
+import os
+import types
+
+import pytest
+
+import rungwise.cli as cli
+from rungwise.core.errors import UserError
+
+
+class PanicException(BaseException):
+    """As libraries that are written in Rust raise it."""
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Lets the command ``inspect`` end with an error."""
+
+    def fail_with(error):
+        def command(arguments):
+            raise error
+
+        monkeypatch.setattr(cli.importlib, "import_module", lambda name: types.SimpleNamespace(main=command))
+
+    return fail_with
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyError("x"), 70, "unforeseen KeyError: 'x' (rungwise/cli/__init__.py, line "),
+        (PanicException("called `Option::unwrap()`"), 70, "unforeseen PanicException: called `Option::unwrap()` ("),
+        (RuntimeError(), 70, "unforeseen RuntimeError: no reason given ("),
+        (OSError(errno.EIO, os.strerror(errno.EIO), "a\x1b[31m.jpg"), 70, "unforeseen OSError: [Errno 5] Input/output"),
+        (ValueError("first\nsecond"), 70, "unforeseen ValueError: first (rungwise/cli"),
+        (MemoryError("Unable to allocate 3 GiB"), 2, "out of memory (Unable to allocate 3 GiB); free some"),
+        (
+            RuntimeError("[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: can't allocate memory"),
+            2,
+            "out of memory",
+        ),
+        (UserError("a.csv, line 3: wrong\nin two lines"), 2, "a.csv, line 3: wrong in two lines"),
+    ],
+)
+def test_every_error_is_one_line(failing, capsys, error, code, line):
+    failing(error)
+    assert cli.main(["inspect", "x"]) == code
+    said = capsys.readouterr().err
+    assert said.startswith(f"rungwise inspect: {line}")
+    assert len(said.splitlines()) == 1
+    assert "Traceback" not in said
+    assert "\x1b" not in said
+    assert ("--traceback" in said) == (code == 70)
+
+
+@pytest.mark.parametrize("arguments", [["--traceback", "inspect"], ["inspect", "x", "--traceback"]])
+def test_more_is_shown_on_request(failing, capsys, arguments):
+    failing(KeyError("x"))
+    assert cli.main(arguments) == 70
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback (most recent call last):")
+    assert said.splitlines()[-1].startswith("rungwise inspect: unforeseen KeyError: 'x'")
+
+
+def test_what_stands_after_two_dashes_is_no_flag(monkeypatch):
+    seen = []
+    command = types.SimpleNamespace(main=lambda arguments: seen.append(arguments) or 0)
+    monkeypatch.setattr(cli.importlib, "import_module", lambda name: command)
+    assert cli.main(["search", "index", "--traceback", "--", "--traceback"]) == 0
+    assert seen == [["index", "--", "--traceback"]]
+
+
+def test_an_end_that_a_command_asks_for_passes(failing):
+    failing(SystemExit(3))
+    with pytest.raises(SystemExit):
+        cli.main(["inspect"])
+
+
+def test_interruption(failing, capsys):
+    failing(KeyboardInterrupt())
+    assert cli.main(["inspect"]) == 130
+    assert capsys.readouterr().err == "\nrungwise inspect: interrupted\n"
