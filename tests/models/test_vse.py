@@ -166,3 +166,14 @@ def test_encoding_in_the_middle_of_training_uses_and_changes_no_batch_statistics
     np.testing.assert_allclose(model.encode_image(pictures).vectors, expected, atol=1e-6)
     assert model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_picture_is_read_first_and_encoded_later(frozen: bool, pictures: list[Path]) -> None:
+    model = make(frozen)
+    picture = pictures[0].read_bytes()
+    encode = model.prepare_image(picture)
+    np.testing.assert_array_equal(encode().vectors, model.encode_image([picture]).vectors)
+    assert encode().kept.tolist() == [0]
+    with pytest.raises(UserError, match="not a picture"):
+        model.prepare_image(b"no picture")

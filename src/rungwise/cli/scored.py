@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 from rungwise.cli.models import read_model
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
+from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
@@ -233,8 +233,7 @@ def _name_of(relevance: str) -> str:
     path = split_key(relevance)[0]
     if path.is_dir():
         return ""
-    with path.open("rb") as file:
-        return f"{Path(relevance).name}, hash {hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    return f"{Path(relevance).name}, hash {digest_of(path)[:16]}"
 
 
 def _relevance(asked: Asked, scored: Scored) -> Any:

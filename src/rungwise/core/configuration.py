@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -45,11 +46,11 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
     try:
-        built = TypeAdapter(kind).validate_python(values)
+        built: T = _adapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{where}: {place}: {first['msg']} (got {_shortened(repr(first['input']))})") from None
+        raise UserError(f"{where}: {place}: {first['msg']} (got {_shown(first['input'])})") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     if place := _not_a_number(values):
@@ -70,6 +71,9 @@ def _not_a_number(values: Any, place: str = "") -> str:
     return next((found for key, one in inner if (found := _not_a_number(one, f"{place}.{key}".lstrip(".")))), "")
 
 
+_adapter: Any = lru_cache(TypeAdapter)  # making one takes milliseconds
+
+
 def check_size(name: str, value: int, most: int = 1 << 20) -> None:
     """Refuse a size, such as the length of a vector, that is not positive or that no memory holds.
 
@@ -81,7 +85,7 @@ def check_size(name: str, value: int, most: int = 1 << 20) -> None:
     rungwise.core.errors.UserError: dimension must lie in 1..1048576, got 0
     """
     if not 1 <= value <= most:
-        raise UserError(f"{name} must lie in 1..{most}, got {_shortened(repr(value))}")
+        raise UserError(f"{name} must lie in 1..{most}, got {_shown(value)}")
 
 
 by_name = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
@@ -267,5 +271,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _shortened(text: str, most: int = 200) -> str:
+def _shown(value: Any, most: int = 200) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a whole number of thousands of digits, a list in itself
+        return f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= most else f"{text[:most]}..."

@@ -17,6 +17,7 @@ from rungwise.core.errors import UserError
 
 Interpolation = Literal["bicubic", "bilinear", "nearest"]
 LARGEST_SIDE = 8192
+_LONGEST = 16
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Preprocessing:
         side = self.resized_side
         target = [side, side] if self.resize == "square" else [side]
         mode = InterpolationMode(self.interpolation)
+        if self.resize == "short_side":
+            picture = _middle(picture)
         resized: Tensor = vision.resize(picture, target, interpolation=mode, antialias=True)
         cropped: Tensor = vision.center_crop(resized, [self.size, self.size])
         return cropped
@@ -107,3 +110,13 @@ class Preprocessing:
             )
         merged = known | {name: value for name, value in overrides.items() if value is not None}
         return cls(**{name: value for name, value in merged.items() if value is not None})
+
+
+def _middle(picture: Tensor) -> Tensor:
+    """The middle of a picture that is far longer than wide, which would become as much longer when it is resized."""
+    height, width = picture.shape[-2:]
+    most = _LONGEST * min(height, width)
+    if max(height, width) <= most:
+        return picture
+    cut: Tensor = vision.center_crop(picture, [min(height, most), min(width, most)])
+    return cut

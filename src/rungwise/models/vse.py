@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
+from rungwise.data.pictures import load_picture
 from rungwise.encoders.cache import feature_rows, pixel_rows
 from rungwise.encoders.features import FeatureConfig, FeatureInput
 from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
@@ -280,6 +281,20 @@ class JointEmbedding(TrainableEncoder):
                     progress(part.asked)
         stacked = np.concatenate(vectors) if vectors else np.zeros((0, self.dimension), np.float32)
         return EncodedImages(stacked, np.array(kept, dtype=np.int64), tuple(issues))
+
+    def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+        """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
+        if isinstance(picture, Path):
+            return super().prepare_image(picture)  # its features may be cached
+        preprocessing = self._picture_side().preprocessing
+        pixels = preprocessing.apply(load_picture(picture, shorter_side=preprocessing.resized_side))
+
+        def encode() -> EncodedImages:
+            with self._inference():
+                vectors = self.embed_images(pixels[None].to(self.device)).float().cpu().numpy()
+            return EncodedImages(vectors, np.arange(1))
+
+        return encode
 
     def encode_text(self, texts: Sequence[str], *, batch: int = 256) -> NDArray[np.float32]:
         """(len(texts), dimension) float32 vectors of captions or queries."""
