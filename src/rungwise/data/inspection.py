@@ -18,10 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError
+from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
-from rungwise.data.pictures import load_picture, read_picture
+from rungwise.data.pictures import load_picture
 
 FREQUENT = 4
 """Tokens seen at least this often are what the vocabularies of the VSE++ family keep."""
@@ -197,7 +197,7 @@ def _look_at(data: ImageCaptions, progress: Callable[[int, int], None] | None) -
     def look(position: int) -> _Look | Issue:
         path = data.paths[position]
         try:
-            content = read_picture(path)
+            content = read_bytes(path, "picture_bytes")
         except MissingFileError as error:
             return Issue("missing file", data.image_ids[position], str(error))
         except UserError as error:
