@@ -1,0 +1,47 @@
+"""A power cut after every call by which a writer changes the disk, with every known way to forget."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+from tests.hostile import disk
+from tests.hostile.counting import Case
+from tests.hostile.disk import CUTS, Cut
+from tests.hostile.interrupted import Prepared, aftermath, prepared
+from tests.hostile.kills import WORDS
+from tests.hostile.writers import writers
+
+FAMILY = "power"
+
+
+def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "") -> Iterator[Case]:
+    """Every writer; after its last call the new state must stand, since the writer has returned by then."""
+    for number, writer in enumerate(writers(world)):
+        if only and only not in writer.name:
+            continue
+        one = prepared(writer, scratch / f"cut-{number}")
+        yield from _cut(one, Random(f"{seed} {writer.name}"), share / 4 if writer.costly else share)
+        shutil.rmtree(scratch / f"cut-{number}")
+
+
+def _cut(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
+    for done in range(1, len(one.calls) + 1):
+        calls, ended = one.calls[:done], done == len(one.calls)
+        last = calls[-1]
+        for cut in (*CUTS, *_drawn(draw)):
+            if not ended and draw.random() >= share:
+                continue
+            journal = draw.choice(list(disk.journals(calls))) if cut not in CUTS else None
+            shutil.rmtree(one.place, ignore_errors=True)
+            disk.put(disk.after(one.before, one.inodes, one.place, calls, journal), cut, one.place)
+            attack = f"after call {done} ({WORDS[last.kind]} {Path(last.path).name}), {cut.name}"
+            yield aftermath(one, FAMILY, attack, done=ended)
+
+
+def _drawn(draw: Random) -> Iterator[Cut]:
+    for number in (1, 2):
+        left = disk.some_writes(Random(draw.random()))
+        yield Cut(f"an earlier journal and some data, {number}", lambda folder: folder.now, left)
