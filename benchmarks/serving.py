@@ -174,14 +174,16 @@ def share(values: Sequence[float], part: float) -> float:
 
 def show_queries(console: Console, made: Made, seconds: float) -> None:
     table = Table(title="GET /api/search, the next as soon as the last is answered")
-    for column in ("clients", "queries/s", "p50, ms", "p99, ms", "errors"):
+    for column in ("clients", "queries/s", "p50, ms", "p99, ms", "processor, ms a query", "errors"):
         table.add_column(column, justify="right")
-    with served(made, made.index.parent / "log") as (port, _):
+    with served(made, made.index.parent / "log") as (port, server):
         for many in (1, 8):
+            used = processor(server)
             latencies, errors = alone(ask, port, many, seconds, made.queries)
+            each = 1000 * (processor(server) - used) / len(latencies)
             rate = len(latencies) / seconds
             p50, p99 = 1000 * statistics.median(latencies), 1000 * share(latencies, 0.99)
-            table.add_row(str(many), f"{rate:.0f}", f"{p50:.1f}", f"{p99:.1f}", str(errors))
+            table.add_row(str(many), f"{rate:.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{each:.1f}", str(errors))
     console.print(table)
 
 
