@@ -81,7 +81,7 @@ def test_equal_file_names_in_two_folders_stay_apart(tmp_path: Path) -> None:
 
 def test_mistakes_get_one_line(tmp_path: Path) -> None:
     for content, message in (
-        ('{"images": [\n{"sentences": ]}', r"line 2, column 15: broken JSON \(Expecting value\); re-download"),
+        ('{"images": [\n{"sentences": ]}', r"not valid JSON \(Expecting value, line 2, column 15\); correct it"),
         ("[]", "has no list 'images'"),
         ('{"images": []}', "its list 'images' is empty"),
         ('{"images": [3]}', "holds something that is no object"),

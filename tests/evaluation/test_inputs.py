@@ -121,11 +121,11 @@ def test_similarities_in_every_kind_of_file(tmp_path):
         ("[[1, 2], [3]]", "row 1: has 1 values where row 0 has 2"),
         ("[[1, true]]", "row 0: a value is no number"),
         ('{"a": 1}', "is not a list of rows"),
-        ("[[1, 2", "broken JSON"),
+        ("[[1, 2", r"s.json: not valid JSON \(Expecting ',' delimiter, column 7\)"),
         ("[[1, NaN]]", "row 0: has a value that is not finite"),
         (f"[[1, 2], [3, 1{'0' * 400}]]", "row 1: a value is beyond the range of floats"),
-        (f"[[1{'0' * 5000}]]", "s.json: cannot be read as JSON"),
-        ("[" * 100_000, "s.json: cannot be read as JSON"),
+        (f"[[1{'0' * 5000}]]", r"s.json: not valid JSON \(a number of too many digits\)"),
+        ("[" * 100_000, r"s.json: not valid JSON \(nested too deeply\)"),
     ],
 )
 def test_a_mistake_in_json_rows_is_named(tmp_path, text, said):
