@@ -22,7 +22,7 @@ from tests.hostile.counting import Report
 from tests.hostile.forked import outcome_of
 
 READERS = ("files", "commands")
-WRITERS = ("kills", "power", "full")
+WRITERS = ("kills", "power", "full", "traced")
 FAMILIES = (*READERS, *WRITERS)
 
 LIMITS = {"TEXT_BYTES": "16M", "JSON_BYTES": "16M", "UNPACKED_BYTES": "64M", "PICTURE_BYTES": "16M",
@@ -105,6 +105,9 @@ def _make_world(place: Path) -> Path:
 
 def _run(report: Report, family: str, world: Path, place: Path, asked: argparse.Namespace) -> None:
     module = importlib.import_module(f"tests.hostile.{family}")
+    if family == "traced" and (lacking := module.missing()):
+        report.left_out.append(lacking)
+        return
     scratch = place / ("scratch" if family in READERS else "writers")
     scratch.mkdir(exist_ok=True)
     scratch.chmod(0o777)
