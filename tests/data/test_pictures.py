@@ -197,7 +197,7 @@ def test_what_is_no_picture_gets_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match=r"none.jpg: no such file"):
         load_picture(tmp_path / "none.jpg")
-    with pytest.raises(UserError, match="is a folder"):
+    with pytest.raises(UserError, match="is a folder, not a file"):
         load_picture(tmp_path)
     with pytest.raises(UserError, match=r"^<uploaded picture>: not a picture"):
         load_picture(b"hello")

@@ -1,7 +1,11 @@
 """Also tests rungwise.encoders.reading: what the cache stores was read by it."""
 
 import errno
+import os
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +13,8 @@ import torch
 from PIL import Image
 
 from rungwise.core.errors import UserError
-from rungwise.encoders.cache import RowStore, feature_rows, pixel_rows
+from rungwise.data.collection import Issue
+from rungwise.encoders.cache import RowStore, feature_rows, pixel_rows, verify
 from rungwise.encoders.image import Backbone, ImageConfig
 from rungwise.encoders.preprocessing import Preprocessing
 
@@ -100,7 +105,7 @@ def test_full_disk_is_one_line_and_keeps_what_was_there(
     backbone = Backbone(CONFIG)
     feature_rows(backbone, pictures[:2], tmp_path / "cache")
     with monkeypatch.context() as patch:
-        patch.setattr("rungwise.encoders.cache.FileLock", _FullDisk)
+        patch.setattr("rungwise.encoders.cache.writing_alone", _FullDisk)
         with pytest.raises(UserError, match=r"features.*the disk is full; free some space"):
             feature_rows(backbone, pictures, tmp_path / "cache")
     assert feature_rows(backbone, pictures, tmp_path / "cache").computed == 5
@@ -115,3 +120,163 @@ class _FullDisk:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def store_of(tmp_path: Path, count: int = 20) -> RowStore:
+    store = RowStore(tmp_path / "s", (3,), np.float32)
+    for start in range(0, count, 5):
+        store.append([key(n) for n in range(start, start + 5)], np.arange(start, start + 5)[:, None] + np.ones((5, 3)))
+    return store
+
+
+def key(number: int) -> bytes:
+    return bytes([number]) * 32
+
+
+def zero(path: Path, start: int, size: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[start : start + size] = bytes(size)
+    path.write_bytes(data)
+
+
+def wrong(folder: Path) -> list[str]:
+    return [check.wrong for check in verify(folder) if check.wrong]
+
+
+def test_rows_that_a_power_cut_zeroed_are_noticed(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    assert store.sound(np.arange(20)).all()
+    zero(store.folder / "rows.bin", 12 * 4, 12 * 3)
+    again = RowStore(store.folder, (3,), np.float32)
+    assert np.flatnonzero(~again.sound(np.arange(20))).tolist() == [4, 5, 6]
+    assert again.sound([19, 5, 5, 0]).tolist() == [True, False, False, True]
+    assert wrong(store.folder) == [f"{store.folder}: 3 of 20 rows are damaged; whoever needs them computes them again"]
+    again.append([key(5)], np.full((1, 3), 6.0))
+    assert again.find([key(5)]).tolist() == [20]
+    assert "2 of 21 rows are damaged" in wrong(store.folder)[0], "what was computed again is not missed"
+    again.append([key(4), key(6)], np.array([[5.0] * 3, [7.0] * 3]))
+    assert wrong(store.folder) == []
+
+
+def test_records_that_a_power_cut_zeroed_are_passed_over(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    zero(store.folder / "keys.bin", 40 * 8, 40 * 2)
+    again = RowStore(store.folder, (3,), np.float32)
+    assert np.flatnonzero(again.find([key(n) for n in range(20)]) < 0).tolist() == [7, 8]
+    assert again.damaged == 2
+    assert "2 of 20 rows are damaged" in wrong(store.folder)[0]
+
+
+@pytest.mark.parametrize("size", [0, 17, 40, 41, 95, 40 * 6])
+def test_keys_that_were_cut_off_keep_their_whole_records(tmp_path: Path, size: int) -> None:
+    store = store_of(tmp_path)
+    (store.folder / "keys.bin").write_bytes((store.folder / "keys.bin").read_bytes()[:size])
+    again = RowStore(store.folder, (3,), np.float32)
+    kept = max(0, size // 40 - 1)
+    assert (again.find([key(n) for n in range(20)]) >= 0).sum() == kept
+    again.append([b"z" * 32], np.full((1, 3), 7.0))
+    last = RowStore(store.folder, (3,), np.float32)
+    assert last.find([b"z" * 32]).tolist() == [kept]
+    assert last.sound(np.arange(kept + 1)).all()
+    assert last.rows()[kept].tolist() == [7, 7, 7]
+
+
+def test_rows_that_hold_no_number_are_counted(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    store.append([b"n" * 32], np.array([[1, np.nan, 2]]))
+    assert "1 rows hold NaN or infinity" in wrong(store.folder)[0]
+
+
+def test_a_file_of_something_else_is_not_written_into(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "keys.bin").write_bytes(b"the keys of the house" * 10)
+    before = (tmp_path / "s" / "keys.bin").read_bytes()
+    store = RowStore(tmp_path / "s", (3,), np.float32)
+    assert store.find([key(1)]).tolist() == [-1]
+    with pytest.raises(UserError, match=r"keys\.bin: is no cache of such rows"):
+        store.append([key(1)], np.ones((1, 3)))
+    with pytest.raises(UserError, match="is no cache of such rows"):
+        RowStore.open(tmp_path / "s")
+    assert (tmp_path / "s" / "keys.bin").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["rows.bin", "keys.bin", "lock"])
+def test_a_planted_link_is_not_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "s").mkdir()
+    victim = tmp_path / "thesis.txt"
+    victim.write_text("years of work")
+    (tmp_path / "s" / name).symlink_to(victim)
+    with pytest.raises((UserError, OSError)):
+        RowStore(tmp_path / "s", (3,), np.float32).append([key(1)], np.ones((1, 3)))
+    assert victim.read_text() == "years of work"
+
+
+def test_rows_are_on_the_disk_before_anything_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    fsync = os.fsync
+
+    def synced(handle: int) -> None:
+        done.append(f"sync {Path(f'/proc/self/fd/{handle}').readlink().name}")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    store_of(tmp_path, 10)
+    assert [one for one in done if one.endswith(".bin")] == ["sync rows.bin", "sync keys.bin"] * 2
+    assert done.index("sync s") > done.index("sync rows.bin")
+
+
+def test_damaged_rows_are_said_and_computed_again(pictures: list[Path], tmp_path: Path) -> None:
+    backbone = Backbone(CONFIG)
+    first = feature_rows(backbone, pictures, tmp_path / "cache")
+    expected = first.take(np.arange(7))
+    (rows,) = (tmp_path / "cache").rglob("rows.bin")
+    zero(rows, 5 * rows.stat().st_size // 7, rows.stat().st_size // 7)
+    with pytest.warns(UserWarning, match=r"features.*: 1 cached rows are damaged and are computed again"):
+        again = feature_rows(backbone, pictures, tmp_path / "cache")
+    assert (again.computed, again.damaged) == (1, 1)
+    torch.testing.assert_close(again.take(np.arange(7)), expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        last = feature_rows(backbone, pictures, tmp_path / "cache")
+    assert (last.computed, last.damaged) == (0, 0)
+
+
+def test_a_damaged_row_whose_picture_is_unreadable_by_now_is_not_used(
+    pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backbone = Backbone(CONFIG)
+    feature_rows(backbone, pictures, tmp_path / "cache")
+    (rows,) = (tmp_path / "cache").rglob("rows.bin")
+    zero(rows, 0, 8)
+
+    def unreadable(asked: list[Path], *_: object) -> Iterator[object]:
+        issue = Issue("unreadable picture", str(asked[0]), "no memory")
+        yield SimpleNamespace(positions=[], issues=[(0, issue)], asked=1)
+
+    monkeypatch.setattr("rungwise.encoders.cache.prepared_batches", unreadable)
+    with pytest.warns(UserWarning, match="damaged"):
+        left = feature_rows(backbone, pictures, tmp_path / "cache")
+    assert left.kept.tolist() == [1, 2, 3, 4, 5, 6]
+    assert [issue.detail for issue in left.issues] == ["no memory"]
+
+
+def test_a_pipe_among_the_pictures_holds_nobody_up(pictures: list[Path], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    rows = feature_rows(Backbone(CONFIG), [*pictures, tmp_path / "pipe.png"], tmp_path / "cache")
+    assert rows.kept.tolist() == list(range(7))
+    assert "is a pipe" in rows.issues[0].detail
+
+
+def test_a_whole_cache_is_looked_through_and_old_stores_are_told_apart(pictures: list[Path], tmp_path: Path) -> None:
+    backbone = Backbone(CONFIG)
+    feature_rows(backbone, pictures, tmp_path / "cache")
+    pixel_rows(backbone.preprocessing, pictures, tmp_path / "cache")
+    old = tmp_path / "cache" / "features" / ("0" * 32)
+    old.mkdir()
+    (old / "keys.bin").write_bytes(bytes(range(64)))
+    (old / "rows.bin").write_bytes(bytes(16))
+    lines = [str(check) for check in verify(tmp_path / "cache")]
+    assert len(lines) == 3
+    assert all(line.startswith("ok: ") for line in lines)
+    assert sum("of an earlier version, without checksums" in line for line in lines) == 1
+    assert sum("7 rows of" in line for line in lines) == 2

@@ -49,7 +49,7 @@ def test_preprocessing_is_as_declared_unless_overridden() -> None:
     ("config", "message"),
     [
         (ImageConfig("resnet_of_dreams", weights="random"), "timm knows no backbone 'resnet_of_dreams'"),
-        (ImageConfig(SMALL, weights="random", options={"colour": 3}), "does not take these options"),
+        (ImageConfig(SMALL, weights="random", options={"patch_size": 4}), "does not take these options"),
         (ImageConfig(SMALL, weights="absent.safetensors"), "absent.safetensors: no such weights file"),
     ],
 )

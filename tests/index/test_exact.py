@@ -27,6 +27,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.npy import NpyWriter
 from rungwise.index import Condition, ExactStore, Where
 from rungwise.index import exact as exact_module
+from rungwise.index.files import write_description
 from rungwise.index.store import Batch
 from rungwise.similarity import Cosine, Order
 from tests.index.toy_store import ToyStore
@@ -373,15 +374,18 @@ def test_a_writer_that_waits_too_long_is_told_so(store: ExactStore, monkeypatch:
 
 
 def edit(folder: Path, **changes: object) -> None:
+    """As somebody would who writes the checksum anew."""
     path = folder / "store.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    fields = json.loads(path.read_text()) | changes
+    del fields["checksum"]
+    write_description(path, fields)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda folder: shutil.rmtree(folder), "no store here"),
-        (lambda folder: (folder / "store.json").write_text("{"), "not JSON"),
+        (lambda folder: (folder / "store.json").write_text("{"), "not valid JSON"),
         (lambda folder: (folder / "store.json").write_text("[]"), "not the description"),
         (lambda folder: edit(folder, version=9), "version 9"),
         (lambda folder: edit(folder, dimension="wide"), "dimension"),
@@ -394,7 +398,10 @@ def edit(folder: Path, **changes: object) -> None:
         (lambda folder: (folder / "vectors-0.npy").write_bytes(b""), "vectors-0.npy"),
         (lambda folder: os.truncate(folder / "vectors-0.npy", 150), "vectors-0.npy"),
         (lambda folder: (folder / "rows-0.jsonl").unlink(), "rows-0.jsonl: damaged"),
-        (lambda folder: (folder / "rows-0.jsonl").write_text("{}\n" * 5), "lacks id or record"),
+        (
+            lambda folder: (folder / "rows-0.jsonl").write_text("{}\n" * 5),
+            r"rows-0.jsonl: damaged \(.*checksums differ",
+        ),
         (lambda folder: (folder / "rows-0.jsonl").write_text("[]\n"), "line 1"),
         (lambda folder: (folder / "rows-0.jsonl").write_text('{"id": 1\n'), "line 1"),
     ],

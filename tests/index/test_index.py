@@ -1,11 +1,13 @@
-"""Also tests rungwise.index.storage: what stands in an index's folder besides its stores."""
+"""Also tests rungwise.index.encoding and rungwise.index.storage: what fills an index, and what its folder holds."""
 
 import errno
 import itertools
 import json
 import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import limited
 from rungwise.core.npy import NpyWriter
+from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
-from rungwise.index import Index, Item, Manifest, Searcher
+from rungwise.index import ExactStore, Index, Item, Manifest, Searcher, files
+from rungwise.index.files import write_description
 from rungwise.index.snapshot import Part, Snapshot
 from rungwise.index.version1 import ReadOnlyStore
 from rungwise.models import EncodedImages
@@ -127,8 +132,8 @@ def test_pictures_in_several_chunks_keep_their_places(tmp_path: Path, monkeypatc
     data = colour_pictures(tmp_path / "photos", MIXED)
     data.paths[1].unlink()
     whole = Index.build(data, ColourModel(), tmp_path / "whole")
-    monkeypatch.setattr("rungwise.index.index._PICTURES_AT_ONCE", 2)
-    monkeypatch.setattr("rungwise.index.index._TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.encoding._PICTURES_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.encoding._TEXTS_AT_ONCE", 2)
     parts = Index.build(data, ColourModel(), tmp_path / "parts")
     assert parts.items == whole.items
     np.testing.assert_array_equal(vectors(parts), vectors(whole))
@@ -275,22 +280,34 @@ ROWS_WITHOUT_PATH = "".join(json.dumps({"id": str(n), "record": {"captions": []}
 
 
 def damage_manifest(folder: Path, **changes: object) -> None:
+    """As somebody would who writes the checksum anew."""
     path = folder / "index.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    fields = json.loads(path.read_text()) | changes
+    del fields["checksum"]
+    write_description(path, fields)
+
+
+def rewrite_rows(store: Path, text: str) -> None:
+    """Other rows than were written, together with all checksums of them."""
+    (store / "rows-0.jsonl").write_text(text)
+    fields = json.loads((store / "store.json").read_text())
+    fields["parts"][0]["rows_sha256"] = digest_of(store / "rows-0.jsonl")
+    del fields["checksum"]
+    write_description(store / "store.json", fields)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda folder: shutil.rmtree(folder), "no index here"),
-        (lambda folder: (folder / "index.json").write_text("{"), "not JSON"),
+        (lambda folder: (folder / "index.json").write_text("{"), "not valid JSON"),
         (lambda folder: (folder / "index.json").write_text("[]"), "not the description"),
-        (lambda folder: damage_manifest(folder, version=3), "version 3"),
+        (lambda folder: damage_manifest(folder, version=4), "version 4"),
         (lambda folder: damage_manifest(folder, skipped="many"), "skipped"),
         (lambda folder: damage_manifest(folder, dimension=4), "dimension 3 where index.json says 4"),
         (lambda folder: shutil.rmtree(folder / "pictures"), "store.json is missing"),
         (lambda folder: shutil.rmtree(folder / "captions"), "store.json is missing"),
-        (lambda folder: (folder / "pictures" / "rows-0.jsonl").write_text(ROWS_WITHOUT_PATH), "lacks path or captions"),
+        (lambda folder: rewrite_rows(folder / "pictures", ROWS_WITHOUT_PATH), "lacks path or captions"),
     ],
 )
 def test_damaged_index_is_one_line(index: Index, damage: object, message: str) -> None:
@@ -413,3 +430,150 @@ def test_what_another_process_added_is_kept(index: Index, tmp_path: Path) -> Non
     more = replace(colour_pictures(tmp_path / "more", ["rot"]), image_ids=("new",))
     index.upsert(more, ColourModel())
     assert [item.id for item in index.items] == ["1-green", "2-blue", "3-red", "4-yellow", "new"]
+
+
+def other_way_round(tmp_path: Path) -> ImageCaptions:
+    """The same ids, each with the picture and the caption of another."""
+    data = colour_pictures(tmp_path / "other photos", MIXED[::-1])
+    ids = tuple(f"{number}-{colour}" for number, colour in enumerate(MIXED))
+    return replace(data, image_ids=ids, caption_ids=tuple(f"{one}#0" for one in ids))
+
+
+def is_one_version(index: Index) -> bool:
+    """Whether every picture's vector is that of the colour in its own caption."""
+    model = ColourModel()
+    captions = [item.captions[0] for item in index.items]
+    known = index.caption_store.get(captions)
+    return bool(
+        np.allclose(vectors(index), model.encode_text([caption.split()[1] for caption in captions]), atol=0.01)
+        and np.allclose([known[one].vector for one in captions], model.encode_text(captions), atol=0.01)
+    )
+
+
+@pytest.mark.parametrize("checked_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("change", ["replaced", "changed", "both"])
+def test_a_reader_holds_one_version_whatever_happens_between_two_files(
+    change: str, checked_bytes: int, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = colour_pictures(tmp_path / "photos", MIXED), other_way_round(tmp_path)
+
+    def changes(now: ImageCaptions) -> None:
+        if change in ("replaced", "both"):
+            Index.build(now, ColourModel(), index.folder, overwrite=True)
+        if change in ("changed", "both"):
+            writer = Index.open(index.folder)
+            writer.remove(["1-green"])
+            writer.upsert(now, ColourModel())
+
+    seen, originals = 0, {name: getattr(files, name) for name in ("opened", "mapped", "read_bytes")}
+    for at in range(100):
+        done = iter(range(1000))
+
+        def hooked(original: Callable[..., Any], at: int = at, done: Iterator[int] = done) -> Callable[..., Any]:
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                if next(done) == at:
+                    with pytest.MonkeyPatch.context() as quiet:
+                        for name, before in originals.items():
+                            quiet.setattr(files, name, before)
+                        changes((second, first)[at % 2])
+                return original(*args, **kwargs)
+
+            return wrapped
+
+        with monkeypatch.context() as patch, limited(checked_bytes=checked_bytes):
+            for name, original in originals.items():
+                patch.setattr(files, name, hooked(original))
+            opened = Index.open(index.folder)
+        assert is_one_version(opened)
+        seen += 1
+        if next(done) <= at:
+            break
+    assert 8 < seen < 40
+
+
+def test_what_was_opened_stays_when_the_index_is_replaced_and_deleted(index: Index, tmp_path: Path) -> None:
+    opened = Index.open(index.folder)
+    before = vectors(opened).copy()
+    Index.build(other_way_round(tmp_path), ColourModel(), index.folder, overwrite=True)
+    shutil.rmtree(index.folder)
+    np.testing.assert_array_equal(vectors(opened), before)
+    assert (is_one_version(opened), opened.issues) == (True, ())
+
+
+def test_it_is_known_when_another_stands_there_or_it_has_changed(index: Index, tmp_path: Path) -> None:
+    opened, other = Index.open(index.folder), Index.open(index.folder)
+    assert not opened.is_replaced()
+    other.remove(["0-red"])
+    assert (opened.is_replaced(), other.is_replaced()) == (True, False)
+    opened = Index.open(index.folder)
+    assert not opened.is_replaced()
+    Index.build(colour_pictures(tmp_path / "photos", MIXED), ColourModel(), index.folder, overwrite=True)
+    assert opened.is_replaced()
+    assert other.is_replaced()
+    shutil.rmtree(index.folder)
+    assert not opened.is_replaced(), "there is nothing to open instead"
+    assert not in_memory(np.eye(3, dtype=np.float32)).is_replaced()
+
+
+def test_an_index_that_was_built_again_by_the_same_model_is_another(index: Index, tmp_path: Path) -> None:
+    opened = Index.open(index.folder)
+    Index.build(colour_pictures(tmp_path / "photos", MIXED), ColourModel(), index.folder, overwrite=True)
+    with pytest.raises(UserError, match="another index stands here"):
+        opened.remove(["0-red"])
+
+
+def swapped_store(folder: Path) -> None:
+    """The pictures of another index of the same model."""
+    other = Index.build(other_way_round(folder.parent), ColourModel(), folder.parent / "other")
+    shutil.rmtree(folder / "pictures")
+    shutil.copytree(other.folder / "pictures", folder / "pictures")
+
+
+def without_a_caption(folder: Path) -> None:
+    ExactStore.open(folder / "captions").delete(["a red square"])
+
+
+@pytest.mark.parametrize(
+    ("tamper", "message"),
+    [
+        (swapped_store, "pictures: damaged .it is the store of another index"),
+        (without_a_caption, "captions: damaged .no vector of the caption 'a red square'"),
+        (lambda folder: (folder / "issues.jsonl").unlink(), "issues.jsonl: damaged .the file is missing"),
+        (lambda folder: (folder / "issues.jsonl").write_text("{}\n"), "issues.jsonl.*damaged"),
+        (
+            lambda folder: (folder / "index.json").write_text(
+                (folder / "index.json").read_text().replace(": 0", ": 7")
+            ),
+            "index.json: damaged .*checksums differ",
+        ),
+    ],
+)
+def test_an_index_that_was_tampered_with_is_refused(index: Index, tamper: object, message: str) -> None:
+    tamper(index.folder)
+    with pytest.raises(UserError, match=message) as error:
+        Index.open(index.folder)
+    assert "build the index again" in one_line(error)
+
+
+def as_version_2(folder: Path) -> None:
+    fields = json.loads((folder / "index.json").read_text())
+    for name in ("checksum", "identity", "picture_store", "caption_store", "issues_sha256"):
+        del fields[name]
+    (folder / "index.json").write_text(json.dumps(fields | {"version": 2}))
+    for store in ("pictures", "captions"):
+        fields = json.loads((folder / store / "store.json").read_text())
+        del fields["checksum"]
+        parts = [{name: part[name] for name in ("number", "rows", "deleted")} for part in fields["parts"]]
+        (folder / store / "store.json").write_text(json.dumps(fields | {"version": 1, "parts": parts}))
+
+
+def test_an_index_without_checksums_opens_as_before_and_its_first_change_adds_them(index: Index) -> None:
+    as_version_2(index.folder)
+    opened, other = Index.open(index.folder), Index.open(index.folder)
+    assert opened.items == index.items
+    assert (opened.manifest.version, opened.manifest.identity) == (2, "")
+    assert opened.remove(["0-red"]) == 1
+    assert other.remove(["3-red"]) == 1, "it is still the same index"
+    again = Index.open(index.folder)
+    assert (len(again), again.manifest.version, len(again.manifest.identity)) == (3, 3, 32)
+    assert again.manifest == other.manifest

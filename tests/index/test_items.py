@@ -34,3 +34,9 @@ def test_damaged_records_are_noticed() -> None:
 
 def test_blank_texts_have_no_place() -> None:
     assert positions_of_texts([Item("a", None, ("x", " ", "x")), Item("b", None, ("x",))]) == {"x": (0, 1)}
+
+
+@pytest.mark.parametrize("path", [7, ["a.jpg"], "a\0.jpg"])
+def test_a_path_that_is_none_is_refused(path: object) -> None:
+    with pytest.raises(TypeError):
+        from_record("a", {"path": path, "captions": []}, None)

@@ -16,7 +16,7 @@ def test_what_a_manifest_says_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "not JSON"),
+        ("{", "not valid JSON"),
         ("[]", "not the description of a 'rungwise-index'"),
         ('{"format": "rungwise-index", "version": 9}', "of version 9"),
         ('{"format": "rungwise-index", "version": 2, "name": "pets"}', "model_fingerprint: .*damaged"),

@@ -65,7 +65,7 @@ def test_the_first_change_brings_it_up_to_date(old: Index, tmp_path: Path) -> No
         "captions", "index.json", "issues.jsonl", "lock", "pictures",
     ]  # fmt: skip
     for one in (index, Index.open(tmp_path / "old")):
-        assert (one.items, one.captions, one.manifest.version) == (old.items, old.captions, 2)
+        assert (one.items, one.captions, one.manifest.version) == (old.items, old.captions, 3)
         assert answers(one) == answers(old)
     assert len(reader.items) == 5
     assert reader.remove(["2-blue"]) == 1
@@ -102,3 +102,12 @@ def test_damage_is_one_line(old: Index, tmp_path: Path, damage: object, message:
     with pytest.raises(UserError, match=message) as error:
         Index.open(tmp_path / "old")
     assert "\n" not in str(error.value)
+
+
+def test_a_folder_of_somebody_with_the_name_of_a_store_is_kept(old: Index, tmp_path: Path) -> None:
+    (tmp_path / "old" / "pictures").mkdir()
+    (tmp_path / "old" / "pictures" / "holiday.jpg").write_bytes(b"the only copy")
+    with pytest.raises(UserError, match=r"holds 'pictures/holiday\.jpg', which is no part of an index"):
+        Index.open(tmp_path / "old").remove(["1-green"])
+    assert (tmp_path / "old" / "pictures" / "holiday.jpg").read_bytes() == b"the only copy"
+    assert len(Index.open(tmp_path / "old")) == 5

@@ -1,11 +1,14 @@
+import os
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from filelock import FileLock
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
+from rungwise.relevance import pair_cache
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 TEXTS = ["a dog", "a cat", "a fox", ""]
@@ -27,6 +30,7 @@ def test_keys_are_of_texts_and_not_of_positions():
     np.testing.assert_array_equal(again.of(3 - FIRST, 3 - SECOND), keys())
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 15), max_size=6), max_size=5))
 def test_finds_what_was_added_and_nothing_else(tmp_path_factory, additions):
     file = tmp_path_factory.mktemp("cache") / "scores"
@@ -42,6 +46,7 @@ def test_finds_what_was_added_and_nothing_else(tmp_path_factory, additions):
         assert len(found) == len(wanted)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 24 * 5))
 def test_a_file_that_was_cut_off_keeps_its_whole_records_and_grows_on(tmp_path_factory, size):
     file = tmp_path_factory.mktemp("cache") / "scores"
@@ -81,7 +86,7 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="a file stands where a folder is needed"):
         PairCache(tmp_path / "file" / "scores")
-    with pytest.raises(UserError, match="is a directory"):
+    with pytest.raises(UserError, match="is a folder, not a file"):
         PairCache(tmp_path)
     PairCache(tmp_path / "new" / "scores")
     assert len(PairCache(tmp_path / "new" / "scores")) == 0
@@ -93,3 +98,39 @@ def test_another_kind_of_file_is_not_touched(tmp_path):
     with pytest.raises(UserError, match="is no cache of pair scores"):
         PairCache(file)
     assert file.read_text() == "years of work, and no cache"
+
+
+@pytest.mark.parametrize("name", ["scores", "scores.lock"])
+def test_a_planted_link_is_not_followed(tmp_path, name):
+    victim = tmp_path / "thesis.txt"
+    victim.write_text("")
+    (tmp_path / name).symlink_to(victim)
+    with pytest.raises((UserError, OSError)):
+        PairCache(tmp_path / "scores").add(keys()[:1], np.array([1], np.float32))
+    assert victim.read_text() == ""
+
+
+def test_scores_are_on_the_disk_when_they_are_added(tmp_path, monkeypatch):
+    file, synced = tmp_path / "scores", []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size) or real(handle))
+    cache = PairCache(file)
+    cache.add(keys()[:2], np.ones(2, np.float32))
+    assert synced[-1] == file.stat().st_size == 24 * 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_holds_nobody_up(tmp_path):
+    os.mkfifo(tmp_path / "scores")
+    with pytest.raises(UserError, match="is a pipe, not a file"):
+        PairCache(tmp_path / "scores")
+
+
+def test_who_waits_too_long_gets_a_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(pair_cache, "_SECONDS_TO_WAIT", 0.05)
+    cache = PairCache(tmp_path / "scores")
+    with (
+        FileLock(tmp_path / "scores.lock"),
+        pytest.raises(UserError, match="another process has been writing here for 0 s"),
+    ):
+        cache.add(keys()[:1], np.ones(1, np.float32))

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.relevance import CIDErD, load
+from rungwise.core.limits import limited
+from rungwise.core.seals import SEAL, check_seal, read_seal, write_seal
+from rungwise.relevance import CIDErD, load, storage
 
 CAPTIONS = ["a dog runs", "a red dog", "the cat sleeps", "a cat", "blue sky", "a dog and a cat"]
 OWNERS = [0, 0, 1, 1, 2, 3]
@@ -33,6 +35,9 @@ def test_damage_is_named(source, tmp_path):
     header = tmp_path / "degrees/relevance.json"
     good = header.read_text()
     header.write_text(json.dumps(json.loads(good) | {"shape": [7, 6]}))
+    with pytest.raises(UserError, match=r"relevance\.json: altered or damaged since it was written"):
+        load(tmp_path / "degrees")
+    write_seal(tmp_path / "degrees")
     with pytest.raises(UserError, match="does not fit"):
         load(tmp_path / "degrees")
     header.write_text(good[:20])
@@ -67,6 +72,9 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(source, tmp_path, mo
         ({"options": None}, "has no options"),
         ({"source": None}, "has no source"),
         ({"k": "many"}, "damaged"),
+        ({"options": [1]}, r"damaged .*says options \[1\]"),
+        ({"complete": "yes"}, "damaged .*says complete 'yes'"),
+        ({"content_hash": 7}, "damaged .*says content_hash 7"),
     ],
 )
 def test_a_header_that_says_something_odd_is_refused(source, tmp_path, change, said):
@@ -74,6 +82,7 @@ def test_a_header_that_says_something_odd_is_refused(source, tmp_path, change, s
     header = tmp_path / "degrees/relevance.json"
     kept = json.loads(header.read_text()) | change
     header.write_text(json.dumps({key: value for key, value in kept.items() if value is not None}))
+    write_seal(tmp_path / "degrees")
     with pytest.raises(UserError, match=said):
         load(tmp_path / "degrees")
 
@@ -92,6 +101,7 @@ def test_a_header_that_says_something_odd_is_refused(source, tmp_path, change, s
 def test_an_array_that_does_not_fit_is_refused(source, tmp_path, name, array):
     source.save(tmp_path / "degrees", k=2)
     np.save(tmp_path / "degrees" / name, array)
+    write_seal(tmp_path / "degrees")
     with pytest.raises(UserError, match=f"damaged .{name} .*; save the source again"):
         load(tmp_path / "degrees")
 
@@ -121,3 +131,92 @@ def test_a_folder_with_somebody_elses_file_is_never_replaced(source, tmp_path):
         source.save(tmp_path / "degrees", k=1)
     assert (tmp_path / "degrees" / "notes.txt").read_text() == "by hand"
     assert not (tmp_path / "degrees" / "indices.npy").exists()
+
+
+def test_degrees_are_sealed_and_one_flipped_bit_is_noticed(source, tmp_path):
+    source.save(tmp_path / "degrees", k=2)
+    assert set(read_seal(tmp_path / "degrees")) == {
+        "relevance.json",
+        "values.npy",
+        "indices.npy",
+        "image_of_caption.npy",
+    }
+    for file in sorted((tmp_path / "degrees").iterdir()):
+        good = file.read_bytes()
+        file.write_bytes(good[:-4] + bytes([good[-4] ^ 1]) + good[-3:])
+        with pytest.raises(UserError) as caught:
+            load(tmp_path / "degrees")
+        assert "\n" not in str(caught.value)
+        file.write_bytes(good)
+    load(tmp_path / "degrees")
+
+
+def test_large_degrees_are_opened_without_reading_them_through(source, tmp_path):
+    source.save(tmp_path / "degrees")
+    values = np.load(tmp_path / "degrees/values.npy")
+    np.save(tmp_path / "degrees/values.npy", values[::-1].copy())
+    with limited(checked_bytes=values.nbytes):
+        load(tmp_path / "degrees")
+        with pytest.raises(UserError, match=r"values\.npy: altered or damaged"):
+            check_seal(tmp_path / "degrees")
+    with pytest.raises(UserError, match=r"values\.npy: altered or damaged"):
+        load(tmp_path / "degrees")
+
+
+def test_degrees_without_a_seal_open_as_before(source, tmp_path):
+    source.save(tmp_path / "degrees")
+    (tmp_path / "degrees" / SEAL).unlink()
+    np.testing.assert_array_equal(load(tmp_path / "degrees").dense(), source.dense())
+
+
+@pytest.mark.parametrize("checked_bytes", [0, 1 << 20])
+def test_a_reader_gets_all_of_one_folder_whatever_happens_between_two_files(
+    source, tmp_path, monkeypatch, checked_bytes
+):
+    other = CIDErD(CAPTIONS[::-1], OWNERS)
+    whole = {one.content_hash(): one.dense() for one in (source, other)}
+    (source).save(tmp_path / "degrees")
+    for at in range(100):
+        done = iter(range(1000))
+
+        def hooked(original, at=at, done=done):
+            def wrapped(*args, **kwargs):
+                if next(done) == at:
+                    (other, source)[at % 2].save(tmp_path / "degrees")
+                return original(*args, **kwargs)
+
+            return wrapped
+
+        with monkeypatch.context() as patch, limited(checked_bytes=checked_bytes):
+            for name in ("read_json", "mapped", "check_seal", "require_regular"):
+                patch.setattr(storage, name, hooked(getattr(storage, name)))
+            stored = load(tmp_path / "degrees")
+        np.testing.assert_array_equal(stored.dense(), whole[stored.content_hash()])
+        if next(done) <= at:
+            break
+    assert 3 < at < 40
+
+
+def test_a_second_run_that_would_write_there_is_refused_at_once(source, tmp_path):
+    source.save(tmp_path / "degrees")
+    with storage.replacing(tmp_path / "degrees") as draft:
+        with pytest.raises(UserError, match="another process writes saved relevance degrees here now"):
+            source.save(tmp_path / "degrees", k=1)
+        source.write(draft, k=2)
+    assert load(tmp_path / "degrees").header["k"] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["degrees"]
+
+
+def test_a_file_of_somebody_in_a_subfolder_is_found(source, tmp_path):
+    source.save(tmp_path / "degrees")
+    (tmp_path / "degrees" / "mine").mkdir()
+    (tmp_path / "degrees" / "mine" / "values.npy").write_text("by hand")
+    with pytest.raises(UserError, match=r"holds 'mine/values\.npy', which is no part"):
+        source.save(tmp_path / "degrees", k=1)
+    assert (tmp_path / "degrees" / "mine" / "values.npy").read_text() == "by hand"
+
+
+def test_names_in_no_known_encoding_survive(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(type(source), "options", lambda _: {"of": "caf\udce9.txt"})
+    source.save(tmp_path / "degrees")
+    assert load(tmp_path / "degrees").options() == {"of": "caf\udce9.txt"}

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.core.seals import SEAL
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance import Cascade, CBoW, CIDErD, DocumentFrequencies, Human, Labels, TfIdf, load
 from rungwise.relevance.combine import Calibrated, mean
@@ -96,6 +97,7 @@ def test_degrees_that_do_not_say_their_captions_are_taken(source, tmp_path):
     header = tmp_path / "old/relevance.json"
     kept = json.loads(header.read_text())
     header.write_text(json.dumps({key: kept[key] for key in kept if key not in ("captions_hash", "complete")}))
+    (tmp_path / "old" / SEAL).unlink()
     np.testing.assert_array_equal(load(tmp_path / "old", data=collection(CAPTIONS[::-1])).topk(1)[0], source.topk(1)[0])
 
 
@@ -147,5 +149,6 @@ def test_a_folder_says_whose_document_frequencies_it_counts(source, tmp_path):
         del kept["frequencies_from"]
         kept["source"] = kept["source"].replace("WeightedSum", "Weighted")
         header.write_text(json.dumps(kept))
+        (header.parent / SEAL).unlink()
         assert load(tmp_path / f"{number}").frequencies_from == once, "a folder of the first programs"
     assert of_train.content_hash() == of_others.content_hash() != source.content_hash()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from rungwise.core.locks import LOCK
 from rungwise.data import ImageCaptions
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import TextConfig
@@ -62,5 +63,5 @@ def trainable(config: TrainConfig) -> TrainConfig:
 
 
 def files(folder: Path) -> set[str]:
-    """Names of what a run left behind."""
-    return {path.name for path in folder.iterdir()}
+    """Names of what a run left behind, but the file whose lock it held."""
+    return {path.name for path in folder.iterdir()} - {LOCK}

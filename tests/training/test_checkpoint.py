@@ -1,11 +1,13 @@
 """The state of a run in one file: what it keeps, what it refuses, and a run that is cut off anywhere."""
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -142,6 +144,68 @@ def test_tensors_of_another_run_are_refused() -> None:
         with pytest.raises(UserError, match="checkpoint") as caught:
             trained.restore(wrong)
         assert "\n" not in str(caught.value)
+
+
+def test_a_checkpoint_without_moments_or_with_a_part_of_them_is_refused() -> None:
+    trained = stepped()
+    tensors, name = dict(trained.tensors()), "optimizer/linear.weight"
+    moments = {one for one in tensors if one.startswith("optimizer/")}
+    for gone, named in (
+        (moments, "optimizer/linear.bias/exp_avg"),
+        ({f"{name}/exp_avg"}, f"{name}/exp_avg: no such tensor, where the run has (4, 3)"),
+        ({f"{name}/exp_avg_sq"}, f"{name}/exp_avg_sq"),
+        ({f"{name}/step"}, f"{name}/step"),
+    ):
+        with pytest.raises(UserError, match=re.escape(named)):
+            stepped().restore({one: tensor for one, tensor in tensors.items() if one not in gone})
+    for wrong, named in (
+        ({f"{name}/exp_avg": torch.zeros(4)}, f"{name}/exp_avg: (4,), where the run has (4, 3)"),
+        ({f"{name}/step": torch.zeros(2)}, f"{name}/step: (2,), where the run has ()"),
+        (
+            {"optimizer/other.weight/step": torch.zeros(())},
+            "optimizer/other.weight/step: (), where the run has no such",
+        ),
+    ):
+        before = {one: tensor.clone() for one, tensor in trained.tensors().items()}
+        with pytest.raises(UserError, match=re.escape(named)):
+            trained.restore(tensors | wrong)
+        assert all(torch.equal(tensor, before[one]) for one, tensor in trained.tensors().items())
+    never_moved = {one for one in moments if "temperature" in one}
+    stepped().restore({one: tensor for one, tensor in tensors.items() if one not in never_moved})
+    stepped().restore({one: tensor for one, tensor in tensors.items() if one not in moments}, begun=False)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_one_flipped_bit_in_a_checkpoint_is_noticed(part: int, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "state", stepped(), STATE)
+    data = bytearray((tmp_path / "state").read_bytes())
+    head = 8 + int.from_bytes(data[:8], "little")
+    data[head + (len(data) - head) * part // 6] ^= 1
+    (tmp_path / "state").write_bytes(data)
+    with pytest.raises(UserError, match=r"state: the checkpoint is not as it was written \(the checksums differ\)"):
+        load_checkpoint(tmp_path / "state")
+
+
+def test_an_altered_checkpoint_is_refused_and_an_old_one_taken(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "state", stepped(), STATE)
+    tensors = load_file(tmp_path / "state")
+    with safe_open(tmp_path / "state", framework="pt") as file:
+        said = file.metadata()
+    name = "optimizer/linear.weight/exp_avg"
+    fewer = {one: tensor for one, tensor in tensors.items() if one != name}
+    edited = said | {"state": json.dumps(asdict(STATE) | {"best_rsum": 600.0})}
+    for changed, header, message in (
+        (fewer, said, f"{name} is missing from it"),
+        (tensors | {"model/more": torch.zeros(1)}, said, "model/more was added to it"),
+        (tensors, edited, "the checksums differ"),
+        (tensors | {name: tensors[name].double()}, said, "the checksums differ"),
+    ):
+        save_file(changed, tmp_path / "changed", metadata=header)
+        with pytest.raises(UserError, match=message) as caught:
+            load_checkpoint(tmp_path / "changed")
+        assert "\n" not in str(caught.value)
+    save_file(tensors, tmp_path / "old", metadata={"state": said["state"]})
+    assert load_checkpoint(tmp_path / "old")[0] == STATE
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Runs from their first epoch to their last. Also tests rungwise.training.preparation."""
 
+import errno
 import json
 import os
 import signal
@@ -13,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from rungwise.core import files as files_module
+from rungwise.core import folders as folders_module
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import evaluate
@@ -326,3 +329,135 @@ def test_the_listwise_loss_gets_the_similarity_that_its_paper_names(
     assert not any("is published with" in line for line in diary.said)
     train(config, coloured, tmp_path / "other", cache=tmp_path / "cache", watcher=diary)
     assert any("is published with the similarity shifted_cosine" in line for line in diary.said)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_second_training_in_one_folder_is_refused(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    refused: list[str] = []
+
+    class Second(Diary):
+        def step(self, report: StepReport) -> None:
+            super().step(report)
+            for resume in (False, True):
+                try:
+                    train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", resume=resume)
+                except UserError as error:
+                    refused.append(str(error))
+
+    config = replace(config, epochs=(1, 1))
+    assert train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=Second()).finished
+    assert refused
+    assert all("a training run writes here now" in one and "\n" not in one for one in refused)
+
+
+def test_two_trainings_that_begin_at_once_do_not_mix(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, real, out = replace(config, epochs=(1, 1)), loop.prepare, tmp_path / "run"
+
+    def slow(*arguments: object, **options: object) -> object:
+        """While the first is still reading, the second begins and ends."""
+        monkeypatch.setattr(loop, "prepare", real)
+        assert train(replace(config, seed=1), coloured, out, cache=tmp_path / "cache").finished
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(loop, "prepare", slow)
+    with pytest.raises(UserError, match="holds a run already"):
+        train(config, coloured, out, cache=tmp_path / "cache")
+    assert load_config(str(out / "config.yaml")).seed == 1
+
+
+@pytest.mark.parametrize("name", ["history.jsonl", "skipped.txt", "model"])
+def test_files_of_no_run_are_not_overwritten(
+    name: str, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / name).write_text("years of work")
+    with pytest.raises(UserError, match=f"{name}: is of no run that stands here, and would be overwritten"):
+        train(config, coloured, tmp_path / "mine", cache=tmp_path / "cache")
+    assert {file: data for file, data in snapshot(tmp_path / "mine").items() if file != "lock"} == {
+        name: b"years of work"
+    }
+
+
+@pytest.mark.parametrize(("name", "at"), [("checkpoint.safetensors", 4), ("model", 7), ("history.jsonl", 1)])
+def test_a_disk_that_fills_up_is_one_line_and_leaves_a_run_that_goes_on(
+    name: str, at: int, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, out = tmp_path / "cache", tmp_path / "run"
+    train(config, coloured, tmp_path / "whole", cache=cache)
+    real, times = files_module.sync_file, iter(range(1000))
+
+    def full(path: Path, *rest: object) -> None:
+        if name in path.parts and next(times) >= at:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        real(path, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files_module, "sync_file", full)
+        patch.setattr(folders_module, "sync_file", full)
+        with pytest.raises(UserError, match="the disk is full") as caught:
+            train(replace(config, learning_rates=(1e-2, 1e-3)), coloured, out, cache=cache)
+    assert "\n" not in str(caught.value)
+    assert not [path.name for path in out.rglob("*") if path.name.endswith(".partial")]
+    if (out / "model").exists():
+        load(out / "model")
+    resume = (out / "checkpoint.safetensors").exists()
+    assert train(config, coloured, out, cache=cache, resume=resume).finished
+    one, other = (load_file(tmp_path / run / "checkpoint.safetensors") for run in ("whole", "run"))
+    assert all(torch.equal(one[key], other[key]) for key in one)
+    assert _numbers(tmp_path / "whole") == _numbers(out)
+
+
+def test_history_and_checkpoint_belong_together_after_a_run_was_cut_off(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, cache, out = loop._Run._save, tmp_path / "cache", tmp_path / "run"
+
+    def killed(run: loop._Run) -> None:
+        if run.state.epoch == 2 and run.state.step == 0:  # after model and history, before the checkpoint
+            raise MemoryError("killed")
+        real(run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Run, "_save", killed)
+        with pytest.raises(MemoryError):
+            train(config, coloured, out, cache=cache)
+    assert len(_numbers(out)) == 2
+
+    class Looks(Diary):
+        def work(self, title: str, done: int, total: int) -> None:
+            seen.append(len(_numbers(out)))
+
+        def say(self, message: str) -> None:
+            seen.append(len(_numbers(out)))
+
+        def step(self, report: StepReport) -> None:
+            seen.append(len(_numbers(out)))
+
+    seen: list[int] = []
+    train(config, coloured, out, cache=cache, resume=True, watcher=Looks())
+    assert (seen[0], min(seen)) == (2, 1), "from the first step on, history is that of the checkpoint"
+    assert [one["epoch"] for one in _numbers(out)] == [1, 2, 3]
+
+
+def test_events_that_cannot_be_written_do_not_end_a_run(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "tensorboard").write_text("in the way")
+    diary = Diary()
+    result = train(replace(config, epochs=(1, 1)), coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=diary)
+    assert result.finished
+    assert [line for line in diary.said if "no more TensorBoard events" in line]
+
+
+def test_a_name_in_no_known_encoding_is_listed(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    data = replace(coloured, paths=(tmp_path / "caf\udce9.jpg", *coloured.paths[1:]))
+    assert train(replace(config, epochs=(1, 1)), data, tmp_path / "run", cache=tmp_path / "cache").finished
+    assert "caf\\udce9.jpg" in (tmp_path / "run" / "skipped.txt").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, make_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ from rungwise.relevance.cascade import Cascade
 from rungwise.relevance.config import CONFIGS, KINDS, Building, HumanConfig, SourceConfig
 from rungwise.relevance.human import Human
 from rungwise.relevance.storage import refuse_other
+from rungwise.relevance.storage import replacing as replacing_degrees
 
 _GOES_WITH = {"top": "out", "direction": "top", "shares": "show_rungs", "examples": "show_rungs"}
 """Options that do nothing without another."""
@@ -96,9 +98,13 @@ def main(arguments: list[str]) -> int:
     whole = data
     if saved.split != "all":
         data = with_splits(data).split(saved.split)
-    source = config.build(data, building=Building(whole=whole, say=say, progress=_Seldom(), option=_flag))
+    building = Building(whole=whole, say=say, progress=_Seldom(), option=_flag)
+    # The place is taken before hours of work begin: a second run that would write there is refused now.
+    with nullcontext() if saved.out is None else replacing_degrees(saved.out) as draft:
+        source = config.build(data, building=building)
+        if draft is not None:
+            source.write(draft, k=saved.top, direction=saved.direction or "i2t")
     if saved.out is not None:
-        source.save(saved.out, k=saved.top, direction=saved.direction or "i2t")
         say(f"written: {saved.out} ({source.shape[0]} images x {source.shape[1]} captions)")
         say(f"content hash: {source.content_hash()}")
     if isinstance(source, Human):

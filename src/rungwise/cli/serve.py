@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import tyro
 
-from rungwise.cli.terminal import chosen_device, say
+from rungwise.cli.models import read_dual_encoder
+from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
 from rungwise.index import Index
-from rungwise.models import load_dual_encoder
 from rungwise.serving import ServingLimits, serve
 from rungwise.serving.hosts import addresses, bound_address, is_loopback
 from rungwise.serving.tokens import SHORTEST, checked_token, new_token, with_token
@@ -30,6 +30,7 @@ class Serve:
         index: Folder of the index.
         model: The model that built the index, if it has moved.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
         host: Address to listen on; 0.0.0.0 lets other machines in, with the token that is then printed.
         port: 0 takes any that is free.
         browser: Open the page.
@@ -42,6 +43,7 @@ class Serve:
     index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
     model: str | None = None
     device: str | None = None
+    altered_model: bool = False
     host: str = "127.0.0.1"
     port: int = 8000
     browser: bool = True
@@ -56,7 +58,8 @@ def main(arguments: list[str]) -> int:
     asked = tyro.cli(Serve, args=arguments, prog="rungwise serve")
     token, beyond = _token(asked)
     index = Index.open(asked.index)
-    model = load_dual_encoder(asked.model or index.manifest.model_location, chosen_device(asked.device))
+    place = asked.model or index.manifest.model_location
+    model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
     if beyond:
         say(_exposed(index, token))
     serve(

@@ -8,12 +8,14 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from rungwise.core.drafts import drafted
 from rungwise.core.errors import UserError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NEVER_THROUGH_LINKS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _NO_FOLDER = (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ELOOP)
 
 
@@ -46,6 +48,40 @@ def replacing(path: Path) -> Iterator[Path]:
             sync_file(draft, mode)
             draft.replace(path)
             sync_folder(path.parent)
+
+
+@contextmanager
+def appending(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file to append to, made if missing; what was written survives a power cut when the block ends well.
+
+    A link in its place is not followed: the file at its other end may be anybody's.
+
+    Raises:
+        UserError: If a link, a pipe or a device stands there.
+        OSError: If the disk is full or the place may not be written.
+
+    >>> import tempfile
+    >>> log = Path(tempfile.mkdtemp()) / "log"
+    >>> for line in (b"one ", b"two"):
+    ...     with appending(log) as file:
+    ...         _ = file.write(line)
+    >>> log.read_bytes()
+    b'one two'
+    """
+    if path.is_symlink():
+        raise UserError(f"{path}: a link stands here; name the file itself")
+    if os.path.lexists(path) and not path.is_file():
+        raise UserError(f"{path}: is no file; name one, or another place")
+    made = not path.exists()
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _NEVER_THROUGH_LINKS
+    with os.fdopen(os.open(path, flags, 0o666), "ab") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise UserError(f"{path}: is no file; name one, or another place")
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    if made:
+        sync_folder(path.parent)
 
 
 def sync_file(path: Path, mode: int | None = None) -> None:

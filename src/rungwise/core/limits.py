@@ -16,7 +16,14 @@ from typing import Literal
 from rungwise.core.errors import UserError
 
 LimitName = Literal[
-    "settings_bytes", "json_bytes", "text_bytes", "picture_bytes", "picture_pixels", "unpacked_bytes", "line_bytes"
+    "settings_bytes",
+    "json_bytes",
+    "text_bytes",
+    "picture_bytes",
+    "picture_pixels",
+    "unpacked_bytes",
+    "line_bytes",
+    "checked_bytes",
 ]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -35,6 +42,8 @@ class Limits:
         picture_pixels: That the header of a picture may claim.
         unpacked_bytes: Of what a compressed file (gzip, npz) holds.
         line_bytes: Of one line of a text file that is read line by line.
+        checked_bytes: Of a file of vectors or degrees whose checksum is compared whenever it is opened; larger ones are
+            opened without it, and ``rungwise verify`` compares them.
 
     >>> Limits().settings_bytes
     262144
@@ -47,6 +56,7 @@ class Limits:
     picture_pixels: int = 178_956_970
     unpacked_bytes: int = 32 << 30
     line_bytes: int = 16 << 20
+    checked_bytes: int = 4 << 30
 
 
 _current: Limits | None = None
@@ -129,6 +139,16 @@ def too_large(what: object, found: int, name: LimitName) -> UserError:
     return UserError(
         f"{what}: {shown[0]}{unit}, where at most {shown[1]} are read; if it is meant, set {variable(name)}={found}"
     )
+
+
+def beyond(what: object, name: LimitName) -> UserError:
+    """The error of something that goes on beyond its limit, nobody knows how far.
+
+    >>> str(beyond("vectors.gz, unpacked", "unpacked_bytes"))
+    'vectors.gz, unpacked: goes on beyond 32.0 GiB; if it is meant, set RUNGWISE_MAX_UNPACKED_BYTES higher'
+    """
+    most = readable(getattr(limits(), name))
+    return UserError(f"{what}: goes on beyond {most}; if it is meant, set {variable(name)} higher")
 
 
 def readable(size: int) -> str:

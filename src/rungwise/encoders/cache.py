@@ -1,50 +1,69 @@
 """Features and prepared pictures on disk: computed once, memory-mapped from then on.
 
-A store is a folder of two files that only grow: ``rows.bin`` (fixed-size rows) and ``keys.bin`` (the SHA-256 of each
-row's picture file). The folder's name is the hash of all else that a row depends on, so a row can never be stale.
+A store is a folder of two files that only grow. ``rows.bin`` holds rows of one size. ``keys.bin`` begins with a line
+that says which size. Then comes a record for each row: the SHA-256 of the picture's file, the CRC-32 of the row, and
+the CRC-32 of both. The folder's name is the hash of all else that a row depends on, so a row can never be stale.
+
+A row is on the disk before its record is written. Where a record or a row is damaged all the same, as by a disk that
+loses what it had acknowledged, its checksum tells, and the row is computed again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
-from collections.abc import Callable, Sequence
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
-from filelock import FileLock
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 from rungwise.core.cache_folder import default_cache
-from rungwise.core.files import explained
+from rungwise.core.checks import Check, checked
+from rungwise.core.errors import UserError
+from rungwise.core.files import appending, explained
+from rungwise.core.locks import writing_alone
+from rungwise.core.reading import MissingFileError, opened, require_regular
 from rungwise.data.collection import Issue
 from rungwise.encoders.image import Backbone
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
 
 KEY_BYTES = 32
+KEYS, ROWS = "keys.bin", "rows.bin"
 Progress = Callable[[int], None]
+
+_RECORD = np.dtype([("key", "V32"), ("row", "<u4"), ("check", "<u4")])
+_BEGINNING = b"rungwise rows"
+_HEADER = re.compile(_BEGINNING + rb" 2 (\d{12}) ([<|][fiu]\d) +\n")
 
 
 class RowStore:
     """Rows of one shape and type, found by a picture's digest.
 
-    Rows are appended under a lock and a row counts only once its key is written, so a process killed in between
+    Rows are appended under a lock and a row counts only once its record is written, so a process killed in between
     leaves a store that is merely shorter.
+
+    Attributes:
+        folder: Where it is.
+        damaged: Records that were passed over because they are not as they were written.
 
     >>> import tempfile
     >>> store = RowStore(Path(tempfile.mkdtemp()) / "f", (2,), np.float32)
     >>> store.append([b"a" * 32], np.array([[1.0, 2.0]]))
     >>> store.find([b"b" * 32, b"a" * 32]).tolist()
     [-1, 0]
-    >>> store.rows()[0].tolist()
-    [1.0, 2.0]
+    >>> store.rows()[0].tolist(), store.sound([0]).tolist()
+    ([1.0, 2.0], [True])
     """
 
     def __init__(self, folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> None:
@@ -52,60 +71,157 @@ class RowStore:
         self.shape = shape
         self.dtype = np.dtype(dtype)
         self.row_bytes = int(np.prod(shape)) * self.dtype.itemsize
+        self.damaged = 0
+        self._header = (
+            f"rungwise rows 2 {self.row_bytes:012d} {self.dtype.str}".ljust(_RECORD.itemsize - 1).encode() + b"\n"
+        )
         self._positions: dict[bytes, int] = {}
-        self._known = 0
+        self._checks = np.empty(0, "<u4")
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """A store that is there, its rows as flat as they lie in the file.
+
+        Raises:
+            UserError: If there is none in the folder.
+
+        >>> RowStore.open(Path("nowhere"))
+        Traceback (most recent call last):
+        rungwise.core.errors.UserError: nowhere: no cache of rows here (keys.bin is missing)
+        """
+        try:
+            with opened(folder / KEYS, None) as file:
+                found = _HEADER.fullmatch(file.read(_RECORD.itemsize))
+        except MissingFileError:
+            raise UserError(f"{folder}: no cache of rows here ({KEYS} is missing)") from None
+        if found is None or not int(found[1]) or int(found[1]) % np.dtype(found[2].decode()).itemsize:
+            raise _strange(folder)
+        dtype = np.dtype(found[2].decode())
+        return cls(folder, (int(found[1]) // dtype.itemsize,), dtype)
+
+    @staticmethod
+    def is_old(folder: Path) -> bool:
+        """Whether a store has keys without the line that they begin with now."""
+        with opened(folder / KEYS, None) as file:
+            head = file.read(len(_BEGINNING))
+        return any(head) and not _BEGINNING.startswith(head)
+
+    def __len__(self) -> int:
+        """Number of rows, damaged ones and those that were computed again included."""
+        self._read_keys()
+        return len(self._checks)
 
     def find(self, keys: Sequence[bytes]) -> NDArray[np.int64]:
-        """(keys,) position of each key's row, -1 where there is none."""
+        """(keys,) position of each key's newest row, -1 where there is none."""
         self._read_keys()
         return np.array([self._positions.get(key, -1) for key in keys], dtype=np.int64)
+
+    def in_use(self) -> NDArray[np.int64]:
+        """(keys,) positions of the rows that some key finds, ascending."""
+        self._read_keys()
+        return np.sort(np.fromiter(self._positions.values(), np.int64, len(self._positions)))
 
     def rows(self) -> NDArray[Any]:
         """(rows, *shape) all rows, memory-mapped read-only."""
         count = self._count()
         if count == 0:
             return np.zeros((0, *self.shape), self.dtype)
-        return np.memmap(self.folder / "rows.bin", self.dtype, mode="r", shape=(count, *self.shape))
+        require_regular(self.folder / ROWS)
+        return np.memmap(self.folder / ROWS, self.dtype, mode="r", shape=(count, *self.shape))
+
+    def sound(self, positions: Sequence[int] | NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(positions,) whether each of these rows is as it was written; all of them are read."""
+        self._read_keys()
+        asked, place = np.unique(np.asarray(positions, np.int64), return_inverse=True)
+        rows, found = self.rows(), np.zeros(len(asked), np.bool_)
+
+        def look(part: NDArray[np.int64]) -> None:
+            for at in part.tolist():
+                found[at] = zlib.crc32(rows[asked[at]].tobytes()) == self._checks[asked[at]]
+
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            list(pool.map(look, np.array_split(np.arange(len(asked)), 1 + len(asked) // _ROWS_A_JOB)))
+        return found[place]
 
     def append(self, keys: Sequence[bytes], rows: NDArray[Any]) -> None:
-        """Add rows under their keys.
+        """Add rows under their keys; when this returns they are on the disk.
 
         Raises:
-            UserError: If the disk is full; rows that were there before stay as they are.
+            UserError: If the disk is full, or the folder holds something else; rows that were there before stay as
+                they are.
         """
         values = np.ascontiguousarray(rows, self.dtype)
         if values.shape != (len(keys), *self.shape):
             raise ValueError(f"expected rows of shape {(len(keys), *self.shape)}, got {values.shape}")
-        with explained(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.folder / "lock"):
-                start = self._count()
-                for name, width, data in (
-                    ("rows.bin", self.row_bytes, values.tobytes()),
-                    ("keys.bin", KEY_BYTES, b"".join(keys)),
-                ):
-                    with (self.folder / name).open("ab") as file:
-                        file.truncate(start * width)
-                        file.write(data)
-                        file.flush()
+        if not keys:
+            return
+        data = values.tobytes()
+        records = np.zeros(len(keys), _RECORD)
+        records["key"] = np.frombuffer(b"".join(keys), "V32")
+        records["row"] = [zlib.crc32(data[at : at + self.row_bytes]) for at in range(0, len(data), self.row_bytes)]
+        records["check"] = _checks_of(records.tobytes())
+        with explained(self.folder), writing_alone(self.folder):
+            self._require_own()
+            start = self._count()
+            # The rows first: a record says that its row is there.
+            with appending(self.folder / ROWS) as file:
+                file.truncate(start * self.row_bytes)
+                file.write(data)
+            with appending(self.folder / KEYS) as file:
+                file.truncate((1 + start) * _RECORD.itemsize if start else 0)
+                file.write((b"" if start else self._header) + records.tobytes())
+
+    def _require_own(self) -> None:
+        """Refuse to write into a file of something else; one that was cut off or never got to the disk begins anew."""
+        try:
+            with opened(self.folder / KEYS, None) as file:
+                head = file.read(_RECORD.itemsize)
+        except MissingFileError:
+            return
+        if head != self._header:
+            if not self._header.startswith(head) and any(head):
+                raise _strange(self.folder)
+            for name in (KEYS, ROWS):  # others may still read the old ones
+                (self.folder / name).unlink(missing_ok=True)
 
     def _count(self) -> int:
-        sizes = [
-            (self.folder / name).stat().st_size // width if (self.folder / name).exists() else 0
-            for name, width in (("rows.bin", self.row_bytes), ("keys.bin", KEY_BYTES))
-        ]
-        return min(sizes)
+        keys, rows = (self.folder / KEYS, self.folder / ROWS)
+        if not (keys.exists() and rows.exists()):
+            return 0
+        return max(0, min(keys.stat().st_size // _RECORD.itemsize - 1, rows.stat().st_size // self.row_bytes))
 
     def _read_keys(self) -> None:
-        count = self._count()
-        if count > self._known:
-            with (self.folder / "keys.bin").open("rb") as file:
-                file.seek(self._known * KEY_BYTES)
-                data = file.read((count - self._known) * KEY_BYTES)
-            for offset in range(count - self._known):
-                key = data[offset * KEY_BYTES : (offset + 1) * KEY_BYTES]
-                self._positions.setdefault(key, self._known + offset)
-            self._known = count
+        known, count = len(self._checks), self._count()
+        if count <= known:
+            return
+        with opened(self.folder / KEYS, None) as file:
+            if file.read(_RECORD.itemsize) != self._header:
+                return  # nothing that is known to be sound; whoever appends next sees to it
+            file.seek((1 + known) * _RECORD.itemsize)
+            data = file.read((count - known) * _RECORD.itemsize)
+        records = np.frombuffer(data, _RECORD)
+        sound = records["check"] == _checks_of(data)
+        self.damaged += int(np.count_nonzero(~sound))
+        for offset in np.flatnonzero(sound).tolist():
+            start = offset * _RECORD.itemsize
+            # A row that was computed again stands after the damaged one.
+            self._positions[data[start : start + KEY_BYTES]] = known + offset
+        self._checks = np.concatenate([self._checks, records["row"]])
+
+
+_ROWS_A_JOB = 256
+_LAYOUT = "-2"
+"""Ends the names of stores: those without are of the first layout, which had no checksums."""
+
+
+def _checks_of(records: bytes) -> NDArray[np.uint32]:
+    """(n,) the CRC-32 of each record's key and row; never that of a record of zeros."""
+    size = _RECORD.itemsize
+    return np.array([zlib.crc32(records[at : at + KEY_BYTES + 4]) for at in range(0, len(records), size)], "<u4")
+
+
+def _strange(folder: Path) -> UserError:
+    return UserError(f"{folder / KEYS}: is no cache of such rows; remove the folder, and the rows are computed again")
 
 
 @dataclass(frozen=True)
@@ -119,6 +235,7 @@ class ImageRows:
         issues: The pictures that could not be read.
         computed: How many rows were made now; the others came from the cache.
         seconds: What making them took.
+        damaged: How many rows stood in the cache, but not as they were written, and were made again.
     """
 
     source: NDArray[Any]
@@ -127,6 +244,7 @@ class ImageRows:
     issues: tuple[Issue, ...]
     computed: int
     seconds: float
+    damaged: int = 0
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -154,7 +272,7 @@ def feature_rows(
         progress: Called with the number of pictures done since the last call.
     """
     store = RowStore(
-        (cache or default_cache()) / "features" / backbone.fingerprint()[:32],
+        (cache or default_cache()) / "features" / f"{backbone.fingerprint()[:32]}{_LAYOUT}",
         (backbone.features,),
         np.float32,
     )
@@ -184,7 +302,7 @@ def pixel_rows(
     """Resized and cropped pixels, (n, 3, size, size) uint8, for backbones that are trained."""
     identity = hashlib.sha256(repr(asdict(preprocessing)).encode()).hexdigest()[:32]
     shape = (3, preprocessing.size, preprocessing.size)
-    store = RowStore((cache or default_cache()) / "pixels" / identity, shape, np.uint8)
+    store = RowStore((cache or default_cache()) / "pixels" / f"{identity}{_LAYOUT}", shape, np.uint8)
     return _rows(store, preprocessing, paths, lambda pictures: pictures.numpy(), batch, progress)
 
 
@@ -205,7 +323,7 @@ def _rows(
             digests.append(outcome if isinstance(outcome, bytes) else b"")
             if isinstance(outcome, Issue):
                 issues[position] = outcome
-    found = store.find(digests)
+    found, unsound = _sound_positions(store, digests)
     first = {key: position for position, key in reversed(list(enumerate(digests))) if key}
     missing = [position for key, position in first.items() if found[position] < 0]
     missing.sort()
@@ -220,17 +338,76 @@ def _rows(
         if progress:
             progress(part.asked)
     found = store.find(digests)
+    found[np.isin(found, unsound)] = -1
     for position in np.flatnonzero(found < 0).tolist():
         if position not in issues:  # the same bytes as an earlier file that could not be read
             twin = issues[first[digests[position]]]
             issues[position] = Issue(twin.kind, str(paths[position]), twin.detail)
     kept = np.flatnonzero(found >= 0)
     seconds = time.perf_counter() - start
-    return ImageRows(store.rows(), found[kept], kept, tuple(issues[p] for p in sorted(issues)), computed, seconds)
+    sorted_issues = tuple(issues[position] for position in sorted(issues))
+    return ImageRows(store.rows(), found[kept], kept, sorted_issues, computed, seconds, len(unsound))
+
+
+def _sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(digests,) position of each row that is as it was written, -1 for others; and the positions of damaged rows."""
+    found = store.find(digests)
+    asked = np.unique(found[found >= 0])
+    unsound = asked[~store.sound(asked)]
+    damaged = len(unsound) + (store.damaged if (found < 0).any() else 0)
+    if damaged:
+        warnings.warn(f"{store.folder}: {damaged} cached rows are damaged and are computed again", stacklevel=2)
+    return np.where(np.isin(found, unsound), -1, found), unsound
 
 
 def _digest(path: Path) -> bytes | Issue:
     try:
-        return hashlib.sha256(path.read_bytes()).digest()
+        with opened(path, "picture_bytes") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except MissingFileError:
+        return Issue("missing picture", str(path), "no such file")
+    except UserError as error:
+        return Issue("unreadable picture", str(path), str(error).removeprefix(f"{path}: "))
     except OSError as error:
-        return Issue("missing picture", str(path), error.strerror or str(error))
+        return Issue("unreadable picture", str(path), error.strerror or str(error))
+
+
+def verify(folder: Path) -> Iterator[Check]:
+    """Look at every row of a store, or of all stores in a folder of the cache.
+
+    >>> import tempfile
+    >>> store = RowStore(Path(tempfile.mkdtemp()) / "f", (2,), np.float32)
+    >>> store.append([b"a" * 32], np.array([[1.0, 2.0]]))
+    >>> [str(check) for check in verify(store.folder)]
+    ['ok: ...f: 1 rows of 8 bytes, each as it was written']
+    """
+    for keys in sorted(folder.rglob(KEYS)):
+        yield checked(str(keys.parent), lambda place=keys.parent: _looked_through(place))  # type: ignore[misc]
+
+
+def is_cache(folder: Path) -> bool:
+    """Whether a folder is a store of rows, or holds some.
+
+    >>> is_cache(Path("nowhere"))
+    False
+    """
+    return next(folder.rglob(KEYS), None) is not None
+
+
+def _looked_through(folder: Path) -> str:
+    if not folder.name.endswith(_LAYOUT) and RowStore.is_old(folder):
+        return "of an earlier version, without checksums, and used no more; it may be removed"
+    store = RowStore.open(folder)
+    count, used = len(store), store.in_use()
+    sound = store.sound(used)
+    if store.damaged or not sound.all():
+        raise UserError(
+            f"{folder}: {store.damaged + np.count_nonzero(~sound)} of {count} rows are damaged; whoever needs them"
+            " computes them again"
+        )
+    rows = store.rows()
+    odd = sum(not np.isfinite(rows[at]).all() for at in used.tolist())
+    if odd:
+        raise UserError(f"{folder}: {odd} rows hold NaN or infinity; remove the folder, and they are computed again")
+    again = f", {count - len(used)} of them computed again since" if len(used) < count else ""
+    return f"{count} rows of {store.row_bytes} bytes, each as it was written{again}"

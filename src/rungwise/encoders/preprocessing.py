@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -49,8 +50,10 @@ class Preprocessing:
         check_size("size", self.size, LARGEST_SIDE)
         if not self.size / LARGEST_SIDE <= self.crop <= 1:
             raise UserError(f"crop must lie in {self.size / LARGEST_SIDE:g}..1 with size {self.size}, got {self.crop}")
-        if not min(self.std) > 0:
+        if not all(0 < one < math.inf for one in self.std):
             raise UserError(f"std must be positive, got {self.std}")
+        if not all(map(math.isfinite, self.mean)):
+            raise UserError(f"mean must be finite, got {self.mean}")
 
     @property
     def resized_side(self) -> int:

@@ -8,85 +8,34 @@ the state it was opened with.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing, sync_file, sync_folder
+from rungwise.core.files import explained, make_folder
 from rungwise.core.locks import writing_alone
-from rungwise.core.npy import NpyWriter
-from rungwise.index.files import damaged, open_vectors, read_description, read_lines, write_lines
+from rungwise.index.parts import (
+    DESCRIPTION,
+    Description,
+    State,
+    clear,
+    entry_of,
+    read_state,
+    require_store,
+    write_part,
+    write_store_description,
+)
 from rungwise.index.snapshot import Part, Snapshot, SnapshotStore
 from rungwise.index.store import Batch, Record, Side, checked_rows
-from rungwise.similarity import AnySimilarity, Similarity
-
-DESCRIPTION = "store.json"
-FORMAT = "rungwise-exact-store"
-VERSION = 1
+from rungwise.similarity import Similarity
 
 _ROWS_AT_ONCE = 4096
-_PART_FILE = re.compile(r"(vectors|rows)-(\d+)\.(npy|jsonl)")
-
-
-@dataclass(frozen=True)
-class PartEntry:
-    """What ``store.json`` says of a part.
-
-    Attributes:
-        number: Of its files, ``vectors-NUMBER.npy`` and ``rows-NUMBER.jsonl``.
-        rows: How many it holds.
-        deleted: Positions of those that no longer count.
-
-    >>> PartEntry(3, rows=2, deleted=(1,)).number
-    3
-    """
-
-    __pydantic_config__ = STRICT
-
-    number: int
-    rows: int
-    deleted: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Description:
-    """What ``store.json`` says.
-
-    Attributes:
-        dimension: D.
-        similarity: Of queries and rows.
-        side: Which side of it the rows are.
-        parts: In order of rows.
-        following: Number of the next part.
-        identity: Of the store: differs from that of every other, also of one that was in this folder before.
-        format: Always :data:`FORMAT`.
-        version: Of the layout of the folder.
-
-    >>> from rungwise.similarity import Cosine
-    >>> Description(2, Cosine(), "image").format
-    'rungwise-exact-store'
-    """
-
-    __pydantic_config__ = STRICT
-
-    dimension: int
-    similarity: AnySimilarity
-    side: Side
-    parts: tuple[PartEntry, ...] = field(default=())
-    following: int = 0
-    identity: str = ""
-    format: str = FORMAT
-    version: int = VERSION
 
 
 class ExactStore(SnapshotStore):
@@ -111,10 +60,15 @@ class ExactStore(SnapshotStore):
     {'legs': 4}
     """
 
-    def __init__(self, folder: Path, description: Description, snapshot: Snapshot) -> None:
-        super().__init__(snapshot, description.similarity, description.side)
+    def __init__(self, folder: Path, state: State) -> None:
+        super().__init__(state.snapshot, state.description.similarity, state.description.side)
         self.folder = folder
-        self._description = description
+        self._description = state.description
+
+    @property
+    def identity(self) -> str:
+        """Differs from that of every other store, also of one that was in this folder before; empty in old ones."""
+        return self._description.identity
 
     @classmethod
     def create(cls, folder: Path, dimension: int, similarity: Similarity, side: Side = "image") -> Self:
@@ -133,22 +87,32 @@ class ExactStore(SnapshotStore):
         if (folder / DESCRIPTION).exists():
             raise UserError(f"{folder}: a store stands here already; open it, or choose another place")
         description = Description(dimension, similarity, side, identity=uuid4().hex)  # type: ignore[arg-type]  # a union
-        _write_description(folder, description)
-        return cls(folder, description, Snapshot(dimension))
+        with explained(folder):
+            make_folder(folder)
+            write_store_description(folder, description)
+        return cls(folder, State(description, Snapshot(dimension)))
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
-        """Open a store; vectors stay on the disk until they are needed.
+    def open(cls, folder: Path, *, all_vectors: bool = False) -> Self:
+        """Open a store. What is opened stays as it is, whatever others do to the folder meanwhile.
+
+        All checksums are compared, but those of vectors in files that are larger than the limit ``checked_bytes`` (see
+        :class:`rungwise.core.limits.Limits`).
+
+        Args:
+            folder: Of the store.
+            all_vectors: Compare those of large files too.
 
         Raises:
-            UserError: If there is none, or it is damaged.
+            UserError: If there is none, or it is damaged or was altered.
         """
         folder = Path(folder)
-        return cls(folder, *_read(folder))
+        return cls(folder, read_state(folder, all_vectors=all_vectors))
 
     def refresh(self) -> None:
         """See :meth:`Store.refresh`."""
-        self._description, self.snapshot = _read(self.folder, self._description, self.snapshot)
+        state = read_state(self.folder, State(self._description, self.snapshot))
+        self._description, self.snapshot = state.description, state.snapshot
 
     def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
         """See :meth:`Store.upsert`."""
@@ -161,10 +125,14 @@ class ExactStore(SnapshotStore):
             UserError: As :meth:`upsert`, where an id may not stand in two batches either.
         """
         with self._writing():
-            number = self._description.following
-            new = self._write_part(number, _refusing_doubles(batches, self.dimension))
+            new = write_part(
+                self.folder,
+                self._description.following,
+                self.dimension,
+                _refusing_doubles(batches, self.dimension),
+            )
             if new.ids:
-                self._commit((*self.snapshot.without(new.ids).parts, new), number + 1)
+                self._commit((*self.snapshot.without(new.ids).parts, new), new.number + 1)
 
     def delete(self, ids: Sequence[str]) -> int:
         """See :meth:`Store.delete`."""
@@ -183,10 +151,10 @@ class ExactStore(SnapshotStore):
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Alone among those that write, from the newest state; what is left unfinished is cleared away."""
-        _require_store(self.folder)
+        require_store(self.folder)
         with writing_alone(self.folder):
             self.refresh()
-            self._clear()
+            clear(self.folder, self._description)
             try:
                 yield
             finally:
@@ -194,43 +162,18 @@ class ExactStore(SnapshotStore):
                 # cleared by the next who writes.
                 with suppress(OSError, UserError):
                     self.refresh()
-                    self._clear()
+                    clear(self.folder, self._description)
 
     def _commit(self, parts: Sequence[Part], following: int, merge_from: int | None = None) -> None:
         """Make these parts the store, some of them merged."""
         parts = [part for part in parts if part.live]
         first = _first_to_merge(parts) if merge_from is None else merge_from
         if first < len(parts):
-            merged = self._write_part(following, _rows_of(parts[first:]))
+            merged = write_part(self.folder, following, self.dimension, _rows_of(parts[first:]))
             parts, following = [*parts[:first], merged], following + 1
-        entries = tuple(PartEntry(part.number, len(part.ids), tuple(sorted(part.deleted))) for part in parts)
-        old = self._description
-        description = replace(old, parts=entries, following=following)
-        _write_description(self.folder, description)
+        description = replace(self._description, parts=tuple(map(entry_of, parts)), following=following)
+        write_store_description(self.folder, description)
         self._description, self.snapshot = description, Snapshot(self.dimension, tuple(parts))
-
-    def _write_part(self, number: int, batches: Iterable[Batch]) -> Part:
-        """Write the files of a part, which belongs to nothing yet."""
-        vectors, rows = _files(self.folder, number)
-        ids: list[str] = []
-        records: list[Record] = []
-        with NpyWriter(vectors, (self.dimension,), np.float32) as writer:
-            for batch in batches:
-                writer.append(np.asarray(batch.vectors))
-                ids.extend(batch.ids)
-                records.extend(batch.records or ())
-        write_lines(rows, ({"id": one, "record": record} for one, record in zip(ids, records, strict=True)))
-        for file in (vectors, rows):
-            sync_file(file)
-        return _read_part(self.folder, PartEntry(number, len(ids)), self.dimension)
-
-    def _clear(self) -> None:
-        """Remove the files that belong to no part: of a process that died, of a refused write, or merged ones."""
-        kept = {part.number for part in self._description.parts}
-        for file in self.folder.iterdir():
-            named = _PART_FILE.fullmatch(file.name)
-            if named and int(named[2]) not in kept:
-                file.unlink(missing_ok=True)
 
 
 def _first_to_merge(parts: Sequence[Part]) -> int:
@@ -267,70 +210,3 @@ def _refusing_doubles(batches: Iterable[Batch], dimension: int) -> Iterator[Batc
             raise UserError(f"id {double!r} stands twice; give every row an id of its own")
         seen.update(checked.ids)
         yield checked
-
-
-def _read(
-    folder: Path, before: Description | None = None, known: Snapshot | None = None
-) -> tuple[Description, Snapshot]:
-    """The state of a store now; parts that are known from a state before are not read again."""
-    while True:
-        description = _read_description(folder)
-        same = before is not None and known is not None and before.identity == description.identity
-        parts = {part.number: part for part in known.parts} if same and known is not None else {}
-        try:
-            return description, _snapshot(folder, description, parts)
-        except UserError:
-            # A part that another process has merged meanwhile is gone, and the description names its successor.
-            if _read_description(folder) == description:
-                raise
-
-
-def _snapshot(folder: Path, description: Description, known: Mapping[int, Part]) -> Snapshot:
-    parts = []
-    for entry in description.parts:
-        part = known.get(entry.number) or _read_part(folder, entry, description.dimension)
-        if entry.deleted and not 0 <= min(entry.deleted) <= max(entry.deleted) < entry.rows:
-            raise damaged(folder / DESCRIPTION, f"deletes a row of {entry.rows} that is not there")
-        parts.append(Part(part.number, part.ids, part.vectors, part.records, frozenset(entry.deleted)))
-    return Snapshot(description.dimension, tuple(parts))
-
-
-def _read_part(folder: Path, entry: PartEntry, dimension: int) -> Part:
-    vectors, rows = _files(folder, entry.number)
-    lines = list(read_lines(rows))
-    if len(lines) != entry.rows:
-        raise damaged(rows, f"{len(lines)} rows where {entry.rows} are expected")
-    if odd := [
-        line for line in lines if not isinstance(line.get("id"), str) or not isinstance(line.get("record"), dict)
-    ]:
-        raise damaged(rows, f"a row lacks id or record: {odd[0]!r}"[:200])
-    return Part(
-        entry.number,
-        tuple(line["id"] for line in lines),
-        open_vectors(vectors, entry.rows, dimension),
-        tuple(line["record"] for line in lines),
-    )
-
-
-def _files(folder: Path, number: int) -> tuple[Path, Path]:
-    return folder / f"vectors-{number}.npy", folder / f"rows-{number}.jsonl"
-
-
-def _require_store(folder: Path) -> None:
-    if not (folder / DESCRIPTION).is_file():
-        raise UserError(f"{folder}: no store here; make one first")
-
-
-def _read_description(folder: Path) -> Description:
-    path = folder / DESCRIPTION
-    try:
-        stored = read_description(path, FORMAT, VERSION)
-    except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{folder}: no store here ({DESCRIPTION} is missing); build the index again") from None
-    return from_plain(Description, stored, str(path))
-
-
-def _write_description(folder: Path, description: Description) -> None:
-    with replacing(folder / DESCRIPTION) as draft:
-        sync_folder(folder)  # the files of new parts must be there before anything names them
-        draft.write_text(json.dumps(to_plain(description)) + "\n", encoding="utf-8")

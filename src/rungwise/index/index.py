@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rungwise.core.errors import UserError
 from rungwise.core.locks import writing_alone
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.index import storage, version1
+from rungwise.index import storage
+from rungwise.index.encoding import Progress, encoded_pictures, encoded_texts, one_line, require_pictures
 from rungwise.index.exact import ExactStore
-from rungwise.index.files import damaged, read_lines, write_lines
+from rungwise.index.files import damaged, write_lines
 from rungwise.index.hits import Hit, Hits
-from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
-from rungwise.index.store import Batch, Found, Store, checked_queries
+from rungwise.index.items import Item, from_record, positions_of_texts
+from rungwise.index.store import Found, Store, checked_queries
+from rungwise.index.version1 import bring_up_to_date, open_stores
 from rungwise.index.where import Where
 from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
-
-_PICTURES_AT_ONCE = 4096
-_TEXTS_AT_ONCE = 4096
-
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -66,12 +64,14 @@ class Index:
         picture_store: A row for each picture. Every query must be answered with equally many rows.
         caption_store: A row for each distinct caption, under the caption itself; its side is ``"text"``.
         folder: Where the index is; None if only its stores know.
+        issues: The pictures that were left out when the index was built, and why.
 
     Attributes:
         manifest: As given.
         picture_store: As given.
         caption_store: As given.
         folder: As given.
+        issues: As given.
 
     >>> import tempfile
     >>> from rungwise.similarity import Cosine
@@ -90,12 +90,19 @@ class Index:
     """
 
     def __init__(
-        self, manifest: storage.Manifest, picture_store: Store, caption_store: Store, folder: Path | None = None
+        self,
+        manifest: storage.Manifest,
+        picture_store: Store,
+        caption_store: Store,
+        folder: Path | None = None,
+        issues: tuple[Issue, ...] = (),
     ) -> None:
         self.manifest = manifest
         self.picture_store = picture_store
         self.caption_store = caption_store
         self.folder = folder
+        self.issues = issues
+        self._stamps: storage.Stamps | None = None
         self._contents = self._read()
 
     @classmethod
@@ -130,37 +137,83 @@ class Index:
             writing_alone(folder) if storage.is_index(folder) else nullcontext(),
             storage.replacing_folder(folder, overwrite=overwrite) as draft,
         ):
-            _require_pictures(data)
+            require_pictures(data)
             stores = (
                 ExactStore.create(draft / storage.PICTURES, model.dimension, model.similarity),
                 ExactStore.create(draft / storage.CAPTIONS, model.dimension, model.similarity, side="text"),
             )
-            manifest = storage.Manifest(data.name, model.fingerprint, model_location, model.dimension)
+            manifest = storage.Manifest(
+                data.name,
+                model.fingerprint,
+                model_location,
+                model.dimension,
+                identity=uuid4().hex,
+                picture_store=stores[0].identity,
+                caption_store=stores[1].identity,
+            )
             index = cls(manifest, *stores, folder)
             issues = index._encode(data, model, progress)
             if not len(index):
                 first = f"; the first: {one_line(issues[0])}" if issues else ""
                 raise UserError(f"{data.name}: none of {len(data)} pictures could be read{first}")
-            write_lines(draft / storage.ISSUES, (asdict(issue) for issue in issues))
-            storage.write_manifest(draft, replace(manifest, skipped=len(data) - len(index)))
+            issues_sha256 = write_lines(draft / storage.ISSUES, (asdict(issue) for issue in issues))
+            skipped = len(data) - len(index)
+            storage.write_manifest(draft, replace(manifest, skipped=skipped, issues_sha256=issues_sha256))
         return cls.open(folder)
 
     @classmethod
-    def open(cls, folder: Path) -> Index:
-        """Open a stored index; vectors stay on disk until they are needed.
+    def open(cls, folder: Path, *, all_vectors: bool = False) -> Index:
+        """Open a stored index. What is opened stays as it is, whatever others do to the folder meanwhile.
+
+        Everything is of one version of the index, and compared with its checksums; vectors then stay on disk until they
+        are needed. Checksums of files of vectors that are larger than the limit ``checked_bytes`` (see
+        :class:`rungwise.core.limits.Limits`) are left out.
+
+        Args:
+            folder: Of the index.
+            all_vectors: Compare those of large files too.
 
         Raises:
-            UserError: If there is none, it is damaged, or another version of rungwise made it.
+            UserError: If there is none, it is damaged or was altered, or another version of rungwise made it.
         """
         folder = Path(folder)
         while True:
-            manifest = storage.read_manifest(folder)
+            stamps = storage.stamps(folder)
             try:
-                return cls(manifest, *_open_stores(folder, manifest), folder)
+                index = cls._opened(folder, all_vectors)
             except UserError:
-                # Another process may have replaced the folder between two files.
-                if storage.read_manifest(folder) == manifest:
+                # Another process may have replaced or changed the index between two files.
+                if storage.stamps(folder) == stamps:
                     raise
+                continue
+            # Whatever was opened between two looks at one and the same index.json belongs to it.
+            if storage.stamps(folder)[0] == stamps[0]:
+                index._stamps = stamps
+                return index
+
+    @classmethod
+    def _opened(cls, folder: Path, all_vectors: bool) -> Index:
+        manifest = storage.read_manifest(folder)
+        stores = _open_stores(folder, manifest, all_vectors)
+        index = cls(manifest, *stores, folder, storage.read_issues(folder, manifest))
+        known = {text for text, _ in index.caption_store.records()}
+        if without := next((text for text in index.captions if text not in known), None):
+            raise damaged(folder / storage.CAPTIONS, f"no vector of the caption {without!r}"[:200])
+        return index
+
+    def is_replaced(self) -> bool:
+        """Whether the folder now holds another index than the one that was opened, or a newer state of it.
+
+        No file is read for it. An index that is not in a folder is never replaced, nor is one whose folder is gone.
+
+        >>> Index.open(Path("nowhere")).is_replaced()
+        Traceback (most recent call last):
+        rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
+        """
+        if self.folder is None or self._stamps is None:
+            return False
+        now = storage.stamps(self.folder)
+        return now[0] is not None and now != self._stamps
 
     def __len__(self) -> int:
         """Number of pictures."""
@@ -175,13 +228,6 @@ class Index:
     def similarity(self) -> Similarity:
         """Of a picture and a text."""
         return self.picture_store.similarity
-
-    @cached_property
-    def issues(self) -> tuple[Issue, ...]:
-        """The pictures that were left out when the index was built, and why."""
-        if self.folder is None:
-            return ()
-        return tuple(Issue(**record) for record in read_lines(self.folder / storage.ISSUES))
 
     @property
     def captions(self) -> tuple[str, ...]:
@@ -262,7 +308,7 @@ class Index:
             UserError: If another model built the index, or the place cannot be written.
         """
         self.check(model)
-        _require_pictures(data)
+        require_pictures(data)
         with self._changing():
             return self._encode(data, model, progress)
 
@@ -302,37 +348,31 @@ class Index:
             return
         with writing_alone(self.folder):
             stored = storage.read_manifest(self.folder)
-            if replace(stored, version=storage.VERSION) != replace(self.manifest, version=storage.VERSION):
+            if not stored.is_of(self.manifest):
                 raise UserError(f"{self.folder}: another index stands here now than was opened; open it again")
-            version1.bring_up_to_date(self.folder)
-            if self.manifest.version == 1:
-                self.manifest = replace(stored, version=storage.VERSION)
+            bring_up_to_date(self.folder)
+            before, self.manifest = self.manifest, storage.read_manifest(self.folder)
+            if before.version == 1:
                 self.picture_store, self.caption_store = _open_stores(self.folder, self.manifest)
             self.picture_store.refresh()
             self.caption_store.refresh()
             self._contents = self._read()
-            yield
+            try:
+                yield
+            finally:
+                with suppress(UserError):  # a change that failed may have got half way, to where nothing is lost
+                    self._contents = self._read()
+                self._stamps = storage.stamps(self.folder)
 
     def _encode(self, data: ImageCaptions, model: DualEncoder, progress: Progress | None) -> tuple[Issue, ...]:
         """Write pictures and captions; captions first, since no search finds those that no picture has."""
         known = {text for text, _ in self.caption_store.records()}
         texts = [text for text in dict.fromkeys(data.captions) if text.strip() and text not in known]
-        self.caption_store.upsert_batches(_encoded_texts(texts, model))
+        self.caption_store.upsert_batches(encoded_texts(texts, model))
         issues: list[Issue] = []
-        self.picture_store.upsert_batches(self._encoded_pictures(data, model, progress, issues))
+        self.picture_store.upsert_batches(encoded_pictures(data, model, self.folder, progress, issues))
         self._settle()
         return tuple(issues)
-
-    def _encoded_pictures(
-        self, data: ImageCaptions, model: DualEncoder, progress: Progress | None, issues: list[Issue]
-    ) -> Iterator[Batch]:
-        for start in range(0, len(data), _PICTURES_AT_ONCE):
-            some = data.select(range(start, min(start + _PICTURES_AT_ONCE, len(data))))
-            encoded = model.encode_image(some.pictures, progress=progress)
-            items = items_at(some, encoded.kept.tolist())
-            _require_finite(encoded.vectors, [str(item.path or item.id) for item in items])
-            issues.extend(encoded.issues)
-            yield Batch([item.id for item in items], encoded.vectors, [to_record(item, self.folder) for item in items])
 
     def _settle(self) -> None:
         """After pictures have changed: remove the captions that no picture has any more."""
@@ -349,40 +389,19 @@ class Index:
             raise damaged(self._where, "a picture lacks path or captions") from error
 
 
-def _open_stores(folder: Path, manifest: storage.Manifest) -> tuple[Store, Store]:
+def _open_stores(folder: Path, manifest: storage.Manifest, all_vectors: bool = False) -> tuple[Store, Store]:
     stores: tuple[Store, Store]
     if manifest.version == 1:
-        stores = version1.open_stores(folder)
+        stores = open_stores(folder)
     else:
-        stores = ExactStore.open(folder / storage.PICTURES), ExactStore.open(folder / storage.CAPTIONS)
+        pictures, captions = (
+            ExactStore.open(folder / name, all_vectors=all_vectors) for name in (storage.PICTURES, storage.CAPTIONS)
+        )
+        for one, identity in ((pictures, manifest.picture_store), (captions, manifest.caption_store)):
+            if identity and one.identity != identity:
+                raise damaged(one.folder, "it is the store of another index")
+        stores = pictures, captions
     for store in stores:
         if store.dimension != manifest.dimension:
             raise damaged(folder, f"dimension {store.dimension} where index.json says {manifest.dimension}")
     return stores
-
-
-def _require_pictures(data: ImageCaptions) -> None:
-    if not data.has_pictures:
-        raise UserError(f"{data.name}: no picture files and no features to index; name a collection that has them")
-
-
-def _encoded_texts(texts: Sequence[str], model: DualEncoder) -> Iterator[Batch]:
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        some = texts[start : start + _TEXTS_AT_ONCE]
-        _require_finite(vectors := model.encode_text(some), some)
-        yield Batch(some, vectors)
-
-
-def _require_finite(vectors: NDArray[np.float32], names: Sequence[str]) -> None:
-    odd = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if odd.size:
-        raise UserError(f"{names[odd[0]]}: the model gives NaN or infinity for it; the model's weights are damaged")
-
-
-def one_line(issue: Issue) -> str:
-    """Why a picture could not be read.
-
-    >>> one_line(Issue("cut off", "a.jpg"))
-    'a.jpg: cut off'
-    """
-    return ": ".join(part for part in (issue.where, issue.kind, issue.detail) if part)

@@ -90,9 +90,11 @@ def from_record(item_id: str, record: Mapping[str, Any], folder: Path | None) ->
     captions, path = record["captions"], record["path"]
     if not isinstance(captions, list):
         raise TypeError(f"captions are {captions!r}")
+    if not (path is None or isinstance(path, str)) or "\0" in (path or ""):
+        raise TypeError(f"the path is {path!r}")
     return Item(
         id=item_id,
-        path=None if path is None else Path(os.path.normpath((folder or Path()).resolve() / str(path))),
+        path=None if path is None else Path(os.path.normpath((folder or Path()).resolve() / path)),
         captions=tuple(str(caption["text"]) for caption in captions),
         caption_ids=tuple(str(caption["id"]) for caption in captions),
     )

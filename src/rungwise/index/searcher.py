@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.index.encoding import one_line
 from rungwise.index.hits import CaptionHit, Hit
-from rungwise.index.index import Index, one_line
+from rungwise.index.index import Index
 from rungwise.index.store import checked_queries
 from rungwise.index.where import Where
 

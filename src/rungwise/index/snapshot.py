@@ -25,6 +25,8 @@ class Part:
         vectors: (rows, D), usually memory-mapped.
         records: (rows,).
         deleted: Positions of rows that no longer count.
+        vectors_sha256: Checksum of the numbers in the file of vectors; empty where none was written down.
+        rows_sha256: Checksum of the file of ids and records; empty where none was written down.
     """
 
     number: int
@@ -32,6 +34,8 @@ class Part:
     vectors: Vectors
     records: tuple[Record, ...]
     deleted: frozenset[int] = frozenset()
+    vectors_sha256: str = ""
+    rows_sha256: str = ""
 
     @property
     def live(self) -> int:

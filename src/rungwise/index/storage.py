@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rungwise.core import folders
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
-from rungwise.core.folders import refuse_strangers
-from rungwise.index.files import read_description
+from rungwise.core.reading import MissingFileError, stamp
+from rungwise.data.collection import Issue
+from rungwise.index.files import damaged, read_description, read_lines, write_description
+from rungwise.index.parts import DESCRIPTION as STORE
 
 DESCRIPTION = "index.json"
 PICTURES = "pictures"
 CAPTIONS = "captions"
 ISSUES = "issues.jsonl"
 FORMAT = "rungwise-index"
-VERSION = 2
+VERSION = 3
 
 VECTORS_1 = "vectors.npy"
 CAPTION_VECTORS_1 = "caption_vectors.npy"
 ITEMS_1 = "items.jsonl"
 """What folders of version 1 hold in place of the two stores."""
 
-_OF_A_STORE = ("store.json", "vectors-*.npy", "rows-*.jsonl")
+_OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
 
@@ -42,6 +42,11 @@ class Manifest:
         model_location: Folder or hub id the model was loaded from, as it was given; empty when unknown.
         dimension: D.
         skipped: How many pictures of the build could not be read and stand in ``issues.jsonl``.
+        identity: Differs from that of every other index, also of one that was in this folder before; empty in indexes
+            of versions 1 and 2, which lack what follows too.
+        picture_store: Identity of the store of pictures.
+        caption_store: Identity of the store of captions.
+        issues_sha256: Of ``issues.jsonl``.
         format: Always :data:`FORMAT`.
         version: Of the layout of the folder.
 
@@ -54,8 +59,24 @@ class Manifest:
     model_location: str
     dimension: int
     skipped: int = 0
+    identity: str = ""
+    picture_store: str = ""
+    caption_store: str = ""
+    issues_sha256: str = ""
     format: str = FORMAT
     version: int = VERSION
+
+    def is_of(self, other: Manifest) -> bool:
+        """Whether both are of one index, which may have been brought up to date between them.
+
+        >>> one = Manifest("pets", "9a3f", "", dimension=8, version=2)
+        >>> one.is_of(replace(one, identity="5e", version=3)), one.is_of(replace(one, name="birds"))
+        (True, False)
+        """
+        if self.identity and other.identity:
+            return self.identity == other.identity
+        said = [(one.name, one.model_fingerprint, one.model_location, one.dimension) for one in (self, other)]
+        return said[0] == said[1] and self.skipped == other.skipped
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -68,15 +89,14 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     >>> read_manifest(folder) == manifest
     True
     """
-    with replacing(folder / DESCRIPTION) as draft:
-        draft.write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
+    write_description(folder / DESCRIPTION, asdict(replace(manifest, version=VERSION)), indent=2)
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read ``index.json``, also of version 1.
+    """Read ``index.json``, also of earlier versions.
 
     Raises:
-        UserError: If there is no index in the folder, or one that this version cannot read.
+        UserError: If there is no index in the folder, one that this version cannot read, or one that was altered.
 
     >>> read_manifest(Path("nowhere"))
     Traceback (most recent call last):
@@ -84,13 +104,41 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / DESCRIPTION
     try:
-        stored = read_description(path, FORMAT, (1, VERSION))
-    except (FileNotFoundError, NotADirectoryError):
+        stored = read_description(path, FORMAT, 1, 2, VERSION, unchecked=(1, 2))
+    except MissingFileError:
         raise UserError(f"{folder}: no index here; build one with Index.build or `rungwise index`") from None
     try:
         return from_plain(Manifest, stored, str(path))
     except UserError as error:
         raise UserError(f"{error}; the file is damaged, build the index again") from None
+
+
+def read_issues(folder: Path, manifest: Manifest) -> tuple[Issue, ...]:
+    """The pictures that were left out when the index was built, and why.
+
+    Raises:
+        UserError: If the file is missing or damaged.
+    """
+    path, issues = folder / ISSUES, []
+    for number, record in enumerate(read_lines(path, manifest.issues_sha256), start=1):
+        if record.keys() != {"kind", "where", "detail"} or not all(isinstance(one, str) for one in record.values()):
+            raise damaged(f"{path}, line {number}", "it does not say kind, where and detail")
+        issues.append(Issue(**record))
+    return tuple(issues)
+
+
+Stamps = tuple[tuple[int, ...] | None, ...]
+"""Of the files that are replaced whenever an index changes: what tells one of them from its successor."""
+
+
+def stamps(folder: Path) -> Stamps:
+    """What tells this state of a folder from any other, without reading a file.
+
+    >>> stamps(Path("nowhere"))
+    (None, None, None)
+    """
+    names = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
+    return tuple(stamp(folder / name) for name in names)
 
 
 def is_index(folder: Path) -> bool:
@@ -100,6 +148,17 @@ def is_index(folder: Path) -> bool:
     False
     """
     return (folder / DESCRIPTION).is_file()
+
+
+def refuse_strangers(folder: Path) -> None:
+    """Refuse a folder that holds anything but an index.
+
+    Raises:
+        UserError: Naming the file.
+
+    >>> refuse_strangers(Path("nowhere"))
+    """
+    folders.refuse_strangers(folder, _KNOWN, "an index")
 
 
 @contextmanager
@@ -117,7 +176,7 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     >>> [file.name for file in target.iterdir()]
     ['index.json']
     """
-    refuse_strangers(folder, _KNOWN, "an index")
+    refuse_strangers(folder)
     if not overwrite and folder.exists() and any(folder.iterdir()):
         raise UserError(
             f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True"

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
+from uuid import uuid4
 
 from numpy.typing import ArrayLike
 
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
+from rungwise.core.seals import digest_of
 from rungwise.index import storage
 from rungwise.index.exact import ExactStore
 from rungwise.index.files import damaged, open_vectors, read_description, read_lines
@@ -53,7 +55,7 @@ def open_stores(folder: Path) -> tuple[ReadOnlyStore, ReadOnlyStore]:
         UserError: If the folder is damaged.
     """
     path = folder / storage.DESCRIPTION
-    counts = from_plain(_Counts, read_description(path, storage.FORMAT, 1), str(path))
+    counts = from_plain(_Counts, read_description(path, storage.FORMAT, 1, unchecked=(1,)), str(path))
     path = folder / storage.ITEMS_1
     records = list(read_lines(path))
     try:
@@ -77,19 +79,33 @@ def open_stores(folder: Path) -> tuple[ReadOnlyStore, ReadOnlyStore]:
 
 
 def bring_up_to_date(folder: Path) -> None:
-    """Rewrite a folder of version 1 in the present layout; nothing happens to others.
+    """Rewrite a folder of an earlier version in the present layout; nothing happens to others.
 
-    Until ``index.json`` is replaced, which is the last step but clearing away, the folder is one of version 1.
+    Until ``index.json`` is replaced, which is the last step but clearing away, the folder is one of its version.
 
     Raises:
         UserError: If the folder is damaged or cannot be written.
     """
     manifest = storage.read_manifest(folder)
+    if manifest.version == storage.VERSION:
+        return
     if manifest.version == 1:
+        storage.refuse_strangers(folder)  # such as photographs in a folder with the name of a store
         for name, old in zip((storage.PICTURES, storage.CAPTIONS), open_stores(folder), strict=True):
             shutil.rmtree(folder / name, ignore_errors=True)  # of a process that died on the way
             new = ExactStore.create(folder / name, old.dimension, old.similarity, old.side)
             new.upsert_batches(Batch(part.ids, part.vectors, part.records) for part in old.snapshot.parts)
-        storage.write_manifest(folder, replace(manifest, version=storage.VERSION))
+    pictures, captions = (ExactStore.open(folder / name).identity for name in (storage.PICTURES, storage.CAPTIONS))
+    issues = folder / storage.ISSUES
+    storage.write_manifest(
+        folder,
+        replace(
+            manifest,
+            identity=uuid4().hex,
+            picture_store=pictures,
+            caption_store=captions,
+            issues_sha256=digest_of(issues),
+        ),
+    )
     for name in (storage.VECTORS_1, storage.CAPTION_VECTORS_1, storage.ITEMS_1):
         (folder / name).unlink(missing_ok=True)

@@ -30,9 +30,11 @@ from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.text import GRUEncoder, TextConfig, learn_vocabulary, pad, tokenise
+from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at
+from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Positions, Rows, TrainableEncoder, pair_up
-from rungwise.models.saving import ModelConfig, ModelFolder
+from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
 TOKENIZER, PREPROCESSING = "tokenizer.json", "preprocessing.json"
@@ -150,7 +152,7 @@ class JointEmbedding(TrainableEncoder):
                 side = Backbone(config.image, preprocessing)
             except UserError as error:
                 raise UserError(f"{folder.path}: model.image: {error}") from None
-        return cls(config, side, _vocabulary(folder))
+        return cls(config, side, read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER)))
 
     def files(self) -> Mapping[str, str]:
         """Vocabulary and, for pictures, preprocessing."""
@@ -351,19 +353,3 @@ class JointEmbedding(TrainableEncoder):
                 yield
         finally:
             self.train(training)
-
-
-def _vocabulary(folder: ModelFolder) -> Tokenizer:
-    """The saved one; its numbers are rows of a table, so that none may be left out."""
-    text = folder.text(TOKENIZER)
-    try:
-        tokenizer = Tokenizer.from_str(text)
-    except Exception as error:  # the library raises nothing more precise
-        raise UserError(f"{folder.path / TOKENIZER}: not a vocabulary ({error}); copy the folder anew") from None
-    numbers = tokenizer.get_vocab().values()
-    if sorted(numbers) != list(range(len(numbers))):
-        raise UserError(
-            f"{folder.path / TOKENIZER}: its {len(numbers)} words are not numbered 0..{len(numbers) - 1}; copy the"
-            " folder anew"
-        )
-    return tokenizer

@@ -200,7 +200,22 @@ class Degrees(ABC):
             direction: Whose best candidates, with ``k``.
 
         Raises:
-            UserError: If the disk is full, the path cannot be written, or it is there and holds something else.
+            UserError: If the disk is full, the path cannot be written, it is there and holds something else, or another
+                process writes there now.
+        """
+        with storage.replacing(Path(path)) as draft:
+            self.write(draft, k=k, direction=direction)
+
+    def write(self, folder: Path, *, k: int | None = None, direction: Direction = "i2t") -> None:
+        """Write the files of :meth:`save` into an empty folder.
+
+        Args:
+            folder: Such as :func:`rungwise.relevance.storage.replacing` gives.
+            k: See :meth:`save`.
+            direction: See :meth:`save`.
+
+        Raises:
+            OSError: If the disk is full.
         """
         header = {
             "source": type(self).__name__,
@@ -213,13 +228,12 @@ class Degrees(ABC):
             "k": k,
             "direction": direction,
         }
-        with storage.replacing(Path(path)) as draft:
-            if k is None:
-                every = (part for _, part in self.chunks())
-                storage.write(draft, header, every, image_of_caption=self.image_of_caption)
-            else:
-                indices, values = self.topk(k, direction)
-                storage.write(draft, header, [values], indices, self.image_of_caption)
+        if k is None:
+            every = (part for _, part in self.chunks())
+            storage.write(folder, header, every, image_of_caption=self.image_of_caption)
+        else:
+            indices, values = self.topk(k, direction)
+            storage.write(folder, header, [values], indices, self.image_of_caption)
 
 
 class CaptionSource(Degrees):

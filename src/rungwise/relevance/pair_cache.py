@@ -9,21 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained
+from rungwise.core.files import appending, explained, make_folder
+from rungwise.core.reading import is_regular, opened
 
 KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("score", "<f4"), ("check", "<u4")])
 _HEADER = b"rungwise pair scores 1 \n"
 _SECONDS = 2.0
 """Runs between two additions to the file grow until they take so long: what an interruption loses, twice at most."""
+
+_SECONDS_TO_WAIT = 60.0
+"""For another process that adds to the file."""
 
 _FEWEST, _MOST = 64, 16384
 """Pairs of a run: a batch of a slow source; as many as a fast one should hold in memory at once."""
@@ -122,7 +128,7 @@ class PairCache:
         return np.where(known, self._scores[place], np.float32(0)), known
 
     def add(self, keys: NDArray[np.void], scores: NDArray[np.float32]) -> None:
-        """Keep (n,) scores by (n,) keys; when this returns they are in the file.
+        """Keep (n,) scores by (n,) keys; when this returns they are on the disk.
 
         Raises:
             UserError: If the disk is full or the file cannot be written.
@@ -179,30 +185,34 @@ class PairCache:
 
     def _append(self, path: Path, records: bytes) -> None:
         with explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{path}.lock"), path.open("ab") as file:
+            make_folder(path.parent)
+            with self._alone(path), appending(path) as file:
                 # What a crash cut off is filled up to a whole record, which its check then tells apart.
                 size = file.tell()
                 file.write(_HEADER[size:] or b"\0" * (-size % _RECORD.itemsize))
                 file.write(records)
 
-    def _read(self, path: Path) -> None:
+    @staticmethod
+    @contextmanager
+    def _alone(path: Path) -> Iterator[None]:
+        lock = FileLock(f"{path}.lock", timeout=_SECONDS_TO_WAIT)
         try:
-            data = path.read_bytes()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            lock.acquire()
+        except Timeout:
             raise UserError(
-                f"{path}: the cache cannot be read ({reason}); correct the path or its permissions"
-            ) from error
-        if not data.startswith(_HEADER) and not _HEADER.startswith(data):
-            raise UserError(f"{path}: is no cache of pair scores; choose another file")
-        whole = len(data) // _RECORD.itemsize
-        records = np.frombuffer(data, _RECORD, count=whole)[1:]
-        sound = records[records["check"] == _checks(records)]
-        self.skipped = len(records) - len(sound)
-        keys = np.empty(len(sound), KEY)
-        keys["high"], keys["low"] = sound["high"], sound["low"]
-        self._added.append((keys, sound["score"].copy()))
+                f"{path}: another process has been writing here for {_SECONDS_TO_WAIT:.0f} s; try again when it has"
+                " finished"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _read(self, path: Path) -> None:
+        with opened(path, None) as file:
+            data = file.read()
+        keys, scores, self.skipped = _sound(path, data)
+        self._added.append((keys, scores))
 
     def _settle(self) -> None:
         """Sort what was added in among the rest, so that it can be found by bisection."""
@@ -219,3 +229,51 @@ def _checks(records: NDArray[np.void]) -> NDArray[np.uint32]:
     """(n,) what the check of each record must be; never that of a run of zeros."""
     bits = records["high"] ^ _mixed(records["low"] + records["score"].view("<u4") + np.uint64(1))
     return np.asarray(bits >> np.uint64(32), dtype=np.uint32)
+
+
+def verify(path: Path) -> Iterator[Check]:
+    """Look at every record of a file of scores; nothing is written.
+
+    >>> [check.wrong for check in verify(Path("nowhere"))]
+    ['nowhere: no such file; correct the path']
+    """
+    yield checked(str(path), lambda: _looked_through(path))
+
+
+def is_pair_cache(path: Path) -> bool:
+    """Whether this is a file of scores, be it whole or not.
+
+    >>> is_pair_cache(Path("nowhere"))
+    False
+    """
+    if not is_regular(path):
+        return False
+    with opened(path, None) as file:
+        return file.read(len(_HEADER)) == _HEADER
+
+
+def _looked_through(path: Path) -> str:
+    with opened(path, None) as file:
+        data = file.read()
+    keys, scores, damaged = _sound(path, data)
+    cut = len(data) % _RECORD.itemsize
+    if damaged or cut:
+        and_cut = " and the last one is cut off" if cut else ""
+        raise UserError(
+            f"{path}: {damaged} of {len(keys) + damaged} scores are damaged{and_cut}; they are passed over and computed"
+            " again when they are needed"
+        )
+    if not np.isfinite(scores).all():
+        raise UserError(f"{path}: {np.count_nonzero(~np.isfinite(scores))} scores are NaN or infinite; remove the file")
+    return f"{len(keys)} scores, each with its check"
+
+
+def _sound(path: Path, data: bytes) -> tuple[NDArray[np.void], NDArray[np.float32], int]:
+    """Keys and scores of the records that are as they were written, and the number of the others."""
+    if not data.startswith(_HEADER) and not _HEADER.startswith(data):
+        raise UserError(f"{path}: is no cache of pair scores; choose another file")
+    records = np.frombuffer(data, _RECORD, count=len(data) // _RECORD.itemsize)[1:]
+    sound = records[records["check"] == _checks(records)]
+    keys = np.empty(len(sound), KEY)
+    keys["high"], keys["low"] = sound["high"], sound["low"]
+    return keys, sound["score"].copy(), len(records) - len(sound)

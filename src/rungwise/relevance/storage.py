@@ -16,9 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
 from rungwise.core.folders import refuse_strangers, replacing_folder
+from rungwise.core.limits import limits
 from rungwise.core.npy import NpyWriter, mapped
+from rungwise.core.reading import MissingFileError, read_json, require_regular, stamp
+from rungwise.core.seals import check_seal, has_seal
 
 HEADER = "relevance.json"
 VALUES = "values.npy"
@@ -26,8 +30,17 @@ INDICES = "indices.npy"
 OWNERS = "image_of_caption.npy"
 VERSION = 1
 
+_KINDS: Mapping[str, Any] = {
+    "source": str,
+    "options": Mapping,
+    "content_hash": str,
+    "captions_hash": str | None,
+    "complete": bool,
+    "frequencies_from": str | None,
+}
 _PARTS = frozenset({HEADER, VALUES, INDICES, OWNERS})
 _WHAT = "saved relevance degrees"
+_BYTES_AT_ONCE = 64 * 2**20
 
 
 class Saved(NamedTuple):
@@ -101,8 +114,7 @@ def write(
         _write_array(folder / INDICES, np.int32, [indices], indices.shape[1:])
     if image_of_caption is not None:
         _write_array(folder / OWNERS, np.int64, [image_of_caption], ())
-    text = json.dumps({"version": VERSION, **header}, indent=1, ensure_ascii=False)
-    (folder / HEADER).write_text(text, encoding="utf-8")
+    (folder / HEADER).write_text(json.dumps({"version": VERSION, **header}, indent=1), encoding="ascii")
 
 
 def _write_array(path: Path, dtype: type[np.generic], parts: Iterable[NDArray[Any]], row: tuple[int, ...]) -> None:
@@ -112,33 +124,64 @@ def _write_array(path: Path, dtype: type[np.generic], parts: Iterable[NDArray[An
 
 
 def read(folder: Path) -> Saved:
-    """Map what :func:`write` wrote into memory.
+    """Map what :func:`write` wrote into memory: all of it from one folder, though another may take its place meanwhile.
+
+    Files are compared with the folder's seal, if it has one: all but those larger than the limit ``checked_bytes`` (see
+    :class:`rungwise.core.limits.Limits`).
 
     Raises:
-        UserError: If the folder holds no degrees, is damaged, or is of another version.
+        UserError: If the folder holds no degrees, is damaged or was altered, or is of another version.
 
     >>> read(Path("nowhere"))
     Traceback (most recent call last):
     rungwise.core.errors.UserError: nowhere: no relevance degrees here (relevance.json is missing); save a source first
     """
+    while True:
+        before = stamp(folder / HEADER)
+        try:
+            saved = _read(folder)
+        except UserError:
+            if stamp(folder / HEADER) == before:
+                raise
+        else:
+            if stamp(folder / HEADER) == before:
+                return saved
+
+
+def _read(folder: Path) -> Saved:
     try:
-        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
-        if header["version"] != VERSION:
-            raise UserError(
-                f"{folder}: relevance degrees of version {header['version']}, where this program reads {VERSION}; save"
-                " the source again"
-            )
+        header = _read_header(folder)
+        if has_seal(folder):
+            sizes = {name: require_regular(folder / name) for name in _PARTS if (folder / name).exists()}
+            check_seal(folder, [name for name, size in sizes.items() if size <= limits().checked_bytes])
         values = mapped(folder / VALUES)
         indices = None if header["k"] is None else mapped(folder / INDICES)
         owners = np.array(mapped(folder / OWNERS)) if (folder / OWNERS).is_file() else None
         _check(header, values, indices, owners)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise UserError(
-            f"{folder}: no relevance degrees here ({Path(error.filename).name} is missing); save a source first"
-        ) from error
+    except FileNotFoundError as error:
+        raise _missing(folder, Path(error.filename).name) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{folder}: the relevance degrees are damaged ({error}); save the source again") from error
     return Saved(header, values, indices, owners)
+
+
+def _read_header(folder: Path) -> Mapping[str, Any]:
+    try:
+        header = read_json(folder / HEADER)
+    except MissingFileError:
+        raise _missing(folder, HEADER) from None
+    except UserError as error:
+        raise UserError(f"{error}; the relevance degrees are damaged, save the source again") from error
+    if header["version"] != VERSION:
+        raise UserError(
+            f"{folder}: relevance degrees of version {header['version']}, where this program reads {VERSION}; save"
+            " the source again"
+        )
+    return dict(header)
+
+
+def _missing(folder: Path, name: str) -> UserError:
+    return UserError(f"{folder}: no relevance degrees here ({name} is missing); save a source first")
 
 
 def _check(
@@ -147,6 +190,9 @@ def _check(
     """Raise a ValueError, KeyError or TypeError that says what is missing or does not fit together."""
     if missing := {"source", "options", "content_hash"} - header.keys():
         raise ValueError(f"{HEADER} has no {', '.join(sorted(missing))}")
+    for name, kinds in _KINDS.items():
+        if name in header and not isinstance(header[name], kinds):
+            raise ValueError(f"{HEADER} says {name} {header[name]!r}"[:200])
     shape = _shape_of_values(header)
     images, captions = header["shape"]
     candidates = captions if header["direction"] == "i2t" else images
@@ -173,3 +219,44 @@ def _shape_of_values(header: Mapping[str, Any]) -> tuple[int, int]:
         raise ValueError(f"{HEADER} says direction {direction!r}")
     queries, candidates = (images, captions) if direction == "i2t" else (captions, images)
     return (images, captions) if k is None else (queries, min(k, candidates))
+
+
+def verify(folder: Path) -> Iterator[Check]:
+    """Look at everything in a folder of degrees, however large its files are.
+
+    >>> [check.wrong for check in verify(Path("nowhere"))]
+    ['nowhere: no relevance degrees here (relevance.json is missing); save a source first']
+    """
+    opened = checked(HEADER, lambda: _described(read(folder)))
+    yield opened
+    if has_seal(folder):
+        yield checked("seal", lambda: _sealed(folder))
+    if not opened.wrong:
+        yield checked("values", lambda: _values(folder, read(folder)))
+
+
+def _described(saved: Saved) -> str:
+    images, captions = saved.header["shape"]
+    kept = "all pairs" if saved.indices is None else f"the best {saved.header['k']} {saved.header['direction']}"
+    return f"{saved.header['source']}, {images} images x {captions} captions, {kept}"
+
+
+def _sealed(folder: Path) -> str:
+    check_seal(folder)
+    return "every file is as it was written"
+
+
+def _values(folder: Path, saved: Saved) -> str:
+    complete = saved.header.get("complete", True)
+    run = max(1, _BYTES_AT_ONCE // max(1, 4 * saved.values.shape[1]))
+    for start in range(0, len(saved.values), run):
+        part = np.asarray(saved.values[start : start + run])
+        odd = np.isinf(part) | (np.isnan(part) if complete else False)
+        if odd.any():
+            row = start + int(np.flatnonzero(odd.any(axis=1))[0])
+            raise UserError(f"{folder / VALUES}: row {row} (from 0) holds NaN or infinity; save the source again")
+        if saved.indices is not None:
+            candidates = np.sort(saved.indices[start : start + run], axis=1)
+            if (candidates[:, 1:] == candidates[:, :-1]).any():
+                raise UserError(f"{folder / INDICES}: names a candidate of a query twice; save the source again")
+    return f"{saved.values.size} degrees, none of them NaN or infinite" if complete else f"{saved.values.size} degrees"

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import importlib.util
 import json
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -176,6 +177,7 @@ class LimitedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a place, or say that there is none."""
         super().connection_made(transport)
+        self.transport = cast(asyncio.Transport, _Parting(transport, self))
         self.client_key = client_key(self.client[0] if self.client else "")
         if reason := self.table.refusal(self):
             if self.table.crowded():
@@ -269,11 +271,20 @@ class LimitedConnection(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Send nothing more, and read what the client still sends for a moment, so that it can read its answer."""
         self._hung_up = True
         self.transport.resume_reading()
         with contextlib.suppress(OSError):  # the client has gone already
             self.transport.write_eof()
         self._note()
+
+    @property
+    def still_sends(self) -> bool:
+        """Whether more is to come of a request that was answered."""
+        return self.conn.their_state is h11.SEND_BODY and not self._hung_up
 
     def _turn(self) -> Turn:
         if self._hung_up or self.transport.is_closing():
@@ -289,6 +300,25 @@ class LimitedConnection(H11Protocol):
         turn = self._turn()
         if turn is not self.turn or self.cycle is not self._noted_cycle:
             self.turn, self._noted_cycle, self.since = turn, self.cycle, self.loop.time()
+
+
+class _Parting:
+    """A transport as uvicorn sees it, which closes it after the last answer whether or not the client has done."""
+
+    def __init__(self, transport: asyncio.Transport, connection: LimitedConnection) -> None:
+        self._transport = transport
+        # Not a reference, which would be a circle and keep a connection until it is looked for.
+        self._connection = weakref.ref(connection)
+
+    def close(self) -> None:
+        connection = self._connection()
+        if connection is not None and connection.still_sends:
+            connection.hang_up()
+        else:
+            self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 def without_the_departed(app: ASGIApp) -> ASGIApp:

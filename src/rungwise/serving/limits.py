@@ -48,7 +48,7 @@ class ServingLimits:
     header_seconds: float = 20.0
     body_seconds: float = 60.0
     idle_seconds: float = 15.0
-    send_seconds: float = 60.0
+    send_seconds: float = 20.0
     graceful_seconds: float = 5.0
     connections: int = 1024
     connections_per_client: int = 256

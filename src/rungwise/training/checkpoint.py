@@ -1,11 +1,14 @@
 """The state of a run in one file that is replaced as a whole: tensors, and the numbers beside them as JSON.
 
-Nothing random needs saving: batches are drawn from (seed, epoch) and other draws from (seed, step).
+Nothing random needs saving: batches are drawn from (seed, epoch) and other draws from (seed, step). The file's header
+names every tensor and has a checksum of all that the file says.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from torch import Tensor, nn
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.reading import MissingFileError, require_regular
 from rungwise.core.tensors import write_tensors
 from rungwise.training.collapse import CollapseMemory
 
@@ -76,13 +80,18 @@ class Trained:
                 found[f"optimizer/{name}/{key}"] = value
         return found
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
+    def restore(self, tensors: dict[str, Tensor], *, begun: bool = True) -> None:
         """Put everything back where :meth:`tensors` found it.
+
+        Args:
+            tensors: By their names.
+            begun: Whether a step had been taken, so that the optimizer has moments.
 
         Raises:
             UserError: If a tensor is missing, left over or of another shape; nothing has been changed then.
         """
         self._refuse_others(tensors)
+        self._refuse_other_moments(tensors, begun)
         for place, module in self.modules.items():
             own = {name.removeprefix(f"{place}/"): t for name, t in tensors.items() if name.startswith(f"{place}/")}
             module.load_state_dict(own, strict=False)
@@ -104,10 +113,24 @@ class Trained:
         for name in sorted(wanted.keys() | found.keys()):
             here, there = (tuple(one[name]) if name in one else "no such tensor" for one in (found, wanted))
             if here != there:
-                raise UserError(
-                    f"the checkpoint is of another model or damaged: {name}: {here}, where the run has {there}; start"
-                    " anew in another folder"
-                )
+                raise _other(name, here, there)
+
+    def _refuse_other_moments(self, tensors: dict[str, Tensor], begun: bool) -> None:
+        """Adam begins anew without its moments, so that a run would go on otherwise than it went.
+
+        A parameter that never had a gradient has none of them, and that is no damage.
+        """
+        shapes = {name: parameter.shape for name, parameter in self._stepped()}
+        found = {name: tuple(tensor.shape) for name, tensor in tensors.items() if name.startswith("optimizer/")}
+        moved = {name.removeprefix("optimizer/").rpartition("/")[0] for name in found}
+        wanted: dict[str, tuple[int, ...]] = {}
+        for name in moved & shapes.keys() or sorted(shapes)[: int(begun)]:
+            wanted |= {f"optimizer/{name}/{key}": tuple(shapes[name]) for key in ("exp_avg", "exp_avg_sq")}
+            wanted[f"optimizer/{name}/step"] = ()
+        for name in sorted(wanted.keys() | found.keys()):
+            here, there = (one.get(name, "no such tensor") for one in (found, wanted))
+            if here != there:
+                raise _other(name, here, there)
 
     def _stepped(self) -> list[tuple[str, nn.Parameter]]:
         held = {id(parameter) for group in self.optimizer.param_groups for parameter in group["params"]}
@@ -124,33 +147,49 @@ def _kept(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in state.items() if name not in frozen and name.rsplit(".", 1)[0] not in idle}
 
 
+def _other(name: str, here: object, there: object) -> UserError:
+    return UserError(
+        f"the checkpoint is of another model or damaged: {name}: {here}, where the run has {there}; start anew in"
+        " another folder"
+    )
+
+
 def save_checkpoint(path: Path, trained: Trained, state: RunState) -> None:
-    """Write the run's state; a reader sees the old file or the new one, never a mixture.
+    """Write the run's state; a reader sees the old file or the new one, never a mixture, also after a power cut.
 
     Raises:
         UserError: If the disk is full; the old checkpoint then stays.
     """
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.tensors().items()}
+    text, names = json.dumps(asdict(state)), json.dumps(sorted(tensors))
     with replacing(path) as draft:
-        write_tensors(draft, trained.tensors(), {"state": json.dumps(asdict(state))})
+        write_tensors(draft, tensors, {"state": text, "tensors": names, "sha256": _digest(text, names, tensors)})
 
 
 def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
     """A run's state and its tensors, for :meth:`Trained.restore`.
 
     Raises:
-        UserError: If there is no checkpoint, or it is damaged or of an earlier version.
+        UserError: If there is no checkpoint, or it is damaged, was altered, or is of an earlier version.
     """
     try:
+        require_regular(path)
+    except MissingFileError:
+        raise missing(path) from None
+    except UserError as error:
+        raise UserError(f"{path}: not a readable checkpoint ({str(error).removeprefix(f'{path}: ')})") from None
+    try:
         with safe_open(path, framework="pt") as file:
-            saved = json.loads(file.metadata()["state"])
+            said = file.metadata()
+            saved = json.loads(said["state"])
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if "identity" in saved:
             raise UserError(
                 f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
             )
+        if "sha256" in said:  # earlier versions wrote no checksum
+            _refuse_altered(path, said, tensors)
         return TypeAdapter(RunState).validate_python(saved), tensors
-    except FileNotFoundError:
-        raise UserError(f"{path}: no checkpoint to resume from; start the run without resume") from None
     except ValidationError as error:
         first = error.errors()[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -158,6 +197,36 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
     except (SafetensorError, OSError, RecursionError, TypeError, KeyError, ValueError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{path}: not a readable checkpoint ({reason}); start anew in another folder") from error
+
+
+def missing(path: Path) -> UserError:
+    """The error where there is no checkpoint.
+
+    >>> str(missing(Path("run") / "checkpoint.safetensors"))
+    'run/checkpoint.safetensors: no checkpoint to resume from; start the run without resume'
+    """
+    return UserError(f"{path}: no checkpoint to resume from; start the run without resume")
+
+
+def _refuse_altered(path: Path, said: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+    for name in sorted(set(json.loads(said["tensors"])) ^ tensors.keys()):
+        what = "was added to it" if name in tensors else "is missing from it"
+        raise UserError(f"{path}: the checkpoint was altered: {name} {what}; restore a copy, or start anew elsewhere")
+    if _digest(said["state"], said["tensors"], tensors) != said["sha256"]:
+        raise UserError(
+            f"{path}: the checkpoint is not as it was written (the checksums differ); restore a copy, or start anew in"
+            " another folder"
+        )
+
+
+def _digest(state: str, names: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of all that a checkpoint says."""
+    digest = hashlib.sha256(json.dumps([state, names]).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        if tensor.numel():
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def differing(then: Any, now: Any, name: str = "") -> list[str]:

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -24,19 +24,22 @@ from torch import Tensor
 from rungwise.core.configuration import dump_yaml, load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import evaluate
 from rungwise.losses import Loss
 from rungwise.relevance.base import Relevance
-from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, save_checkpoint
+from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, missing, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig
 from rungwise.training.preparation import Prepared, prepare
-from rungwise.training.processes import joined
+from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import EpochReport, StepReport, TensorBoardWatcher, Watcher
 
 REPORT_STEPS = 10
-CONFIG, CHECKPOINT, HISTORY, SKIPPED = "config.yaml", "checkpoint.safetensors", "history.jsonl", "skipped.txt"
+CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
+HISTORY, SKIPPED = "history.jsonl", "skipped.txt"
+_WRITER = "a training run"
 
 
 @dataclass(frozen=True)
@@ -89,27 +92,34 @@ def train(
         watcher: Told of progress.
 
     Raises:
-        UserError: If the data do not suit, the disk is full, the loss is no longer finite, or a checkpoint does not
-            belong to this run.
+        UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
+            belong to this run, or another training writes in ``out`` now. What stood there stays.
     """
-    if (out / CHECKPOINT).exists() and not resume:
-        raise UserError(f"{out}: holds a run already; go on with it (resume), or name another folder")
-    _refuse_strangers(out)
-    with joined(device) as (processes, place):
-        watchers = [watcher] if watcher and processes.first else []
+    with ExitStack() as lock:
+        locked = is_first() and out.exists()
+        if locked:
+            lock.enter_context(alone(out, _WRITER))
+        _refuse_others(out, resume)
+        with joined(device) as (processes, place):
+            watchers = [watcher] if watcher and processes.first else []
 
-        def say(message: str) -> None:
-            for one in watchers:
-                one.say(message)
+            def say(message: str) -> None:
+                for one in watchers:
+                    one.say(message)
 
-        def progress(title: str, done: int, total: int) -> None:
-            for one in watchers:
-                one.work(title, done, total)
+            def progress(title: str, done: int, total: int) -> None:
+                for one in watchers:
+                    one.work(title, done, total)
 
-        prepared = prepare(config, data, processes, place, relevance=relevance, cache=cache, say=say, progress=progress)
-        run = _Run(prepared, data, out, watchers)
-        run.accept(resume)
-        return run.go()
+            prepared = prepare(
+                config, data, processes, place, relevance=relevance, cache=cache, say=say, progress=progress
+            )
+            run = _Run(prepared, data, out, watchers)
+            if processes.first and not locked:  # so that a refused run leaves no folder behind
+                lock.enter_context(alone(out, _WRITER))
+                _refuse_others(out, resume)
+            run.accept(resume)
+            return run.go()
 
 
 class _Run:
@@ -134,17 +144,26 @@ class _Run:
         if resume:
             self.state, tensors = load_checkpoint(self.out / CHECKPOINT)
             self._refuse_other_run(settings, data_hash)
-            self.trained.restore(tensors)
+            self.trained.restore(tensors, begun=self.state.total_steps > 0)
             self._say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.settings, self.state.data_hash = settings, data_hash
         if not self.processes.first:
             return
         with replacing(self.out / CONFIG) as draft:
             draft.write_text(dump_yaml(self.config), encoding="utf-8")
-        if self.prepared.issues:
-            with replacing(self.out / SKIPPED) as draft:
-                lines = (f"{issue.kind}\t{issue.where}\t{issue.detail}\n" for issue in self.prepared.issues)
-                draft.write_text("".join(lines), encoding="utf-8")
+        # A run that was cut off may have written an epoch that its checkpoint does not know.
+        if self.state.history or (self.out / HISTORY).exists():
+            self._write_history()
+        if not self.prepared.issues:
+            (self.out / SKIPPED).unlink(missing_ok=True)
+            return
+        with replacing(self.out / SKIPPED) as draft:
+            lines = (f"{issue.kind}\t{issue.where}\t{issue.detail}\n" for issue in self.prepared.issues)
+            draft.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+
+    def _write_history(self) -> None:
+        with replacing(self.out / HISTORY) as draft:
+            draft.write_text("".join(json.dumps(one) + "\n" for one in self.state.history), encoding="utf-8")
 
     def go(self) -> TrainResult:
         """Train until the end or until asked to stop."""
@@ -163,7 +182,7 @@ class _Run:
             for watcher in self.watchers:
                 watcher.close()
         state = self.state
-        return TrainResult(self.out / "model", state.best_epoch, state.best_rsum, state.history, finished)
+        return TrainResult(self.out / MODEL, state.best_epoch, state.best_rsum, state.history, finished)
 
     def _epoch(self, batches: Sequence[Any], stop: threading.Event) -> bool:
         """The rest of the present epoch; False when asked to stop before its end."""
@@ -240,9 +259,8 @@ class _Run:
                 "seed": self.config.seed,
                 "validation": numbers,
             }
-            self.work.model.save_pretrained(self.out / "model", provenance)
-        with replacing(self.out / HISTORY) as draft:
-            draft.write_text("".join(json.dumps(one) + "\n" for one in state.history), encoding="utf-8")
+            self.work.model.save_pretrained(self.out / MODEL, provenance)
+        self._write_history()
         for watcher in self.watchers:
             watcher.epoch(EpochReport(state.total_steps, state.epoch + 1, self.config.total_epochs, numbers, best))
 
@@ -305,24 +323,34 @@ class _Run:
         if not self.processes.first:
             return
         try:
-            self.watchers.append(TensorBoardWatcher(self.out / "tensorboard", self.state.total_steps + 1))
+            self.watchers.append(TensorBoardWatcher(self.out / "tensorboard", self.state.total_steps + 1, self._say))
         except ImportError:
             self._say("no TensorBoard events: pip install 'rungwise[tensorboard]' to have them")
 
 
-def _refuse_strangers(out: Path) -> None:
-    """Refuse a folder with a file that has a name of a run's file but is of no run.
+def _refuse_others(out: Path, resume: bool) -> None:
+    """Refuse a folder that holds a run, unless that is to go on, or files of no run under the names of a run's files.
 
     Raises:
         UserError: Naming the file.
     """
-    config = out / CONFIG
-    if (out / CHECKPOINT).exists() or not config.exists():
+    if resume:
+        if not (out / CHECKPOINT).exists():
+            raise missing(out / CHECKPOINT)
         return
-    try:
-        load_yaml(TrainConfig, config)
-    except UserError:
-        raise UserError(f"{config}: is no run's configuration, and would be overwritten; name another folder") from None
+    if (out / CHECKPOINT).exists():
+        raise UserError(f"{out}: holds a run already; go on with it (resume), or name another folder")
+    if (out / CONFIG).exists():
+        try:
+            load_yaml(TrainConfig, out / CONFIG)
+        except UserError:
+            raise UserError(
+                f"{out / CONFIG}: is no run's configuration, and would be overwritten; name another folder"
+            ) from None
+    elif others := [name for name in (MODEL, HISTORY, SKIPPED) if (out / name).exists()]:
+        raise UserError(
+            f"{out / others[0]}: is of no run that stands here, and would be overwritten; name another folder"
+        )
 
 
 @contextmanager

@@ -1,0 +1,134 @@
+"""``rungwise verify FOLDER``: whether something that rungwise made is whole, and as it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from rungwise.cli.terminal import say
+from rungwise.core.checks import Check, checked
+from rungwise.core.devices import choose_device
+from rungwise.core.errors import UserError
+from rungwise.core.seals import check_seal, has_seal
+from rungwise.encoders import cache
+from rungwise.index import storage as index_storage
+from rungwise.index.verification import verify_index
+from rungwise.models import DualEncoder, load, load_dual_encoder
+from rungwise.relevance import pair_cache
+from rungwise.relevance import storage as relevance_storage
+from rungwise.training.loop import MODEL
+from rungwise.training.verification import is_run, verify_run
+
+
+@dataclass
+class Verify:
+    """Check an index, a model, a run, degrees of relevance or a cache: checksums, counts, ids, numbers.
+
+    Prints a line for each thing that was checked. Ends with status 2 if anything is wrong. Nothing is written.
+
+    Attributes:
+        folder: What is checked; scores of pairs (see rungwise relevance cascade --cache) are a file.
+        model: Of an index: the model that built it, if it has moved.
+        sample: Of an index: how many pictures and captions are encoded anew and compared.
+        encode: Of an index: encode a sample anew.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+    """
+
+    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
+    model: str | None = None
+    sample: int = 32
+    encode: bool = True
+    device: str | None = None
+
+
+def main(arguments: list[str]) -> int:
+    """Check, and print what was found."""
+    asked = tyro.cli(Verify, args=arguments, prog="rungwise verify")
+    if asked.sample < 1:
+        raise UserError(f"--sample must be at least 1, got {asked.sample}; --no-encode leaves the sample out")
+    what, checks = _kind(asked)
+    say(f"{asked.folder}: {what}")
+    wrong = count = 0
+    for check in checks:
+        say(str(check))
+        count, wrong = count + 1, wrong + bool(check.wrong)
+    say(f"{wrong} of {count} checks found something wrong" if wrong else f"all is well: {count} checks")
+    return 2 if wrong else 0
+
+
+def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
+    """What stands there, and its checks.
+
+    Raises:
+        UserError: If nothing that can be checked stands there.
+    """
+    folder = asked.folder
+    if index_storage.is_index(folder):
+        return "an index", verify_index(folder, _model_of(asked) if asked.encode else None, asked.sample)
+    if (folder / relevance_storage.HEADER).is_file():
+        return "degrees of relevance", relevance_storage.verify(folder)
+    if is_run(folder):
+        return "a run", _run(folder)
+    if (folder / "config.json").is_file():
+        return "a model", _model(folder)
+    if folder.is_dir() and cache.is_cache(folder):
+        return "cached features or pictures", _cache(folder)
+    if pair_cache.is_pair_cache(folder):
+        return "scores of pairs", pair_cache.verify(folder)
+    if has_seal(folder):
+        return "a sealed folder", iter([checked("seal", lambda: _sealed(folder))])
+    if not folder.exists():
+        raise UserError(f"{folder}: is not there; correct the path")
+    raise UserError(
+        f"{folder}: nothing here that can be checked; name an index, a model, a run, degrees of relevance, or a cache"
+    )
+
+
+def _model_of(asked: Verify) -> Callable[[index_storage.Manifest], DualEncoder]:
+    def load_it(manifest: index_storage.Manifest) -> DualEncoder:
+        source = asked.model or manifest.model_location
+        if not source:
+            raise UserError("the index does not say where its model is; name it with --model, or give --no-encode")
+        try:
+            return load_dual_encoder(source, choose_device(asked.device))
+        except UserError as error:
+            raise UserError(f"{error}; name the model with --model, or give --no-encode") from error
+
+    return load_it
+
+
+def _cache(folder: Path) -> Iterator[Check]:
+    yield from cache.verify(folder)
+    for path in sorted(folder.iterdir()):  # the cascade keeps its scores beside them
+        if pair_cache.is_pair_cache(path):
+            yield from pair_cache.verify(path)
+
+
+def _run(folder: Path) -> Iterator[Check]:
+    yield from verify_run(folder)
+    if (folder / MODEL).is_dir():
+        yield from _model(folder / MODEL)
+
+
+def _model(folder: Path) -> Iterator[Check]:
+    if has_seal(folder):
+        yield checked("seal of the model", lambda: _sealed(folder))
+    yield checked("model", lambda: _loaded(folder))
+
+
+def _sealed(folder: Path) -> str:
+    check_seal(folder)
+    return "every file is as it was written"
+
+
+def _loaded(folder: Path) -> str:
+    model = load(folder, "cpu")
+    tensors = model.state_dict()
+    odd = [name for name, one in tensors.items() if one.is_floating_point() and not one.isfinite().all()]
+    if odd:
+        raise UserError(f"{folder}: {odd[0]} holds NaN or infinity; copy the model anew, or train it again")
+    return f"kind {model.kind}, {len(tensors)} tensors, fingerprint {model.fingerprint[:12]}"

@@ -1,0 +1,138 @@
+"""Looking an index through: files, checksums, counts, ids and numbers, and some vectors against a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.checks import Check, checked
+from rungwise.core.errors import UserError
+from rungwise.core.reading import read_bytes
+from rungwise.index import storage
+from rungwise.index.exact import ExactStore
+from rungwise.index.index import Index
+
+if TYPE_CHECKING:
+    from rungwise.models.contracts import DualEncoder
+
+FARTHEST = 0.02
+"""How far a vector may lie from the one that is encoded anew, in lengths of that: devices round differently."""
+
+
+def verify_index(
+    folder: Path, model: Callable[[storage.Manifest], DualEncoder] | None = None, sample: int = 32
+) -> Iterator[Check]:
+    """Look at everything in an index; vectors of all sizes are compared with their checksums.
+
+    Args:
+        folder: Of the index.
+        model: Loads the model that made it; None encodes nothing anew.
+        sample: How many pictures, and how many captions, are encoded anew and compared.
+
+    >>> [check.wrong for check in verify_index(Path("nowhere"))]
+    ['nowhere: no index here; build one with Index.build or `rungwise index`']
+    """
+    description = checked(storage.DESCRIPTION, lambda: _description(folder))
+    yield description
+    if description.wrong:
+        return
+    manifest = storage.read_manifest(folder)
+    yield checked("files", lambda: _files(folder))
+    if manifest.version > 1:
+        for name in (storage.PICTURES, storage.CAPTIONS):
+            yield checked(name, lambda name=name: _store(folder / name))  # type: ignore[misc]
+    whole = checked("pictures with their captions", lambda: _whole(folder))
+    yield whole
+    if model is not None and not whole.wrong:
+        yield from _against_the_model(Index.open(folder), model, sample)
+
+
+def _description(folder: Path) -> str:
+    manifest = storage.read_manifest(folder)
+    checksum = "checksum" if manifest.identity else "made before there were checksums"
+    return f"version {manifest.version}, of {manifest.name}, {checksum}"
+
+
+def _files(folder: Path) -> str:
+    storage.refuse_strangers(folder)
+    return "none but the index's own"
+
+
+def _store(folder: Path) -> str:
+    store = ExactStore.open(folder, all_vectors=True)
+    parts = store.snapshot.parts
+    unsealed = sum(not part.vectors_sha256 for part in parts)
+    checksums = f"no checksums of {unsealed} parts" if unsealed else "checksums"
+    return f"{store.count()} rows of {store.dimension} in {len(parts)} parts: {checksums}, ids, finite numbers"
+
+
+def _whole(folder: Path) -> str:
+    index = Index.open(folder)
+    left = len(index.captions_without_picture)
+    without = f", {left} captions of no picture, which are never found" if left else ""
+    return f"{len(index)} pictures, {len(index.captions)} captions, each with its vector{without}"
+
+
+def _against_the_model(index: Index, load: Callable[[storage.Manifest], DualEncoder], sample: int) -> Iterator[Check]:
+    try:
+        model = load(index.manifest)
+        index.check(model)
+    except UserError as error:
+        yield Check("model", wrong=f"no vectors could be encoded anew: {error}")
+        return
+    yield checked("sample of pictures", lambda: _pictures_anew(index, model, sample))
+    yield checked("sample of captions", lambda: _captions_anew(index, model, sample))
+
+
+def _pictures_anew(index: Index, model: DualEncoder, sample: int) -> str:
+    items = [index.items[at] for at in _drawn(len(index), sample)]
+    paths = [item.path for item in items if item.path is not None]
+    if len(paths) < len(items):
+        return "nothing was encoded anew: the collection holds features in place of files"
+    ids, pictures = [], []
+    for item, path in zip(items, paths, strict=True):
+        with suppress(UserError):
+            pictures.append(read_bytes(path, "picture_bytes"))  # of files, a model may know features by heart
+            ids.append(item.id)
+    encoded = model.encode_image(pictures)
+    ids = [ids[at] for at in encoded.kept.tolist()]
+    stored = index.picture_store.get(ids)
+    _compare(index, "picture", ids, [stored[one].vector for one in ids], encoded.vectors)
+    unread = f"; {len(items) - len(ids)} of {len(items)} files could not be read now" if len(ids) < len(items) else ""
+    return f"{len(ids)} encoded anew give the same vectors{unread}"
+
+
+def _captions_anew(index: Index, model: DualEncoder, sample: int) -> str:
+    texts = [index.captions[at] for at in _drawn(len(index.captions), sample)]
+    if not texts:
+        return "there are none"
+    stored = index.caption_store.get(texts)
+    _compare(index, "caption", texts, [stored[one].vector for one in texts], model.encode_text(texts))
+    return f"{len(texts)} encoded anew give the same vectors"
+
+
+def _drawn(count: int, sample: int) -> list[int]:
+    """Other positions every time, so that looking again looks at more."""
+    drawn: list[int] = np.sort(np.random.default_rng().choice(count, min(sample, count), replace=False)).tolist()
+    return drawn
+
+
+def _compare(
+    index: Index, what: str, names: Sequence[str], stored: Sequence[NDArray[np.float32]], anew: NDArray[np.float32]
+) -> None:
+    if not names:
+        return
+    lengths = np.linalg.norm(anew, axis=1)
+    off = np.linalg.norm(np.stack(stored) - anew, axis=1) / np.where(lengths > 0, lengths, 1)
+    wrong = np.flatnonzero(~(off <= FARTHEST))
+    if wrong.size:
+        raise UserError(
+            f"{index.folder}: {wrong.size} of {len(names)} {what}s encoded anew give other vectors, first"
+            f" {names[wrong[0]]!r} ({off[wrong[0]]:.3g} of its length away): the {what}s were changed since, or the"
+            " vectors are not theirs; build the index again"
+        )

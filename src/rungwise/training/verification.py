@@ -1,0 +1,76 @@
+"""Looking the folder of a run through: configuration, checkpoint and history, and whether they belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from torch import Tensor
+
+from rungwise.core.checks import Check, checked
+from rungwise.core.configuration import load_yaml, to_plain
+from rungwise.core.errors import UserError
+from rungwise.core.reading import parse_json, read_text
+from rungwise.training.checkpoint import differing, load_checkpoint
+from rungwise.training.config import TrainConfig
+from rungwise.training.loop import CHECKPOINT, CONFIG, HISTORY
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, be it whole or not.
+
+    >>> is_run(Path("nowhere"))
+    False
+    """
+    return (folder / CHECKPOINT).exists() or (folder / HISTORY).exists()
+
+
+def verify_run(folder: Path) -> Iterator[Check]:
+    """Look at what a run left behind, but for its model.
+
+    >>> [check.what for check in verify_run(Path("nowhere")) if check.wrong]
+    ['config.yaml', 'checkpoint.safetensors']
+    """
+    yield checked(CONFIG, lambda: _config(folder))
+    checkpoint = checked(CHECKPOINT, lambda: _checkpoint(folder / CHECKPOINT))
+    yield checkpoint
+    if not checkpoint.wrong and load_checkpoint(folder / CHECKPOINT)[0].history:
+        yield checked(HISTORY, lambda: _history(folder))
+
+
+def _config(folder: Path) -> str:
+    config = load_yaml(TrainConfig, folder / CONFIG)
+    return f"{config.total_epochs} epochs of {config.model.kind}, loss {config.loss.kind}"
+
+
+def _checkpoint(path: Path) -> str:
+    state, tensors = load_checkpoint(path)
+    if odd := next((name for name, tensor in sorted(tensors.items()) if not _finite(tensor)), None):
+        raise UserError(f"{path}: {odd} holds NaN or infinity; start anew in another folder")
+    begun = {name.split("/")[0] for name in tensors}
+    if state.total_steps and "optimizer" not in begun:
+        raise UserError(f"{path}: holds nothing of the optimizer; restore a copy, or start anew in another folder")
+    config = path.parent / CONFIG
+    if config.exists():
+        now = to_plain(load_yaml(TrainConfig, config))
+        then, now = ({**one, "epochs": None, "data": None} for one in (state.settings, now))
+        if lines := differing(then, now):
+            raise UserError(f"{path}: of a run with other settings than {CONFIG} says: {'; '.join(lines)}")
+    return (
+        f"{len(tensors)} tensors after epoch {state.epoch}, step {state.step} of the next, {state.total_steps} in all"
+    )
+
+
+def _finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
+
+
+def _history(folder: Path) -> str:
+    state, _ = load_checkpoint(folder / CHECKPOINT)
+    path = folder / HISTORY
+    lines = [parse_json(line, path, finite=False) for line in read_text(path, "text_bytes").splitlines()]
+    known = state.history
+    # A run that was cut off between history and checkpoint has one epoch more here, and comes to it again.
+    if lines[: len(known)] != known or len(lines) > len(known) + 1:
+        raise UserError(f"{path}: {len(lines)} epochs, which are not those of {CHECKPOINT}; resume the run to write it")
+    return f"{len(lines)} epochs, those of the checkpoint"

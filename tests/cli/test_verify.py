@@ -1,0 +1,151 @@
+"""Also tests rungwise.core.checks."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, save_file
+
+from rungwise.cli import main
+from rungwise.core.seals import SEAL
+from rungwise.encoders.cache import RowStore
+from rungwise.relevance import CIDErD
+from rungwise.relevance.pair_cache import Keys, PairCache
+from rungwise.scenes.collection import SceneConfig, generate
+from tests.cli.test_commands import TINY
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One of each that rungwise makes."""
+    folder = tmp_path_factory.mktemp("made")
+    generate(folder / "scenes", SceneConfig(pictures=40, side=32, val_share=0.2, test_share=0.2))
+    (folder / "tiny.yaml").write_text(TINY)
+    cache = ["--cache", str(folder / "cache")]
+    assert main(["train", str(folder / "tiny.yaml"), str(folder / "scenes"), "--out", str(folder / "run"), *cache]) == 0
+    model = str(folder / "run" / "model")
+    assert main(["index", str(folder / "scenes"), "--model", model, "--out", str(folder / "index")]) == 0
+    CIDErD(["a dog", "a cat", "a red dog"], [0, 1, 1]).save(folder / "degrees", k=1)
+    pairs = Keys(["a dog", "a cat"], "model", symmetric=False).of(np.array([0, 1]), np.array([1, 0]))
+    (folder / "plain").mkdir()
+    (folder / "plain" / "notes.txt").write_text("mine")
+    PairCache(folder / "scores").add(pairs, np.array([0.5, 0.25], np.float32))
+    return folder
+
+
+@pytest.fixture
+def copy(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+KINDS = {
+    "index": "an index",
+    "run": "a run",
+    "run/model": "a model",
+    "degrees": "degrees of relevance",
+    "cache": "cached features or pictures",
+    "scores": "scores of pairs",
+}
+
+
+def lines_of(output: str) -> list[str]:
+    return output.splitlines()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_sound_is_found_sound_and_nothing_is_written(
+    name: str, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
+    assert main(["verify", str(made / name)]) == 0
+    lines = lines_of(capsys.readouterr().out)
+    assert lines[0] == f"{made / name}: {KINDS[name]}"
+    assert all(line.startswith("ok: ") for line in lines[1:-1])
+    assert re.fullmatch(r"all is well: \d checks", lines[-1])
+    assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
+
+
+def flip(path: Path, at: float = 0.9) -> None:
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * at)] ^= 1
+    path.write_bytes(data)
+
+
+def nan_weights(folder: Path) -> None:
+    path = folder / "run/model/model.safetensors"
+    tensors = load_file(path)
+    name = next(iter(sorted(tensors)))
+    save_file(tensors | {name: tensors[name] * np.nan}, path)
+    (folder / "run/model" / SEAL).unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("index", lambda folder: flip(folder / "index/pictures/vectors-0.npy"), "vectors-0.npy: damaged"),
+        ("index", lambda folder: flip(folder / "index/captions/rows-0.jsonl"), "rows-0.jsonl"),
+        ("index", lambda folder: (folder / "index/mine.txt").touch(), "holds 'mine.txt'"),
+        ("run", lambda folder: flip(folder / "run/checkpoint.safetensors"), "checkpoint.safetensors"),
+        ("run", lambda folder: flip(folder / "run/model/model.safetensors"), "model.safetensors: altered or damaged"),
+        ("run/model", lambda folder: flip(folder / "run/model/README.md"), "README.md: altered or damaged"),
+        ("run/model", nan_weights, "holds NaN or infinity"),
+        ("degrees", lambda folder: flip(folder / "degrees/values.npy"), "values.npy: altered or damaged"),
+        ("cache", lambda folder: [flip(path) for path in folder.rglob("rows.bin")], "1 of 32 rows are damaged"),
+        ("scores", lambda folder: flip(folder / "scores"), "1 of 2 scores are damaged"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    name: str, damage: object, message: str, copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(copy)
+    assert main(["verify", str(copy / name), "--no-encode"]) == 2
+    lines = lines_of(capsys.readouterr().out)
+    assert [line for line in lines if line.startswith("wrong: ") and message in line]
+    assert re.fullmatch(r"\d of \d checks found something wrong", lines[-1])
+
+
+def test_the_model_of_an_index_may_have_moved(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.move(copy / "run/model", copy / "elsewhere")
+    assert main(["verify", str(copy / "index"), "--model", str(copy / "nowhere")]) == 2
+    assert "name the model with --model, or give --no-encode" in capsys.readouterr().out
+    assert main(["verify", str(copy / "index"), "--model", str(copy / "elsewhere"), "--sample", "3"]) == 0
+    assert "sample of pictures: 3 encoded anew" in capsys.readouterr().out
+    assert main(["verify", str(copy / "index"), "--no-encode"]) == 0
+    assert "encoded anew" not in capsys.readouterr().out
+
+
+def test_any_sealed_folder_is_compared_with_its_seal(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(copy / "degrees", copy / "sealed")
+    (copy / "sealed/relevance.json").unlink()
+    assert main(["verify", str(copy / "sealed")]) == 2
+    assert "relevance.json: missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nowhere", "is not there"), ("plain", "nothing here that can be checked"), ("tiny.yaml", "nothing")],
+)
+def test_what_cannot_be_checked_is_one_line(
+    name: str, message: str, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", str(made / name)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert main(["verify", str(made / "index"), "--sample", "0"]) == 2
+    assert "--sample must be at least 1" in capsys.readouterr().err
+
+
+def test_an_interrupted_cache_is_still_a_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = RowStore(tmp_path / "features" / "a-2", (2,), np.float32)
+    store.append([b"a" * 32, b"b" * 32], np.ones((2, 2)))
+    keys = tmp_path / "features" / "a-2" / "keys.bin"
+    keys.write_bytes(keys.read_bytes()[:-7])
+    PairCache(tmp_path / "pair_scores")
+    assert main(["verify", str(tmp_path)]) == 0
+    written = capsys.readouterr().out
+    assert "1 rows of 8 bytes" in written
+    assert "pair_scores: 0 scores, each with its check" in written

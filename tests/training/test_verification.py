@@ -1,0 +1,62 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from rungwise.data import ImageCaptions
+from rungwise.training.config import TrainConfig
+from rungwise.training.loop import train
+from rungwise.training.verification import is_run, verify_run
+
+
+@pytest.fixture
+def run(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> Path:
+    train(replace(config, epochs=(1, 1)), coloured, tmp_path / "run", cache=tmp_path / "cache")
+    return tmp_path / "run"
+
+
+def wrong(run: Path) -> list[str]:
+    return [check.wrong for check in verify_run(run) if check.wrong]
+
+
+def test_a_sound_run_is_found_sound(run: Path) -> None:
+    lines = [str(check) for check in verify_run(run)]
+    assert len(lines) == 3
+    assert all(line.startswith("ok: ") for line in lines)
+    assert "after epoch 2, step 0 of the next" in lines[1]
+    assert is_run(run)
+
+
+def altered(run: Path, tensors: dict[str, torch.Tensor], *, old: bool = False) -> None:
+    """As somebody else may have written it, or rungwise before there were checksums."""
+    with safe_open(run / "checkpoint.safetensors", framework="pt") as file:
+        said = file.metadata()
+    save_file(tensors, run / "checkpoint.safetensors", metadata={"state": said["state"]} if old else said)
+
+
+def test_what_is_wrong_is_named(run: Path) -> None:
+    tensors = load_file(run / "checkpoint.safetensors")
+    name = "model/image_projection.weight"
+    altered(run, tensors | {name: tensors[name] + 1})
+    assert "the checksums differ" in wrong(run)[0]
+    altered(run, tensors | {name: tensors[name] * torch.nan}, old=True)
+    assert f"{name} holds NaN or infinity" in wrong(run)[0]
+    altered(run, {key: one for key, one in tensors.items() if key.startswith("model/")}, old=True)
+    assert "holds nothing of the optimizer" in wrong(run)[0]
+
+
+def test_files_that_do_not_belong_together_are_found(run: Path) -> None:
+    lines = (run / "history.jsonl").read_text().splitlines()
+    (run / "history.jsonl").write_text(lines[0] + "\n" + json.dumps(json.loads(lines[1]) | {"rsum": 600.0}) + "\n")
+    assert "2 epochs, which are not those of checkpoint.safetensors" in wrong(run)[0]
+    (run / "history.jsonl").write_text("".join(line + "\n" for line in [*lines, lines[1]]))
+    assert not wrong(run), "a run that was cut off after its validation"
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("seed: 0", "seed: 7"))
+    assert "seed: 0 then, 7 now" in wrong(run)[0]
+    (run / "config.yaml").write_text("[")
+    assert len(wrong(run)) == 2
