@@ -38,9 +38,9 @@ def memory_of(job: Callable[[], object]) -> float:
     """Highest resident memory during a job, above what was resident before, in GB."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
-    before = _status("VmRSS")
+    before = status("VmRSS")
     job()
-    return (_status("VmHWM") - before) / GB
+    return (status("VmHWM") - before) / GB
 
 
 def by_turns(repeats: int, *jobs: Callable[[], object]) -> list[float]:
@@ -54,10 +54,10 @@ def by_turns(repeats: int, *jobs: Callable[[], object]) -> list[float]:
     return [statistics.median(own) for own in times]
 
 
-def _status(key: str) -> int:
-    """A line of /proc/self/status in bytes; 0 where there is no such file."""
+def status(key: str, process: str | int = "self") -> int:
+    """A line of /proc/PROCESS/status in bytes; 0 where there is no such file."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
             if line.startswith(key + ":"):
                 return 1024 * int(line.split()[1])
     return 0

@@ -3,7 +3,12 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes says something of the machine, not of the program.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 FOLDER = os.environ.get("RUNGWISE_DATA", "")
 _skipped: list[str] = []

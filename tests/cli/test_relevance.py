@@ -188,7 +188,7 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
     file.write_text("\n".join(f'{{"image": "{n}.jpg", "caption": "{text}"}}' for n, text in enumerate(captions)))
     page = tmp_path / "rungs.html"
     assert run("cider-d", file, "--show-rungs", page, "--thresholds", 0.5) == 0
-    assert f"malformed row: {file}, line 2: an escape such as \\ud83d is half a character" in capsys.readouterr().out
+    assert f"malformed text: {file}, line 2: an escape such as \\ud83d is half a character" in capsys.readouterr().out
     assert "A dog \U0001f600." in page.read_text(encoding="utf-8")
 
 

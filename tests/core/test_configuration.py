@@ -34,6 +34,11 @@ class Chunked:
     rates: tuple[float, ...] = (0.5,)
 
 
+@dataclass(frozen=True)
+class Free:
+    settings: list[dict[str, float]] = field(default_factory=list)
+
+
 Step = Annotated[Plain | Chunked, Field(discriminator="kind"), by_name, on_command_line(Plain | Chunked)]
 
 
@@ -74,12 +79,20 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{after}: &{after} [{', '.join(['*' + before] * 10)}]\n" for before, after in itertools.pairwise("abcdefghi")
 )
 
+MERGED = "a: &a {x: 1, y: 2}\n" + "".join(
+    f"{after}: &{after} {{<<: [{', '.join(['*' + before] * 9)}]}}\n"
+    for before, after in itertools.pairwise("abcdefghijkl")
+)
+"""Mappings merged into each other, which the library would write out while it reads."""
+
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         (LAUGHS, "unfolds into more than 100,000 values"),
         ("a: &a [*a]", "unfolds into more than"),
+        (MERGED, "unfolds into more than 100,000 values"),
+        ("a: 1" + ":1" * 100_000, "line 1: not valid YAML; a number of too many digits"),
         ("[" * 5000, "nested too deeply"),
         ("a: !!python/object/apply:os.system ['true']", "line 1: not valid YAML; could not determine a constructor"),
         ("a: 2021-99-99", "month must be in"),
@@ -109,3 +122,20 @@ def test_yaml_that_is_large_or_no_file(tmp_path: Path) -> None:
 
 def test_aliases_that_are_meant_work() -> None:
     assert parse_yaml("a: &a [1, 2]\nb: *a", "x") == {"a": [1, 2], "b": [1, 2]}
+
+
+def test_not_a_number_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text("kind: chunked\nchunk: .nan")
+    with pytest.raises(UserError, match="chunk"):
+        load_yaml(Chunked, file)
+    with pytest.raises(UserError, match=r"recipe: settings.0.margin: NaN is no number to compute with"):
+        from_plain(Free, {"settings": [{"margin": float("nan")}]}, "recipe")
+    assert from_plain(Free, {"settings": [{"margin": float("inf")}]}, "recipe").settings == [{"margin": float("inf")}]
+
+
+@pytest.mark.parametrize("value", [16**5000, 9**4000, [[1, 2], *["x"] * 10_000]], ids=["large", "long", "list"])
+def test_what_is_too_large_to_show_is_not_shown(value: object) -> None:
+    with pytest.raises(UserError, match="rates") as caught:
+        from_plain(Chunked, {"kind": "chunked", "rates": value}, "recipe.yaml")
+    assert len(str(caught.value)) < 1000

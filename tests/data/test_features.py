@@ -91,7 +91,7 @@ def test_a_mapped_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("missing", r"missing.npy: cannot be read \(no such file or directory\); correct the path"),
+        ("missing", r"missing.npy: no such file; correct the path"),
         ("objects", r"objects.npy: cannot be mapped into memory \(it holds Python objects\); save an array of numbers"),
         ("short", r"short.npy: cannot be mapped into memory \(.*\); it may be cut short: copy or write it again"),
         ("text", "text.npy: not a NumPy file; write it with numpy.save"),

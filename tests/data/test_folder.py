@@ -1,10 +1,15 @@
+import errno
+import os
+import sys
 import unicodedata
 from pathlib import Path
 
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.data.collection import Issue
 from rungwise.data.folder import PictureFolder, read_folder
+from tests.odd_files import on_posix, put, watched
 
 
 def folder_with(root: Path, *names: str) -> PictureFolder:
@@ -106,3 +111,132 @@ def test_a_bare_folder_has_pictures_and_no_captions(tmp_path: Path) -> None:
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no pictures in this folder or below \(.*\.jpg.*give another folder"):
         read_folder(folder_with(tmp_path, "notes.md"))
+
+
+@on_posix
+def test_what_is_no_file_is_listed_and_not_read(tmp_path: Path) -> None:
+    put(tmp_path / "pipe.jpg", "pipe")
+    put(tmp_path / "socket.csv", "socket")
+    put(tmp_path / "endless.jpg", "endless")
+    put(tmp_path / "dangling.json", "dangling")
+    put(tmp_path / "loop.png", "loop")
+    with watched():
+        files = folder_with(tmp_path, "a.jpg")
+        assert ([path.name for path in files.pictures], files.others) == (["a.jpg"], [])
+        assert [(issue.kind, issue.where, issue.detail) for issue in files.issues] == [
+            ("not a regular file", "dangling.json", "a link that leads nowhere"),
+            ("not a regular file", "endless.jpg", "a device"),
+            ("unreadable file", "loop.png", "too many levels of symbolic links"),
+            ("not a regular file", "pipe.jpg", "a pipe"),
+            ("not a regular file", "socket.csv", "a socket"),
+        ]
+
+
+def refuse_to_list(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """As a folder of somebody else does; the user of the tests may read everything."""
+    scandir = os.scandir
+
+    def refuse(path: Path) -> object:
+        if Path(path) == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+
+def test_a_folder_that_cannot_be_read_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_with(tmp_path, "a.jpg", "private/b.jpg")
+    refuse_to_list(monkeypatch, tmp_path / "private")
+    files = PictureFolder(tmp_path)
+    assert files.pictures == [Path("a.jpg")]
+    assert files.issues == [
+        Issue("unreadable folder", "private", "permission denied; what is in it is left out"),
+    ]
+    refuse_to_list(monkeypatch, tmp_path)
+    with pytest.raises(UserError, match=r"cannot be read \(permission denied\); correct the path or its permissions"):
+        PictureFolder(tmp_path)
+
+
+@on_posix
+def test_folders_nested_beyond_what_a_path_may_hold_are_listed(tmp_path: Path) -> None:
+    here = Path.cwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(20):
+            Path("d" * 250).mkdir()
+            os.chdir("d" * 250)
+    finally:
+        os.chdir(here)
+    (issue,) = PictureFolder(tmp_path).issues
+    assert (issue.kind, issue.detail) == ("unreadable folder", "file name too long; what is in it is left out")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of files are any bytes on Linux alone")
+def test_names_that_are_no_text_are_shown_as_bytes(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / os.fsdecode(b"\xff.jpg")).touch()
+    data = read_folder(PictureFolder(folder))
+    assert (data.name, data.image_ids) == ("caf\\xe9", ("\\xff.jpg",))
+    assert data.paths[0].is_file()
+
+
+@pytest.mark.parametrize("name", [" .jpg", "\u3000.png", "\\.jpg", "a\\b.jpg", "\x1b[31m.jpg", "e\u0301.jpg"])
+def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
+    files = folder_with(tmp_path, name, "plain.jpg")
+    assert Path(name) in files.pictures
+    assert found(files, "plain") == ["plain.jpg"]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "a" * 5000 + ".jpg",
+        "/" + "a" * 300 + ".jpg",
+        "../" * 3000 + "a.jpg",
+        "/nowhere/\0.jpg",
+        "../\ud83d.jpg",
+        "/dev/zero",
+        "/dev/zero/../zero.jpg",
+        "..",
+        "../..",
+        "/",
+        "\0",
+        "\\" * 100,
+    ],
+)
+def test_references_made_up_by_a_stranger_lead_nowhere(tmp_path: Path, reference: str) -> None:
+    with watched():
+        assert found(folder_with(tmp_path, "b.png"), reference) == []
+
+
+@on_posix
+def test_references_outside_the_folder_lead_to_pictures_alone(tmp_path: Path) -> None:
+    for name in ("pipe.jpg", "endless.jpg", "folder.jpg"):
+        put(tmp_path / name, name.partition(".")[0])
+    folder_with(tmp_path, "secret.txt", "one.jpg", "two.jpg")
+    files = folder_with(tmp_path / "data", "captions.csv")
+    for name in ("pipe.jpg", "endless.jpg", "folder.jpg", "secret.txt", "one"):
+        assert files.find(f"../{name}") == files.find(str(tmp_path / name)) == []
+    assert files.issues == []
+    for name in ("one.jpg", "two.jpg", "one.jpg"):
+        assert files.find(f"../{name}") == [tmp_path / "data" / ".." / name]
+    (issue,) = files.issues
+    assert issue.kind == "pictures outside the folder"
+    assert (Path(issue.where).name, issue.detail) == ("one.jpg", "named '../one.jpg', with 1 more")
+
+
+def test_a_file_whose_beginning_cannot_be_read_is_listed(tmp_path: Path) -> None:
+    files = folder_with(tmp_path, "a.json", "b.json")
+    (tmp_path / "a.json").write_text("abc")
+    (tmp_path / "b.json").unlink()
+    assert [files.head(path, 2) for path in files.others] == [b"ab", b""]
+    (issue,) = files.issues
+    assert (issue.kind, issue.where) == ("unreadable file", "b.json")
+
+
+@on_posix
+def test_a_folder_that_is_linked_twice_is_read_once_under_its_own_name(tmp_path: Path) -> None:
+    folder_with(tmp_path, "real/x.jpg")
+    (tmp_path / "a link").symlink_to("real")
+    assert PictureFolder(tmp_path).pictures == [Path("real/x.jpg")]

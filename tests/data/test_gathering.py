@@ -5,7 +5,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.folder import PictureFolder
-from rungwise.data.gathering import Gatherer, split_in_file_name, split_name
+from rungwise.data.gathering import Gatherer, clean_caption, split_in_file_name, split_name
 
 
 def folder(root: Path, *names: str) -> PictureFolder:
@@ -97,3 +97,40 @@ def test_nothing_gathered_names_the_first_reason(tmp_path: Path) -> None:
     gatherer.issue("malformed row", "x.csv, line 2", "3 columns")
     with pytest.raises(UserError, match="pets: no usable caption, first malformed row: x.csv, line 2; correct"):
         gatherer.collection("pets", "table")
+
+
+@pytest.mark.parametrize(
+    ("text", "clean", "odd"),
+    [
+        (" A dog. ", "A dog.", ""),
+        ("", "", ""),
+        ("line\nbreak\tand tab", "line\nbreak\tand tab", ""),
+        ("caf\u00e9 \u05d0\u200f \u00a0\u2028 \U0001f600", "caf\u00e9 \u05d0\u200f \u00a0\u2028 \U0001f600", ""),
+        ("a\x00b\x1b]0;title\x07c\x7fd\x9be", "a b ]0;title c d e", "control characters, which became blanks"),
+        ("\x1b\x07", "", "control characters, which became blanks"),
+        ("\ud83d dog", "", "an escape such as \\ud83d is half a character"),
+    ],
+)
+def test_a_caption_holds_no_signs_for_terminals_and_no_halves(text: str, clean: str, odd: str) -> None:
+    found = clean_caption(text)
+    assert found[0] == clean
+    assert found[1].startswith(odd)
+    assert bool(found[1]) == bool(odd)
+
+
+def test_whatever_is_half_a_character_is_left_out_and_listed() -> None:
+    gatherer = Gatherer(None)
+    assert gatherer.image("a\udcff.jpg", "line 1") is None
+    image = gatherer.image("a.jpg", "line 2")
+    assert image == 0
+    gatherer.caption(0, "half \udc00", "line 3", "1")
+    gatherer.caption(0, "A dog.", "line 4", "\ud800")
+    gatherer.caption(0, "A \x1bcat.", "line 5", "2")
+    gatherer.split(0, "te\ud83dst", "line 6")
+    gatherer.label(0, ["ok", "\ud83d"], "line 7")
+    data = gatherer.collection("pets", "table")
+    assert (data.image_ids, data.captions, data.caption_ids) == (("a.jpg",), ("A  cat.",), ("2",))
+    assert (data.splits, data.labels) == (("none",), (("ok",),))
+    assert [(issue.kind, issue.where) for issue in data.issues] == [
+        ("malformed text", f"line {line}") for line in (1, 3, 4, 5, 6, 7)
+    ]

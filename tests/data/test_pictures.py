@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, ImageOps
 
 from rungwise.core.errors import UserError
 from rungwise.data import pictures
@@ -195,9 +195,9 @@ def test_what_is_no_picture_gets_one_line(tmp_path: Path) -> None:
             load_picture(tmp_path / name)
         assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
         assert "\n" not in str(caught.value)
-    with pytest.raises(UserError, match=r"none.jpg: cannot be read"):
+    with pytest.raises(UserError, match=r"none.jpg: no such file"):
         load_picture(tmp_path / "none.jpg")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is a folder, not a file"):
         load_picture(tmp_path)
     with pytest.raises(UserError, match=r"^<uploaded picture>: not a picture"):
         load_picture(b"hello")
@@ -221,7 +221,7 @@ def test_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"abc" * 100_000)
     assert picture_digest(path) == hashlib.sha256(b"abc" * 100_000).hexdigest()
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="no such file"):
         picture_digest(tmp_path / "none")
 
 
@@ -232,3 +232,27 @@ def test_what_torchvision_refuses_is_left_to_pillow(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(pictures, "decode_jpeg", refuse)
     data = encoded(smooth(), "JPEG")
     assert torch.equal(load_picture(data), reference(Image.open(io.BytesIO(data))))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("form", ["PNG", "JPEG"])
+def test_thumbnails_are_upright(orientation: int, form: str) -> None:
+    image = smooth(256, 160)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = encoded(image, form, exif=exif)
+    wanted = reference(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).resize(small_image(data, 64).size))
+    assert small_image(data, 64).size in ((64, 40), (40, 64))
+    assert difference(reference(small_image(data, 64)), wanted) <= 16
+
+
+@pytest.mark.parametrize("size", [(1, 3_000_000), (3_000_000, 1), (1030, 1031), (1, 1), (5000, 3)])
+@pytest.mark.parametrize("mode", ["RGB", "P", "RGBA", "1"])
+def test_pictures_of_any_shape_are_whole_where_tiles_meet(size: tuple[int, int], mode: str) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 4), dtype=np.uint8)
+    image = Image.fromarray(noise).convert("RGB" if mode == "P" else mode if mode != "1" else "RGB").convert(mode)
+    data = encoded(image, "PNG", compress_level=1)
+    layer = image.convert("RGBA")
+    white = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+    assert torch.equal(load_picture(data), reference(white))
+    assert max(small_image(data, 64).size) == min(64, max(size))

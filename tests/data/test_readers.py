@@ -1,9 +1,11 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
+from tests.odd_files import KINDS, on_posix, put, watched
 
 
 def test_a_bare_folder(tmp_path: Path) -> None:
@@ -53,3 +55,70 @@ def test_relative_folders_read_like_absolute_ones(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path / "data")
     assert read(".").image_ids == ("a.jpg", "b.jpg")
     assert read(".").name == "data"
+
+
+@on_posix
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "name",
+    ["captions.csv", "a.tsv", "a.jsonl", "a.parquet", "dataset_x.json", "a.token.txt", "captions.txt", "features.npy",
+     "train_ims.npy", "train_caps.txt"],
+)  # fmt: skip
+def test_nothing_but_a_file_is_read(tmp_path: Path, name: str, kind: str) -> None:
+    """Given as the argument it is refused in one line; beside pictures it is listed and left alone."""
+    put(tmp_path / name, kind)
+    with watched():
+        with pytest.raises(UserError) as caught:
+            read(tmp_path / name)
+        assert "\n" not in str(caught.value)
+        (tmp_path / "a.jpg").touch()
+        data = read(tmp_path)
+    assert data.image_ids == ("a.jpg",)
+    kinds = [issue.kind for issue in data.issues]
+    assert kinds == ([] if kind == "folder" else ["unreadable file" if kind == "loop" else "not a regular file"])
+
+
+@on_posix
+@pytest.mark.parametrize("kind", ["pipe", "endless", "dangling", "folder"])
+@pytest.mark.parametrize(("name", "other"), [("ids.txt", "features.npy"), ("dev_ids.txt", "dev_ims.npy")])
+def test_ids_that_are_no_file_are_no_ids(tmp_path: Path, name: str, other: str, kind: str) -> None:
+    np.save(tmp_path / other, np.zeros((1, 2), np.float32))
+    (tmp_path / "dev_caps.txt").write_text("a dog\n")
+    put(tmp_path / name, kind)
+    with watched():
+        if other == "dev_ims.npy":
+            assert read(tmp_path).image_ids == ("val/0",)
+        else:
+            with pytest.raises(UserError, match=r"neither captions nor ids.txt beside it"):
+                read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("a" * 300, r"cannot be read \(file name too long\)"),
+        ("a/" * 3000, r"cannot be read \(file name too long\)"),
+        ("a\0b", r"cannot be read \(embedded null byte\)"),
+        ("~nobody of this name/x", "there is no such home folder"),
+        ("/dev/null/x", "no such file or folder"),
+    ],
+)
+def test_paths_that_no_system_has_get_one_line(path: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read(path)
+
+
+@on_posix
+def test_devices_and_pseudo_files_are_no_captions() -> None:
+    with watched():
+        for path in ("/dev/zero", "/dev/tty", "/dev/stdin", "/proc/self/mem", "/proc/kmsg"):
+            with pytest.raises(UserError):
+                read(path)
+
+
+def test_issues_of_the_folder_reach_collections_of_every_kind(tmp_path: Path) -> None:
+    (tmp_path / "gone.txt").symlink_to("nowhere")
+    np.save(tmp_path / "features.npy", np.zeros((1, 2), np.float32))
+    (tmp_path / "captions.csv").write_text("image,caption\na,A dog.\n")
+    assert [issue.where for issue in read(tmp_path).issues] == ["gone.txt"]
+    assert read(tmp_path, captions_only=True).issues == ()

@@ -41,13 +41,29 @@ def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"a.csv: cannot be read \(no such file"):
+    with pytest.raises(UserError, match=r"a.csv: no such file; correct the path"):
         read_text(tmp_path / "a.csv")
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])), min_size=1))
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"])), min_size=1))
 def test_only_line_feeds_end_lines(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     path.write_bytes(("x\r\n" + "\n".join(lines)).encode())
     expected = [(number, line) for number, line in enumerate(["x", *lines], start=1) if line.strip()]
     assert list(read_lines(path)) == expected
+
+
+@pytest.mark.parametrize("content", [b"a dog\n\0", "a dog\n".encode("utf-16-le"), b"\0" * 1000])
+def test_zero_bytes_are_no_text(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"a.csv, line [12]: holds a zero byte, so it is no text; save the file as UTF-8"
+    ):
+        read_text(tmp_path / "a.csv")
+
+
+def test_a_text_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
+    with (tmp_path / "a.csv").open("wb") as file:
+        file.truncate(3 << 30)  # which takes no room
+    with pytest.raises(UserError, match=r"a.csv: 3.0 GiB, where at most 2.0 GiB are read; .*RUNGWISE_MAX_TEXT_BYTES"):
+        read_text(tmp_path / "a.csv")

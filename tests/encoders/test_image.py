@@ -6,6 +6,7 @@ import pytest
 import timm
 import torch
 from safetensors.torch import save_file
+from torchvision.transforms.v2 import functional as vision
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
@@ -48,7 +49,7 @@ def test_preprocessing_is_as_declared_unless_overridden() -> None:
     ("config", "message"),
     [
         (ImageConfig("resnet_of_dreams", weights="random"), "timm knows no backbone 'resnet_of_dreams'"),
-        (ImageConfig(SMALL, weights="random", options={"colour": 3}), "does not take these options"),
+        (ImageConfig(SMALL, weights="random", options={"patch_size": 4}), "does not take these options"),
         (ImageConfig(SMALL, weights="absent.safetensors"), "absent.safetensors: no such weights file"),
     ],
 )
@@ -74,6 +75,23 @@ def test_short_side_keeps_proportions_and_square_does_not() -> None:
     assert Preprocessing(size=10, crop=1.0).apply(wide).float().mean() == 255
     squashed = Preprocessing(size=10, crop=1.0, resize="square", interpolation="bilinear").apply(wide)
     assert squashed.float().mean() == pytest.approx(255 / 4, abs=2)
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 3_000_000), (3, 3_000_000, 1)])
+def test_a_line_of_pixels_does_not_become_gigabytes(shape: tuple[int, int, int]) -> None:
+    line = torch.zeros(shape, dtype=torch.uint8)
+    line[:, shape[1] // 2, shape[2] // 2] = 255
+    small = Preprocessing(size=32, crop=1.0, interpolation="nearest").apply(line)
+    assert small.shape == (3, 32, 32)
+    assert small.max() == 255  # the middle is what is seen
+
+
+@pytest.mark.parametrize("width", [10, 100, 160])
+def test_usual_proportions_are_resized_whole(width: int) -> None:
+    picture = torch.randint(0, 256, (3, 10, width), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    preprocessing = Preprocessing(size=8, crop=1.0)
+    whole = vision.resize(picture, [8], interpolation=vision.InterpolationMode.BICUBIC, antialias=True)
+    assert torch.equal(preprocessing.apply(picture), vision.center_crop(whole, [8, 8]))
 
 
 @pytest.mark.real_data

@@ -94,3 +94,25 @@ def test_captions_that_no_picture_bears_are_not_found(index: Index) -> None:
     found = Searcher(Index.open(index.folder), model).captions_for(picture_bytes(COLOURS["red"]), k=9)
     assert found[0].text == "a red square"
     assert len(found) == 4
+
+
+def test_a_picture_is_prepared_in_one_place_and_encoded_in_another(index: Index) -> None:
+    searcher, picture = Searcher(index, ColourModel()), picture_bytes(COLOURS["red"])
+    vector = searcher.prepare_picture(picture)
+    np.testing.assert_array_equal(vector(), searcher.encode_picture(picture))
+    with pytest.raises(UserError, match="not a picture"):
+        searcher.prepare_picture(b"hello")()
+
+
+def test_the_same_model_searches_another_index_that_it_built(index: Index, tmp_path: Path) -> None:
+    model = ColourModel()
+    searcher = Searcher(index, model)
+    other = Index.build(colour_pictures(tmp_path / "others", ["blue"]), ColourModel(), tmp_path / "other")
+    assert [hit.id for hit in searcher.on(other).search_text("red")] == ["0-blue"]
+    assert searcher.search_text("red")[0].id == "0-red"
+    assert model.hashed == 1
+    strange = Index.build(
+        colour_pictures(tmp_path / "others", ["blue"]), ColourModel(fingerprint="another"), tmp_path / "strange"
+    )
+    with pytest.raises(UserError, match="built by model another"):
+        searcher.on(strange)

@@ -1,6 +1,7 @@
 """Models as folders: dispatch on the kind, folders of the first programs, and folders that somebody damaged."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -91,9 +92,9 @@ def edited(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def one_line(folder: Path) -> str:
-    """What a refused folder says."""
+    """What a refused folder says, whose files are taken as they are: their values are checked all the same."""
     with pytest.raises(UserError) as caught:
-        load(folder, "cpu")
+        load(folder, "cpu", altered=True)
     message = str(caught.value)
     assert "\n" not in message
     assert str(folder) in message
@@ -136,10 +137,12 @@ def test_a_folder_of_the_first_programs_loads_and_keeps_its_fingerprint(similari
     model.save_pretrained(tmp_path)
 
     def as_it_was(facts: dict[str, Any]) -> None:
+        facts["format"] = 1
         del facts["kind"], facts["model"]["kind"], facts["model"]["image"]["kind"]
         facts["model"]["similarity"] = similarity.kind
 
     edited(tmp_path, as_it_was)
+    (tmp_path / "SHA256SUMS").unlink()
     again = load(tmp_path)
     assert type(again) is JointEmbedding
     assert again.config == model.config
@@ -205,7 +208,7 @@ def test_provenance_is_kept_when_a_loaded_model_is_saved_again(tmp_path: Path) -
     load(tmp_path / "two").save_pretrained(tmp_path / "two", {})
     assert load(tmp_path / "two").provenance == {}
     edited(tmp_path / "one", lambda facts: facts.update(provenance=["a list"]))
-    assert load(tmp_path / "one").provenance == {}
+    assert load(tmp_path / "one", altered=True).provenance == {}
 
 
 def test_the_device_is_chosen_and_checked_before_anything_is_read(tmp_path: Path) -> None:
@@ -229,7 +232,7 @@ def nested(depth: int) -> str:
         ('{"format": 1, "model": {"dimension": ' + "9" * 5000 + "}}", "not valid JSON"),
         ('{"format": 1}', "expected a mapping of settings, found NoneType"),
         ('{"format": 1, "model": []}', "expected a mapping of settings, found list"),
-        ('{"format": "1", "model": {}}', "model format '1', this version reads 1"),
+        ('{"format": "1", "model": {}}', "model format '1', this version reads 1 and 2"),
         ('{"format": 1, "kind": null, "model": {}}', "kind: no model family None; there are .*vse"),
         ('{"format": 1, "kind": ["vse"], "model": {}}', r"kind: no model family \['vse'\]; there are .*vse"),
         ('{"format": 1, "kind": "from elsewhere", "model": {}}', "no model family 'from elsewhere'; there are .*vse"),
@@ -239,9 +242,7 @@ def nested(depth: int) -> str:
 def test_a_broken_config_is_one_line(text: str, message: str, tmp_path: Path) -> None:
     reading_features().save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(UserError, match=message):
-        load(tmp_path)
-    one_line(tmp_path)
+    assert re.search(message, one_line(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_a_broken_config_is_one_line(text: str, message: str, tmp_path: Path) ->
         ("dimension", -4, "dimension"),
         ("dimension", 10**15, "dimension"),
         ("dimension", 10**30, "dimension"),
-        ("dimension", float("nan"), "dimension"),
+        ("dimension", float("nan"), "NaN is no number"),
         ("dimension", 5, r"image_projection.bias: \(4,\), but config.json asks for \(5,\)"),
         ("kind", "lengths", "kind"),
         ("colour", "blue", "colour"),
@@ -264,8 +265,8 @@ def test_a_broken_config_is_one_line(text: str, message: str, tmp_path: Path) ->
         ("text.word_dimension", 10**15, "text.word_dimension"),
         ("image", "features", "image"),
         ("image.kind", "smells", "image"),
-        ("image.width", float("nan"), "width"),
-        ("image.width", float("inf"), "width"),
+        ("image.width", float("nan"), "NaN is no number"),
+        ("image.width", float("inf"), "Infinity is no number"),
         ("image.width", -3, "width"),
         ("image.width", 0, "width"),
         ("image.width", 10**30, "width"),
@@ -286,9 +287,7 @@ def test_a_hostile_setting_is_one_line(place: str, value: object, message: str, 
         inner[last] = value
 
     edited(tmp_path, change)
-    with pytest.raises(UserError, match=message):
-        load(tmp_path)
-    one_line(tmp_path)
+    assert re.search(message, one_line(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -332,7 +331,7 @@ def test_hostile_preprocessing_is_one_line(name: str, value: object, tmp_path: P
     reading_pictures().save_pretrained(tmp_path)
     path = tmp_path / "preprocessing.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
-    assert name in one_line(tmp_path)
+    assert ("NaN is no number" if value != value else name) in one_line(tmp_path)
 
 
 def test_tensors_must_be_those_of_the_configuration(tmp_path: Path) -> None:
@@ -349,7 +348,7 @@ def test_tensors_must_be_those_of_the_configuration(tmp_path: Path) -> None:
     save_file(tensors | {first: torch.zeros(4, dtype=torch.int64)}, file)
     assert "image_projection.bias: (4,) of torch.int64, but config.json asks for (4,)" in one_line(tmp_path)
     save_file({name: one.to(torch.bfloat16) for name, one in tensors.items()}, file)
-    assert load(tmp_path, "cpu").image_projection.bias.dtype == torch.float32
+    assert load(tmp_path, "cpu", altered=True).image_projection.bias.dtype == torch.float32
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 64, b"\x05", (2**62).to_bytes(8, "little") + b"{}", None])

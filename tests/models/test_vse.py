@@ -103,7 +103,7 @@ def test_mixed_up_folders_are_refused(tmp_path: Path) -> None:
     make(dimension=7).save_pretrained(tmp_path / "seven")
     (tmp_path / "six" / "model.safetensors").write_bytes((tmp_path / "seven" / "model.safetensors").read_bytes())
     with pytest.raises(UserError, match=r"image_projection.bias: \(7,\), but config.json asks for \(6,\)"):
-        load(tmp_path / "six")
+        load(tmp_path / "six", altered=True)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_damaged_folder_has_one_line(name: str, text: str | None, message: str
     else:
         (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=message) as caught:
-        load(tmp_path)
+        load(tmp_path, altered=text is not None)
     assert "\n" not in str(caught.value)
 
 
@@ -131,10 +131,10 @@ def test_no_model_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(UserError, match="no model here"):
         load(tmp_path)
 
-    def offline(name: str) -> str:
+    def offline(name: str, allow_patterns: list[str]) -> str:
         raise OSError("the network is unreachable")
 
-    monkeypatch.setattr("rungwise.models.saving.snapshot_download", offline)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", offline)
     with pytest.raises(UserError, match="absent/model: no such folder, and no model of that name could be fetched"):
         load("absent/model")
 
@@ -142,7 +142,7 @@ def test_no_model_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_hub_repository_is_read_like_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make()
     model.save_pretrained(tmp_path / "snapshot")
-    monkeypatch.setattr("rungwise.models.saving.snapshot_download", lambda name: str(tmp_path / "snapshot"))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **_: str(tmp_path / "snapshot"))
     assert load("somebody/model").fingerprint == model.fingerprint
 
 
@@ -151,7 +151,7 @@ def test_an_extra_tensor_is_refused(tmp_path: Path) -> None:
     tensors = load_file(tmp_path / "model.safetensors")
     save_file(tensors | {"head.weight": torch.zeros(1)}, tmp_path / "model.safetensors")
     with pytest.raises(UserError, match=r"head.weight"):
-        load(tmp_path)
+        load(tmp_path, altered=True)
 
 
 def test_encoding_in_the_middle_of_training_uses_and_changes_no_batch_statistics(
@@ -166,3 +166,14 @@ def test_encoding_in_the_middle_of_training_uses_and_changes_no_batch_statistics
     np.testing.assert_allclose(model.encode_image(pictures).vectors, expected, atol=1e-6)
     assert model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_picture_is_read_first_and_encoded_later(frozen: bool, pictures: list[Path]) -> None:
+    model = make(frozen)
+    picture = pictures[0].read_bytes()
+    encode = model.prepare_image(picture)
+    np.testing.assert_array_equal(encode().vectors, model.encode_image([picture]).vectors)
+    assert encode().kept.tolist() == [0]
+    with pytest.raises(UserError, match="not a picture"):
+        model.prepare_image(b"no picture")

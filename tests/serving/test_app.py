@@ -1,19 +1,29 @@
 import io
+import json
 import re
+import threading
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from PIL import Image
+from numpy.typing import NDArray
+from PIL import Image, ImageFile
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index
+from rungwise.models import EncodedImages
+from rungwise.serving import ServingLimits, background, create_app
 from rungwise.serving import app as app_module
-from rungwise.serving import create_app
+from rungwise.serving.lanes import Lane
 from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
@@ -146,8 +156,8 @@ def test_gigapixel_upload_is_one_line(client: TestClient) -> None:
     refused(client.post("/api/search-by-picture", content=bytes(png)), 422)
 
 
-def test_oversize_upload_is_refused_announced_or_not(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "MAX_UPLOAD_BYTES", 1 << 20)
+def test_oversize_upload_is_refused_announced_or_not(index: Index) -> None:
+    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(upload_bytes=1 << 20)))
     assert "1 MiB" in refused(client.post("/api/search-by-picture", content=bytes((1 << 20) + 1)), 413)
     parts = (bytes(1 << 18) for _ in range(5))
     refused(client.post("/api/search-by-picture", content=parts), 413)
@@ -274,3 +284,151 @@ def test_other_similarities_scale_their_bars_by_the_results(tmp_path: Path) -> N
     index = Index.build(data, model, tmp_path / "index")
     answer = TestClient(create_app(index, model)).get(f"/api/search?q={quote('赤')}").json()
     assert answer["scale"] == [answer["results"][-1]["score"], answer["results"][0]["score"]]
+
+
+def black_png(width: int, height: int) -> bytes:
+    """A small file of many pixels."""
+    file = io.BytesIO()
+    Image.new("1", (width, height)).save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
+def test_a_picture_of_too_many_pixels_is_refused_from_its_header(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("pixels were decoded")
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", never)
+    client = TestClient(create_app(index, ColourModel()))
+    png = bytearray(picture_bytes((0, 0, 0)))
+    png[16:24] = (13_370).to_bytes(4, "big") * 2
+    png[29:33] = zlib.crc32(png[12:29]).to_bytes(4, "big")
+    assert "178756900 pixels" in refused(client.post("/api/search-by-picture", content=bytes(png)), 413)
+
+
+def test_the_most_pixels_are_a_setting(index: Index) -> None:
+    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(upload_pixels=999_999)))
+    assert client.post("/api/search-by-picture", content=black_png(999, 1000)).status_code == 200
+    refused(client.post("/api/search-by-picture", content=black_png(1000, 1000)), 413)
+
+
+def test_a_picture_that_takes_more_memory_than_all_is_refused(index: Index) -> None:
+    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=40 << 20)))
+    assert client.post("/api/search-by-picture", content=black_png(1000, 1000)).status_code == 200
+    message = refused(client.post("/api/search-by-picture", content=black_png(2000, 2000)), 413)
+    assert "would take 50 MiB to decode, more than 40" in message
+
+
+class Gate(ColourModel):
+    """Does not get on with pictures until it is let."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self.where = where
+        self.go, self.reached = threading.Event(), threading.Semaphore(0)
+        self.encoded: list[str] = []
+
+    def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+        encode = super().prepare_image(picture)
+        if self.where == "decoding":
+            self._wait()
+            return encode
+        return lambda: (self._wait(), self.encoded.append("picture"), encode())[2]
+
+    def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.encoded.append("text")
+        return super().encode_text(texts)
+
+    def _wait(self) -> None:
+        self.reached.release()
+        assert self.go.wait(60)
+
+
+def search_by_picture(address: str, colour: str) -> dict[str, object]:
+    request = urllib.request.Request(f"{address}api/search-by-picture?k=1", data=picture_bytes(COLOURS[colour]))
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        return json.load(reply)
+
+
+def search(address: str, words: str) -> dict[str, object]:
+    with urllib.request.urlopen(f"{address}api/search?q={words}&k=1", timeout=60) as reply:
+        return json.load(reply)
+
+
+def test_texts_are_answered_while_pictures_are_decoded(index: Index) -> None:
+    model = Gate("decoding")
+    with background(index, model) as address, ThreadPoolExecutor(4) as clients:
+        pictures = [clients.submit(search_by_picture, address, colour) for colour in ("red", "green", "blue", "red")]
+        assert model.reached.acquire(timeout=60)
+        assert search(address, "blue")["results"][0]["id"] == "2-blue"
+        model.go.set()
+        found = [picture.result(60)["results"][0]["id"] for picture in pictures]
+    assert found == ["0-red", "1-green", "2-blue", "0-red"]
+
+
+def test_texts_are_answered_before_pictures_that_wait_to_be_encoded(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, submitted, submit = Gate("encoding"), threading.Semaphore(0), Lane.submit
+    monkeypatch.setattr(app_module, "_PICTURE_PATIENCE", 1000.0)
+
+    def counted(*given: object, **named: object) -> object:
+        outcome = submit(*given, **named)
+        submitted.release()
+        return outcome
+
+    monkeypatch.setattr(Lane, "submit", counted)
+    with background(index, model) as address, ThreadPoolExecutor(8) as clients:
+        pictures = [clients.submit(search_by_picture, address, "red") for _ in range(3)]
+        assert model.reached.acquire(timeout=60)  # the first is at the network
+        texts = [clients.submit(search, address, "blue") for _ in range(3)]
+        for _ in range(3 + 3 + 3):  # pictures are decoded, then they and the texts wait for their turn
+            assert submitted.acquire(timeout=60)
+        model.go.set()
+        for one in [*pictures, *texts]:
+            one.result(60)
+    assert model.encoded == ["picture", "text", "text", "text", "picture", "picture"]
+
+
+def test_what_waits_too_long_is_told_to_come_again(index: Index) -> None:
+    model = Gate("encoding")
+    with background(index, model, limits=ServingLimits(waiting_seconds=0.2)) as address, ThreadPoolExecutor(1) as one:
+        first = one.submit(search_by_picture, address, "red")
+        assert model.reached.acquire(timeout=60)
+        with pytest.raises(urllib.error.HTTPError) as busy:
+            search(address, "red")
+        assert (busy.value.code, int(busy.value.headers["Retry-After"]) > 0) == (503, True)
+        model.go.set()
+        assert first.result(60)["results"]
+
+
+def test_a_client_with_too_many_pictures_under_way_is_told_so(index: Index) -> None:
+    model, limits = Gate("decoding"), ServingLimits(uploads_per_client=1)
+    with background(index, model, limits=limits) as address, ThreadPoolExecutor(1) as one:
+        first = one.submit(search_by_picture, address, "red")
+        assert model.reached.acquire(timeout=60)
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            search_by_picture(address, "red")
+        assert (refusal.value.code, int(refusal.value.headers["Retry-After"]) > 0) == (429, True)
+        model.go.set()
+        assert first.result(60)["results"]
+
+
+def test_too_little_memory_is_told_and_not_a_failure(index: Index) -> None:
+    class Full(ColourModel):
+        def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+            raise MemoryError
+
+    client = TestClient(create_app(index, Full()))
+    answer = client.post("/api/search-by-picture", content=picture_bytes(COLOURS["red"]))
+    assert "memory" in refused(answer, 503)
+
+
+def test_a_failure_of_ours_is_one_line_with_all_headers(index: Index) -> None:
+    class Broken(ColourModel):
+        def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            raise ZeroDivisionError
+
+    client = TestClient(create_app(index, Broken()), raise_server_exceptions=False)
+    answer = client.get("/api/search?q=red")
+    refused(answer, 500)
+    assert "content-security-policy" in answer.headers

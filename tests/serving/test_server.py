@@ -5,13 +5,17 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
 
 import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Index
-from rungwise.serving import background, serve
+from rungwise.serving import ServingLimits, background, serve
 from rungwise.serving.server import THREAD_NAME
 from tests.colour_model import ColourModel, colour_pictures
 
@@ -72,27 +76,121 @@ def test_impossible_places_are_one_line(index: Index, place: dict[str, object], 
 
 
 PROGRAM = """
-import sys
+import sys, time
 from pathlib import Path
 from tests.colour_model import ColourModel
 from rungwise.index import Index
-from rungwise.serving import serve
+from rungwise.serving import ServingLimits, serve
+
+class SlowModel(ColourModel):
+    def encode_text(self, texts):
+        if texts == ["slow"]:
+            print("begun", flush=True)
+            time.sleep(float(sys.argv[2]))
+        return super().encode_text(texts)
 
 def ready(address):
     print(address, flush=True)
 
-serve(Index.open(Path(sys.argv[1])), ColourModel(), port=0, open_browser=False, ready=ready)
+limits = ServingLimits(graceful_seconds=float(sys.argv[3]))
+serve(Index.open(Path(sys.argv[1])), SlowModel(), port=0, open_browser=False, ready=ready, limits=limits)
 print("done", flush=True)
 """
 
+no_signals = pytest.mark.skipif(
+    sys.platform == "win32", reason="Ctrl-C is no signal that one process can send another there"
+)
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is no signal that one process can send another there")
-def test_ctrl_c_ends_it_quietly(index: Index) -> None:
-    command = [sys.executable, "-c", PROGRAM, str(index.folder)]
+
+@contextmanager
+def program(index: Index, slow: float = 0.0, graceful: float = 20.0) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server in a process of its own, and its address; ``slow`` is how many seconds the query "slow" takes."""
+    command = [sys.executable, "-c", PROGRAM, str(index.folder), str(slow), str(graceful)]
     here = Path(__file__).parents[2]
     with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        address = server.stdout.readline().strip()
+        try:
+            yield server, server.stdout.readline().strip()
+        finally:
+            server.kill()
+
+
+def until_it_lets_nobody_in(address: str) -> None:
+    place = urlsplit(address)
+    with suppress(ConnectionRefusedError):
+        while True:
+            socket.create_connection((place.hostname, place.port), timeout=20).close()
+
+
+def begun(address: str, path: str, body: bytes = b"") -> socket.socket:
+    """A request that was sent, and not answered yet."""
+    place = urlsplit(address)
+    connection = socket.create_connection((place.hostname, place.port), timeout=20)
+    length = f"Content-Length: {len(body) + 1}\r\n" if body else ""
+    method = "POST" if body else "GET"
+    connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: {place.netloc}\r\n{length}\r\n".encode() + body)
+    return connection
+
+
+@no_signals
+def test_ctrl_c_lets_answers_in_flight_be_given_and_ends_it_quietly(index: Index) -> None:
+    with program(index, slow=1.0) as (server, address):
         assert answer(f"{address}api/search?q=red")["results"][0]["id"] == "0-red"
-        server.send_signal(signal.SIGINT)
+        # Clients that leave in the middle of everything are no news.
+        begun(address, "/api/search-by-picture", b"half a pict").close()
+        begun(address, "/api/search?q=red").close()
+        with begun(address, "/api/search?q=slow") as asked:
+            assert server.stdout.readline() == "begun\n"
+            server.send_signal(signal.SIGINT)
+            assert asked.recv(100).startswith(b"HTTP/1.1 200")
         out, err = server.communicate(timeout=30)
     assert (server.returncode, out, err) == (0, "done\n", "")
+
+
+@no_signals
+def test_answers_in_flight_have_a_limit(index: Index) -> None:
+    with (
+        program(index, slow=3.0, graceful=0.2) as (server, address),
+        begun(address, "/api/search?q=slow") as asked,
+        begun(address, "/api/search-by-picture", b"half a pict"),
+    ):
+        assert server.stdout.readline() == "begun\n"
+        server.send_signal(signal.SIGTERM)
+        assert asked.recv(100) == b""
+        out, err = server.communicate(timeout=30)
+    assert (server.returncode, out) == (0, "done\n")
+    assert "Traceback" not in err
+
+
+@no_signals
+@pytest.mark.parametrize("second", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_second_signal_ends_it_at_once(index: Index, second: signal.Signals) -> None:
+    with program(index, slow=60.0, graceful=60.0) as (server, address), begun(address, "/api/search?q=slow"):
+        assert server.stdout.readline() == "begun\n"
+        server.send_signal(signal.SIGTERM)
+        until_it_lets_nobody_in(address)  # the first was heard
+        server.send_signal(second)
+        out, err = server.communicate(timeout=20)
+    assert (server.returncode, out, err) == (-second, "", "")
+
+
+def test_a_full_server_refuses_in_one_line_and_goes_on(index: Index) -> None:
+    with background(index, ColourModel(), limits=ServingLimits(connections=1)) as address:
+        with begun(address, "/api/search-by-picture", b"half a pict"), pytest.raises(HTTPError) as refused:
+            answer(f"{address}api/status")
+        assert refused.value.code == 503
+        assert "try again" in json.load(refused.value)["error"]
+        for _ in range(1000):  # until it has seen that the other left
+            with suppress(HTTPError):
+                assert answer(f"{address}api/status")["pictures"] == 2
+                break
+        else:
+            pytest.fail("no place became free")
+
+
+def test_time_is_limited(index: Index) -> None:
+    limits = ServingLimits(body_seconds=0.2, idle_seconds=0.2)
+    with background(index, ColourModel(), limits=limits) as address:
+        with begun(address, "/api/search-by-picture", b"half a pict") as sending:
+            assert sending.recv(100).startswith(b"HTTP/1.1 408")
+        with begun(address, "/api/status") as idle, idle.makefile("rb") as answers:
+            assert answers.read().startswith(b"HTTP/1.1 200")  # to its end, which is that of the connection

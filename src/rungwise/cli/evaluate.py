@@ -74,6 +74,7 @@ class Evaluate:
         paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 
@@ -105,6 +106,7 @@ class Evaluate:
     paper: tuple[str, ...] = ()
     dataset: str | None = None
     device: str | None = None
+    altered_model: bool = False
     cache: Path | None = None
 
     @property
@@ -173,6 +175,7 @@ def _refuse_idle_options(asked: Evaluate) -> None:
         ("--captions-only", asked.captions_only, "DATA", has_data),
         ("--join-restval", asked.join_restval, "DATA", has_data),
         ("--device", asked.device is not None, "a model", runs_a_model),
+        ("--altered-model", asked.altered_model, "a model", runs_a_model),
     ):
         if given and not is_there:
             raise UserError(f"{option} changes nothing without {other}; give both, or leave {option} out")

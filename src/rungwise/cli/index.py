@@ -9,11 +9,11 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.terminal import chosen_device, progress_bar, say, say_issues
+from rungwise.cli.models import read_dual_encoder
+from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
 from rungwise.index import Index, storage
-from rungwise.models import load_dual_encoder
 
 
 @dataclass
@@ -26,6 +26,7 @@ class MakeIndex:
         out: Folder of the index.
         overwrite: Replace an index that is there.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
     """
 
     pictures: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PICTURES")]
@@ -33,6 +34,7 @@ class MakeIndex:
     out: Path
     overwrite: bool = False
     device: str | None = None
+    altered_model: bool = False
 
 
 def main(arguments: list[str]) -> int:
@@ -42,7 +44,7 @@ def main(arguments: list[str]) -> int:
         raise UserError(
             f"{asked.out}: an index stands here already; name another folder, or replace it with --overwrite"
         )
-    model = load_dual_encoder(asked.model, chosen_device(asked.device))
+    model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
     data = read(asked.pictures)
     say_issues(data.issues)
     start = time.perf_counter()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rungwise.cli.terminal import chosen_device, progress_bar, say, say_issues
+from rungwise.cli.models import read_model
+from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
+from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
@@ -44,6 +45,7 @@ class Asked(Protocol):
     join_restval: bool
     relevance: str | None
     device: str | None
+    altered_model: bool
     cache: Path | None
 
 
@@ -138,19 +140,23 @@ def _chosen(asked: Asked, place: Path) -> ImageCaptions:
 
 
 def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
-    from rungwise.models import load  # torch and timm, which files of numbers do not need
-
     if not data.has_pictures or not data.captions:
         missing = "captions" if data.has_pictures else "pictures (--captions-only leaves them out)"
         raise UserError(f"{data.name}: a model is evaluated on pictures and captions, and here are no {missing}")
-    model = load(name, chosen_device(asked.device))
+    model = read_model(name, asked.device, altered=asked.altered_model)
     with progress_bar("pictures", len(data)) as advance:
         scores = model.on(data, cache=asked.cache, progress=advance)
     if scores.issues:
         say(f"{len(scores.issues)} of {len(data)} pictures could not be read and are left out, with their captions")
         say_issues(scores.issues)
     source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
-    return Scored(source, scores.data, True, model_hash=model.fingerprint, seed=model.provenance.get("seed"))
+    return Scored(source, scores.data, True, model_hash=model.fingerprint, seed=_seed_of(model.provenance))
+
+
+def _seed_of(provenance: Mapping[str, Any]) -> int | None:
+    """The facts beside a model are what its file says, which is anything."""
+    seed = provenance.get("seed")
+    return seed if isinstance(seed, int) else None
 
 
 def _of_matrix(given: str, asked: Asked, data: ImageCaptions | None) -> Scored:
@@ -227,8 +233,7 @@ def _name_of(relevance: str) -> str:
     path = split_key(relevance)[0]
     if path.is_dir():
         return ""
-    with path.open("rb") as file:
-        return f"{Path(relevance).name}, hash {hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    return f"{Path(relevance).name}, hash {digest_of(path)[:16]}"
 
 
 def _relevance(asked: Asked, scored: Scored) -> Any:

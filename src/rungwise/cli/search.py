@@ -8,10 +8,10 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.terminal import chosen_device, say
+from rungwise.cli.models import read_dual_encoder
+from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Searcher
-from rungwise.models import load_dual_encoder
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Search:
         k: How many to show.
         model: The model that built the index, if it has moved.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
     """
 
     index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
@@ -33,6 +34,7 @@ class Search:
     k: int = 10
     model: str | None = None
     device: str | None = None
+    altered_model: bool = False
 
 
 def main(arguments: list[str]) -> int:
@@ -43,7 +45,8 @@ def main(arguments: list[str]) -> int:
     if asked.k < 1:
         raise UserError(f"--k must be at least 1, got {asked.k}")
     index = Index.open(asked.index)
-    model = load_dual_encoder(asked.model or index.manifest.model_location, chosen_device(asked.device))
+    place = asked.model or index.manifest.model_location
+    model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
     searcher = Searcher(index, model)
     if asked.text is not None:
         hits, captions = searcher.search_text(asked.text, asked.k), []

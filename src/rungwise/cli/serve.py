@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from rungwise.cli.terminal import chosen_device, say
+from rungwise.cli.models import read_dual_encoder
+from rungwise.cli.terminal import say
+from rungwise.core.errors import UserError
 from rungwise.index import Index
-from rungwise.models import load_dual_encoder
-from rungwise.serving import serve
+from rungwise.serving import ServingLimits, serve
+from rungwise.serving.hosts import bound_address, is_loopback
+from rungwise.serving.tokens import SHORTEST, checked_token, new_token, with_token
+
+TOKEN = "RUNGWISE_TOKEN"
+"""Environment variable of the token, which other users of this machine cannot read as they can a command line."""
 
 
 @dataclass
@@ -22,30 +29,76 @@ class Serve:
         index: Folder of the index.
         model: The model that built the index, if it has moved.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
-        host: Address to listen on; 0.0.0.0 lets other machines in, who then can see every picture of the index.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
+        host: Address to listen on; 0.0.0.0 lets other machines in, with the token that is then printed.
         port: 0 takes any that is free.
         browser: Open the page.
+        token: Without which nothing is answered. Better set RUNGWISE_TOKEN: others can read a command line.
+        open: No token: whoever can reach the address may see every picture and caption.
+        allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
+        limits: What clients may hold of the server.
     """
 
     index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
     model: str | None = None
     device: str | None = None
+    altered_model: bool = False
     host: str = "127.0.0.1"
     port: int = 8000
     browser: bool = True
+    token: str | None = None
+    open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    limits: ServingLimits = field(default_factory=ServingLimits)
 
 
 def main(arguments: list[str]) -> int:
     """Serve."""
     asked = tyro.cli(Serve, args=arguments, prog="rungwise serve")
+    token, beyond = _token(asked)
     index = Index.open(asked.index)
-    model = load_dual_encoder(asked.model or index.manifest.model_location, chosen_device(asked.device))
+    place = asked.model or index.manifest.model_location
+    model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
+    if beyond:
+        say(_exposed(index, token))
     serve(
         index,
         model,
         host=asked.host,
         port=asked.port,
         open_browser=asked.browser,
-        ready=lambda address: say(f"{len(index)} pictures at {address}   (Ctrl-C ends)"),
+        ready=lambda address: say(f"{len(index)} pictures at {with_token(address, token)}   (Ctrl-C ends)"),
+        token=token,
+        open_to_all=asked.open,
+        allowed_hosts=asked.allowed_host,
+        limits=asked.limits,
     )
     return 0
+
+
+def _token(asked: Serve) -> tuple[str | None, bool]:
+    """The token, and whether other machines can reach the server."""
+    beyond = not is_loopback(bound_address(asked.host))
+    given = asked.token or os.environ.get(TOKEN) or None
+    if asked.open:
+        if given is not None:
+            raise UserError(
+                f"--open serves without a token, and one was given; leave out --open, or --token and {TOKEN}"
+            )
+        return None, beyond
+    if given is None:
+        return (new_token() if beyond else None), beyond
+    try:
+        return checked_token(given), beyond
+    except UserError:
+        name = "--token" if asked.token else TOKEN
+        raise UserError(
+            f"{name}: a token has at least {SHORTEST} characters, all printable ASCII without spaces"
+        ) from None
+
+
+def _exposed(index: Index, token: str | None) -> str:
+    """What others will be able to see, in a line."""
+    who = "everybody who can reach this machine" if token is None else "everybody who has the token"
+    what = f"{len(index)} pictures and {len(index.captions)} captions"
+    return f"warning: {what} can be seen by {who}, and what is sent is not encrypted"

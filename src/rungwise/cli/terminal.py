@@ -25,8 +25,8 @@ class _Terminal(Console):
         raise BrokenPipeError
 
 
-console = _Terminal()
-"""For results."""
+console = _Terminal(markup=False, emoji=False)
+"""For results; names of files and collections may look like its markup."""
 
 
 def say(text: str) -> None:

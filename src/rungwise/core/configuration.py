@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -17,6 +19,7 @@ from rungwise.core.reading import MissingFileError, read_text
 T = TypeVar("T")
 
 _MOST_VALUES = 100_000
+_LONGEST_NUMBER = 1000
 
 STRICT = ConfigDict(extra="forbid")
 """For ``__pydantic_config__`` of a config dataclass: a misspelt key is an error, not a silently ignored wish."""
@@ -43,14 +46,29 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
     try:
-        found: T = _adapter(kind).validate_python(values)
-        return found
+        built: T = _adapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{where}: {place}: {first['msg']} (got {_shortened(repr(first['input']))})") from None
+        raise UserError(f"{where}: {place}: {first['msg']} (got {_shown(first['input'])})") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
+    if place := _not_a_number(values):
+        raise UserError(f"{where}: {place}: NaN is no number to compute with; give another value, or leave it out")
+    return built
+
+
+def _not_a_number(values: Any, place: str = "") -> str:
+    """Where the first NaN is, such as ``loss.margin``; empty where there is none."""
+    if isinstance(values, float):
+        return place if math.isnan(values) else ""
+    if isinstance(values, dict):
+        inner: Iterable[tuple[Any, Any]] = values.items()
+    elif isinstance(values, list | tuple):
+        inner = enumerate(values)
+    else:
+        return ""
+    return next((found for key, one in inner if (found := _not_a_number(one, f"{place}.{key}".lstrip(".")))), "")
 
 
 _adapter: Any = lru_cache(TypeAdapter)  # making one takes milliseconds
@@ -67,7 +85,7 @@ def check_size(name: str, value: int, most: int = 1 << 20) -> None:
     rungwise.core.errors.UserError: dimension must lie in 1..1048576, got 0
     """
     if not 1 <= value <= most:
-        raise UserError(f"{name} must lie in 1..{most}, got {_shortened(repr(value))}")
+        raise UserError(f"{name} must lie in 1..{most}, got {_shown(value)}")
 
 
 by_name = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
@@ -189,7 +207,12 @@ def parse_yaml(text: str, where: object) -> Any:
     rungwise.core.errors.UserError: recipe.yaml, line 1: not valid YAML; found undefined alias 'b'
     """
     try:
-        values = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _count(node, {}, where)
+        return loader.construct_document(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -197,22 +220,28 @@ def parse_yaml(text: str, where: object) -> Any:
     except (ValueError, TypeError, RecursionError) as error:  # a date that there is not, a list as a key, no end
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
         raise UserError(f"{where}: not valid YAML; {reason}") from None
-    if _unfolded(values) > _MOST_VALUES:
+
+
+def _count(node: yaml.Node, known: dict[int, int], where: object) -> int:
+    """How many values a node says when every alias is written out; counted before they are made.
+
+    Raises:
+        UserError: If there are too many, a value holds itself, or a number has too many digits.
+    """
+    if (size := known.get(id(node))) is not None:
+        return size
+    known[id(node)] = _MOST_VALUES + 1  # whoever meets it before it is counted stands inside it
+    size = 1
+    if isinstance(node, yaml.CollectionNode):
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = [one for pair in node.value for one in pair] if pairs else node.value
+        size += sum(_count(one, known, where) for one in inner)
+    elif len(node.value) > _LONGEST_NUMBER and node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+        raise UserError(f"{where}, line {node.start_mark.line + 1}: not valid YAML; a number of too many digits")
+    if size > _MOST_VALUES:
         raise UserError(f"{where}: unfolds into more than {_MOST_VALUES:,} values; write out what its aliases mean")
-    return values
-
-
-def _unfolded(values: Any) -> int:
-    """How many values there are when every alias is written out, counted up to a little more than the most."""
-    count, left = 0, [values]
-    while left and count <= _MOST_VALUES:
-        one = left.pop()
-        count += 1
-        if isinstance(one, dict):
-            left += [*one.keys(), *one.values()]
-        elif isinstance(one, (list, tuple, set)):
-            left += one
-    return count
+    known[id(node)] = size
+    return size
 
 
 def to_plain(config: Any) -> dict[str, Any]:
@@ -242,5 +271,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _shortened(text: str, most: int = 200) -> str:
+def _shown(value: Any, most: int = 200) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a whole number of thousands of digits, a list in itself
+        return f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= most else f"{text[:most]}..."

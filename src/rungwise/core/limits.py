@@ -141,6 +141,16 @@ def too_large(what: object, found: int, name: LimitName) -> UserError:
     )
 
 
+def beyond(what: object, name: LimitName) -> UserError:
+    """The error of something that goes on beyond its limit, nobody knows how far.
+
+    >>> str(beyond("vectors.gz, unpacked", "unpacked_bytes"))
+    'vectors.gz, unpacked: goes on beyond 32.0 GiB; if it is meant, set RUNGWISE_MAX_UNPACKED_BYTES higher'
+    """
+    most = readable(getattr(limits(), name))
+    return UserError(f"{what}: goes on beyond {most}; if it is meant, set {variable(name)} higher")
+
+
 def readable(size: int) -> str:
     """A number of bytes, short.
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
-import stat
 import tokenize
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-_LONGEST_HEADER = 1 << 16
-_MAGIC = np.lib.format.MAGIC_PREFIX
-_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+from rungwise.core.errors import UserError
+from rungwise.core.reading import MissingFileError, opened
+
+_LONGEST_HEADER = 10_000
+"""In bytes; numpy's own limit of what it takes to be harmless."""
 
 
 class NpyWriter:
@@ -91,62 +94,109 @@ class NpyWriter:
 def mapped(path: Path) -> NDArray[Any]:
     """The array of a ``.npy`` file, memory-mapped and read-only.
 
-    Unlike ``numpy.load`` it takes no archive, no pickle, no pipe and no device, and reads no header of a size that no
-    array has.
+    Unlike ``numpy.load`` it takes no archive, no pickle and no records, and it compares what the header claims with the
+    size of the file before it maps anything.
 
     Raises:
-        OSError: If there is no such file, or it may not be read.
-        ValueError: If it is no ``.npy`` file, is cut off, or holds Python objects.
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is no regular file, may not be read, is no ``.npy`` file of plain values, or was cut off.
 
     >>> mapped(Path("nowhere.npy"))
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.npy'
     """
     try:
-        _check_header(path)
-        array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-    except _NO_HEADER as error:
-        raise ValueError(f"{path.name}: no header of an array ({_first_line(error)})") from error
+        with opened(path, None) as file:
+            header = read_header(file)
+            header.check(os.fstat(file.fileno()).st_size)
+            order: Literal["F", "C"] = "F" if header.fortran else "C"
+            # Mapped through the file that was looked at, so that no other can take its place in between.
+            array = np.memmap(file, header.dtype, "r", header.start, header.shape, order)
+    # Folders of arrays say in their own words what is missing or damaged.
+    except MissingFileError as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from error
+    except UserError as error:
+        raise ValueError(str(error)) from error
+    array.filename = str(path.absolute())
     return array
 
 
-# What the parsers of numpy and Python say of a header that is none.
-_NO_HEADER = (
-    EOFError,
-    KeyError,
-    TypeError,
-    SyntaxError,
-    RecursionError,
-    MemoryError,
-    OverflowError,
-    AttributeError,
-    tokenize.TokenError,
-)
+@dataclass(frozen=True)
+class Header:
+    """What the header of a ``.npy`` file claims.
+
+    Attributes:
+        shape: Of the array.
+        fortran: Its first axis runs fastest.
+        dtype: Of its values, plain ones.
+        start: Where they begin, in bytes.
+    """
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    start: int
+
+    def check(self, size: int) -> None:
+        """Refuse a header that claims more values than a file of so many bytes can hold.
+
+        Raises:
+            ValueError: If it does.
+
+        >>> Header((10, 10), False, np.dtype(np.float32), 128).check(527)
+        Traceback (most recent call last):
+        ValueError: cut off: an array of shape (10, 10) and type float32 needs 528 bytes, the file has 527
+        """
+        needed = self.start + math.prod(self.shape) * self.dtype.itemsize
+        if size < needed:
+            raise ValueError(
+                f"cut off: an array of shape {self.shape} and type {self.dtype} needs {needed} bytes,"
+                f" the file has {size}"
+            )
 
 
-def _check_header(path: Path) -> None:
-    """Look at what numpy trusts: how long a header says it is, and whether the file holds what its shape says."""
-    about = path.stat()
-    if not stat.S_ISREG(about.st_mode):
-        raise ValueError(f"{path.name}: not a regular file")
-    with path.open("rb") as file:
-        if not file.read(len(_MAGIC)).startswith(_MAGIC):
-            raise ValueError(f"{path.name}: no header of an array")
-        file.seek(0)
+def read_header(file: IO[bytes]) -> Header:
+    """The header at the beginning of a ``.npy`` file, whoever wrote it.
+
+    Raises:
+        ValueError: If there is none, it is too long to be one, or it speaks of objects or records.
+
+    >>> import io
+    >>> read_header(io.BytesIO(b"no array"))
+    Traceback (most recent call last):
+    ValueError: no header of an array (...)
+    """
+    try:
         version = np.lib.format.read_magic(file)
-        if version not in _READERS:
-            raise ValueError(f"{path.name}: an array file of version {version[0]}.{version[1]}, which is not read")
-        width = 2 if version == (1, 0) else 4
-        size = int.from_bytes(file.read(width), "little")
-        if size > _LONGEST_HEADER:
-            raise ValueError(f"{path.name}: a header of {size:,} bytes")
-        file.seek(-width, os.SEEK_CUR)
-        shape, _, dtype = _READERS[version](file)
-        start = file.tell()
-    # In Python's own numbers: those of numpy overflow, and a small product of large sides would be mapped.
-    if any(side < 0 for side in shape) or start + math.prod(shape) * dtype.itemsize > about.st_size:
-        raise ValueError(f"{path.name}: cut off: its header says {dtype} of shape {shape}, the file is too short")
+        if version == (1, 0):
+            found = np.lib.format.read_array_header_1_0(file, _LONGEST_HEADER)
+        elif version == (2, 0):
+            # numpy reads all of a header before it finds it too long, and the length is 32 bits of the file's choice.
+            length = file.read(4)
+            if int.from_bytes(length, "little") > _LONGEST_HEADER:
+                raise ValueError(f"its header claims {int.from_bytes(length, 'little')} bytes")
+            file.seek(-len(length), os.SEEK_CUR)
+            found = np.lib.format.read_array_header_2_0(file, _LONGEST_HEADER)
+        else:
+            raise ValueError(f"version {version} of the format, which is for records")
+    except _NO_HEADER as error:
+        raise ValueError(f"no header of an array ({_in_one_line(error)})") from error
+    shape, fortran, dtype = found
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    if dtype.names is not None or dtype.subdtype is not None or not dtype.itemsize:
+        raise ValueError(f"it holds records of type {dtype}, not numbers")
+    if any(type(size) is not int or size < 0 for size in shape):  # numpy lets True pass for 1
+        raise ValueError(f"its header claims the shape {shape}")
+    return Header(shape, fortran, dtype, file.tell())
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+# What the parsers of numpy and Python say of a header that is none; the last two of one that is nested too deeply.
+_NO_HEADER = (
+    ValueError, EOFError, KeyError, TypeError, SyntaxError, OverflowError, AttributeError, tokenize.TokenError,
+    RecursionError, MemoryError,
+)  # fmt: skip
+
+
+def _in_one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__

@@ -112,6 +112,14 @@ class _Whole(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
+    def readall(self) -> bytes:
+        """Everything that is left in as few steps as the system allows; the inherited one takes 8 KB at a time."""
+        parts = []
+        while part := os.read(self._handle, max(0, self._size - self._at)):
+            parts.append(part)
+            self._at += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
     def close(self) -> None:
         if not self.closed:
             os.close(self._handle)
@@ -229,7 +237,7 @@ def read_json(path: Path, limit: LimitName = "json_bytes", *, finite: bool = Tru
 
 
 def parse_json(text: str | bytes, where: object, *, finite: bool = True) -> Any:
-    """What JSON text says; see :func:`read_json`.
+    r"""What JSON text says; see :func:`read_json`.
 
     Args:
         text: To parse.
@@ -241,24 +249,70 @@ def parse_json(text: str | bytes, where: object, *, finite: bool = True) -> Any:
 
     >>> parse_json("[1, 2", "a.json")
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.json: not valid JSON (Expecting ',' delimiter: line 1 column 6 (char 5))
+    rungwise.core.errors.UserError: a.json: not valid JSON (Expecting ',' delimiter, column 6); correct it, or ...
+    >>> parse_json("[1,\n2", "a.json")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: a.json: not valid JSON (Expecting ',' delimiter, line 2, column 2); ...
     >>> parse_json("[" * 100_000, "a.json")
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.json: not valid JSON (nested too deeply)
+    rungwise.core.errors.UserError: a.json: not valid JSON (nested too deeply); ...
     >>> parse_json("[NaN]", "a.json")
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.json: not valid JSON (NaN is no number that JSON knows)
+    rungwise.core.errors.UserError: a.json: not valid JSON (NaN is no number that JSON knows); ...
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant if finite else None)
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text))
+        return (_STRICT if finite else _LENIENT).decode(text)
     except RecursionError:
         reason = "nested too deeply"
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if "\n" in error.doc.strip() else ""
+        reason = f"{error.msg}, {line}column {error.colno}"
     except UnicodeDecodeError as error:
         reason = f"byte at offset {error.start} is not UTF-8"
     except ValueError as error:
         reason = "a number of too many digits" if "integer string" in str(error) else str(error)
-    raise UserError(f"{where}: not valid JSON ({reason})")
+    raise UserError(f"{where}: not valid JSON ({reason}); correct it, or copy or write it again")
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number that JSON knows")
+
+
+# Made once: json.loads makes one for each call that asks for more than its defaults.
+_STRICT, _LENIENT = json.JSONDecoder(parse_constant=_refuse_constant), json.JSONDecoder()
+
+
+def require_there(path: Path) -> None:
+    """Check that a path that a user gave leads to something that can be looked at.
+
+    Raises:
+        UserError: If it does not.
+
+    >>> require_there(Path("no such folder"))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: no such folder: no such file or folder; correct the path
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"{path}: no such file or folder; correct the path") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def user_path(path: Path | str) -> Path:
+    """A path as a user writes it, with ``~`` for a home folder.
+
+    Raises:
+        UserError: If ``~name`` is nobody here.
+
+    >>> user_path("~no such person/pictures")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: ~no such person/pictures: there is no such home folder; write the whole path
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{path}: there is no such home folder; write the whole path") from error

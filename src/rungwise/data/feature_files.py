@@ -15,7 +15,7 @@ import numpy as np
 from rungwise.core.errors import UserError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows, map_rows
-from rungwise.data.folder import PictureFolder
+from rungwise.data.folder import PictureFolder, folder_name
 from rungwise.data.textfiles import read_every_line
 
 FEATURES_FILE = "features.npy"
@@ -118,7 +118,7 @@ def read_features(path: Path) -> ImageCaptions:
         captions=(),
         image_of_caption=np.empty(0, np.int64),
         splits=(NO_SPLIT,) * len(ids),
-        name=path.parent.resolve().name,
+        name=folder_name(path.parent),
         layout="features",
     )
     return with_features(bare, path)

@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.npy import mapped
+from rungwise.core.reading import opened
 
 _READ_BYTES = 1 << 24
+_MAGIC = np.lib.format.MAGIC_PREFIX
 
 
 class FeatureRows:
@@ -125,6 +128,9 @@ class FeatureRows:
 def map_rows(path: Path) -> NDArray[np.floating[Any]]:
     """Map a NumPy file (``.npy``) of rows into memory; nothing but its header is read.
 
+    The file must stay as it is for as long as its rows are read. Where another program cuts it short meanwhile, the
+    operating system ends this one (SIGBUS); to replace a file, write another one and rename it.
+
     Raises:
         UserError: If the file cannot be read, is no NumPy file, is cut short, holds Python objects, is empty, or holds
             what :class:`FeatureRows` refuses.
@@ -135,20 +141,15 @@ def map_rows(path: Path) -> NDArray[np.floating[Any]]:
     >>> map_rows(file).shape
     (3, 36, 8)
     """
+    with opened(path, None) as file:
+        is_numpy = file.peek(len(_MAGIC))[: len(_MAGIC)] == _MAGIC
+    if not is_numpy:
+        raise UserError(f"{path}: not a NumPy file; write it with numpy.save")
     try:
-        with path.open("rb") as file:
-            is_numpy = file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX
-        if not is_numpy:
-            raise UserError(f"{path}: not a NumPy file; write it with numpy.save")
-        rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UserError(f"{path}: cannot be read ({reason}); correct the path or its permissions") from error
-    except ValueError as error:
-        if "object" in str(error).lower():
-            reason, remedy = "it holds Python objects", "save an array of numbers"
-        else:
-            reason, remedy = " ".join(str(error).split()).rstrip("."), "it may be cut short: copy or write it again"
+        rows: NDArray[Any] = mapped(path)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        remedy = "save an array of numbers" if "objects" in reason else "it may be cut short: copy or write it again"
         raise UserError(f"{path}: cannot be mapped into memory ({reason}); {remedy}") from error
     _check(rows, rows)
     if not rows.size:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.folder import PictureFolder
+from rungwise.data.folder import PictureFolder, folder_name
 from rungwise.data.gathering import Gatherer
 from rungwise.data.textfiles import read_lines
 
@@ -73,7 +73,7 @@ def read_flickr8k(path: Path, files: PictureFolder, captions_only: bool = False)
     for other in files.others:
         if match := _SPLIT_LIST.search(other.name):
             _read_split(gatherer, files.root / other, match[1])
-    return gatherer.collection(files.root.resolve().name, "flickr8k")
+    return gatherer.collection(folder_name(files.root), "flickr8k")
 
 
 def _read_split(gatherer: Gatherer, path: Path, split: str) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import mimetypes
 import os
+import stat
 import unicodedata
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular, opened, unreadable
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 
 PICTURE_SUFFIXES = frozenset(
@@ -39,41 +41,77 @@ PICTURE_SUFFIXES = frozenset(
 class PictureFolder:
     """Everything below a folder, looked up once; hidden files and folders are left out.
 
+    Links are followed, as picture folders are often linked into place. Only regular files count: pipes, devices,
+    sockets and links that lead nowhere become issues, as do folders that cannot be read.
+
     Attributes:
         root: The folder.
         pictures: Files with the extension of a picture that can be read, relative to the root, sorted.
         others: All other files, relative to the root, sorted.
+
+    Raises:
+        UserError: If the folder itself cannot be read.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
     >>> for name in ("a.JPG", "b/a.png", "notes.txt"):
     ...     (root / name).parent.mkdir(exist_ok=True)
     ...     (root / name).touch()
+    >>> (root / "c.png").symlink_to("nowhere.png")
     >>> found = PictureFolder(root)
     >>> [path.as_posix() for path in found.pictures], [path.as_posix() for path in found.others]
     (['a.JPG', 'b/a.png'], ['notes.txt'])
     >>> [path.relative_to(root).as_posix() for path in found.find("a.jpg")]
     ['a.JPG']
+    >>> found.issues
+    [Issue(kind='not a regular file', where='c.png', detail='a link that leads nowhere')]
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        files = _files_below(root)
+        files, self._left_out = _files_below(root)
         is_picture = [path.suffix.lower() in PICTURE_SUFFIXES for path in files]
         self.pictures = [path for path, yes in zip(files, is_picture, strict=True) if yes]
         self.others = [path for path, yes in zip(files, is_picture, strict=True) if not yes]
+        self._unreadable: dict[Path, Issue] = {}
+        self._outside: dict[Path, str] = {}
         self._exact = {_parts(path.as_posix()): path for path in self.pictures}
         self._by_name: dict[str, list[Path]] = defaultdict(list)
         for path in self.pictures:
-            for name in {_parts(path.name)[-1].casefold(), _parts(path.stem)[-1].casefold()}:
+            for name in {_last(path.name).casefold(), _last(path.stem).casefold()}:
                 self._by_name[name].append(path)
+
+    @property
+    def issues(self) -> list[Issue]:
+        """What was left out of the folder so far, and that pictures outside of it were taken."""
+        found = [*self._left_out, *self._unreadable.values()]
+        if self._outside:
+            path, reference = next(iter(self._outside.items()))
+            more = f", with {len(self._outside) - 1} more" if len(self._outside) > 1 else ""
+            found.append(Issue("pictures outside the folder", str(path), f"named {reference!r}{more}"))
+        return found
+
+    def head(self, relative: Path, size: int) -> bytes:
+        """How a file of ``others`` begins; nothing where it cannot be read, which becomes an issue.
+
+        Args:
+            relative: To the root.
+            size: The most bytes to read.
+        """
+        try:
+            with opened(self.root / relative, None) as file:
+                return file.read(size)
+        except (UserError, OSError) as error:
+            self._unreadable[relative] = Issue("unreadable file", readable_name(relative), str(error))
+            return b""
 
     def find(self, reference: str) -> list[Path]:
         r"""The picture that a caption file calls ``reference``; several if that is ambiguous, none if it is missing.
 
         Composed and decomposed Unicode are the same name, ``\`` is ``/``, and the letters' case matters only where
-        it decides between two files. A reference may leave out leading folders or the extension, may lead into a
-        folder outside the root, and may carry the leading folders of the machine that it was written on.
+        it decides between two files. A reference may leave out leading folders or the extension, may lead to a
+        picture in a folder outside the root (one issue counts these), and may carry the leading folders of the machine
+        that it was written on.
         """
         wanted = _parts(reference)
         if not wanted:
@@ -81,11 +119,16 @@ class PictureFolder:
         if wanted in self._exact:
             return [self.root / self._exact[wanted]]
         outside = self.root / reference
-        if (".." in wanted or Path(reference).is_absolute()) and outside.is_file():
+        leads_away = ".." in wanted or Path(reference).is_absolute()
+        # Whoever wrote the captions may name any file here: one that is no picture is not even looked at.
+        if leads_away and outside.suffix.lower() in PICTURE_SUFFIXES and is_regular(outside):
             # Not Path.resolve, which would also follow links and so lead away from files of the folder.
             straight, root = (Path(os.path.normpath(path.absolute())) for path in (outside, self.root))
             inside = _parts(straight.relative_to(root).as_posix()) if straight.is_relative_to(root) else ()
-            return [self.root / self._exact[inside] if inside in self._exact else outside]
+            if inside in self._exact:
+                return [self.root / self._exact[inside]]
+            self._outside.setdefault(outside, reference)
+            return [outside]
         named = self._by_name.get(wanted[-1].casefold(), [])
         return [self.root / path for path in _best(named, wanted)]
 
@@ -96,8 +139,18 @@ def picture_id(relative: Path) -> str:
     >>> picture_id(Path("holiday") / "beach.jpg")
     'holiday/beach.jpg'
     """
-    # File names on POSIX are bytes; those that are no UTF-8 would break every output that shows the id.
-    return os.fsencode(relative.as_posix()).decode("utf-8", "backslashreplace")
+    return readable_name(relative)
+
+
+def readable_name(path: Path) -> str:
+    r"""A path as text that every output takes, with ``/`` between its parts.
+
+    File names on POSIX are bytes; those that are no UTF-8 stand as ``\xff``.
+
+    >>> readable_name(Path("caf\udce9.jpg"))
+    'caf\\xe9.jpg'
+    """
+    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
 
 
 def read_folder(files: PictureFolder) -> ImageCaptions:
@@ -124,7 +177,7 @@ def read_folder(files: PictureFolder) -> ImageCaptions:
         image_of_caption=np.empty(0, np.int64),
         paths=tuple(files.root / path for path in files.pictures),
         splits=(NO_SPLIT,) * len(files.pictures),
-        name=files.root.resolve().name,
+        name=folder_name(files.root),
         layout="folder",
         issues=tuple(unsupported_pictures(files)),
     )
@@ -148,25 +201,70 @@ def unsupported_pictures(files: PictureFolder) -> list[Issue]:
     return issues
 
 
-def _files_below(root: Path) -> list[Path]:
+def folder_name(folder: Path) -> str:
+    """What a folder is called, for a collection that is read from it.
+
+    >>> folder_name(Path("pets") / ".." / "birds")
+    'birds'
+    """
+    return readable_name(Path(os.path.realpath(folder).rpartition(os.sep)[2]))
+
+
+def _files_below(root: Path) -> tuple[list[Path], list[Issue]]:
+    """Regular files, relative and sorted, and what else there is."""
     found: list[Path] = []
-    visited: set[str] = set()
-    for folder, subfolders, names in os.walk(root, followlinks=True):
-        # Links are followed, as picture folders are often linked into place; a loop of links ends here.
-        real = os.path.realpath(folder)
-        if real in visited:
-            subfolders.clear()
+    issues: list[Issue] = []
+    visited: set[tuple[int, int]] = set()
+    # Linked folders come last, so that a picture is called by the folder that it lies in where both lie below the root.
+    folders, linked = deque([Path()]), deque[Path]()
+    while folders or linked:
+        relative = folders.popleft() if folders else linked.popleft()
+        try:
+            about = (root / relative).stat()
+            if (about.st_dev, about.st_ino) in visited:  # a loop of links, or a second link to the same folder
+                continue
+            visited.add((about.st_dev, about.st_ino))
+            with os.scandir(root / relative) as entries:
+                inside = [entry for entry in entries if not entry.name.startswith(".")]
+        except OSError as error:
+            if relative == Path():
+                raise unreadable(root, error) from error
+            reason = (error.strerror or str(error)).lower()
+            issues.append(Issue("unreadable folder", readable_name(relative), f"{reason}; what is in it is left out"))
             continue
-        visited.add(real)
-        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
-        relative = Path(folder).relative_to(root)
-        found += [relative / name for name in names if not name.startswith(".")]
-    return sorted(found, key=lambda path: path.as_posix())
+        for entry in inside:
+            path = relative / entry.name
+            try:
+                if entry.is_dir():
+                    (linked if entry.is_symlink() else folders).append(path)
+                elif entry.is_file():
+                    found.append(path)
+                else:
+                    issues.append(Issue("not a regular file", readable_name(path), _what(entry)))
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                issues.append(Issue("unreadable file", readable_name(path), reason))
+    issues.sort(key=lambda issue: issue.where)
+    return sorted(found, key=lambda path: path.as_posix()), issues
+
+
+def _what(entry: os.DirEntry[str]) -> str:
+    try:
+        mode = entry.stat().st_mode
+    except FileNotFoundError:
+        return "a link that leads nowhere"
+    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    return next((name for is_kind, name in kinds if is_kind(mode)), "a device")
 
 
 def _parts(reference: str) -> tuple[str, ...]:
     normal = unicodedata.normalize("NFC", reference.strip().replace("\\", "/"))
     return PurePosixPath(normal).parts
+
+
+def _last(name: str) -> str:
+    """The last part of a file's name, which may hold backslashes or be blank."""
+    return next(reversed(_parts(name)), "")
 
 
 def _best(candidates: Sequence[Path], wanted: tuple[str, ...]) -> Sequence[Path]:

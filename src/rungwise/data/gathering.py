@@ -18,6 +18,10 @@ _SPLITS = {
 }
 _CANONICAL = {word: name for name, words in _SPLITS.items() for word in words}
 
+_HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
+_CONTROLS = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if not chr(code).isspace()}
+"""Signs for terminals and printers, which no sentence holds; those that are a kind of blank may stay."""
+
 
 def split_name(text: str) -> str:
     """The one name that a split has here, whatever the data call it; unknown names stay as they are.
@@ -37,6 +41,41 @@ def split_in_file_name(path: Path) -> str | None:
     """
     words = path.stem.lower().replace("-", "_").replace(".", "_").split("_")
     return next((_CANONICAL[word] for word in words if word in _CANONICAL), None)
+
+
+def clean_caption(text: str) -> tuple[str, str]:
+    r"""A caption without blanks around it and control characters in it, and what was odd about it.
+
+    Whatever reads captions calls this, so that no tokeniser, no model, no file and no terminal meets such characters.
+
+    Returns:
+        The text, and in a few words what was replaced. The text is empty if nothing usable is left of it.
+
+    >>> clean_caption(" A dog. "), clean_caption("A \x1b[31mred\x07 dog.")
+    (('A dog.', ''), ('A  [31mred  dog.', 'control characters, which became blanks'))
+    >>> clean_caption("half \ud83d")
+    ('', 'an escape such as \\ud83d is half a character; write both halves or the character itself')
+    """
+    text = text.strip()
+    if text.isprintable():
+        return text, ""
+    if is_torn(text):
+        return "", _HALF_CHARACTER
+    cleaned = text.translate(_CONTROLS)
+    return (text, "") if cleaned == text else (cleaned.strip(), "control characters, which became blanks")
+
+
+def is_torn(text: str) -> bool:
+    r"""Whether a text holds half a character (a lone surrogate), which no file in UTF-8 and no tokeniser takes.
+
+    >>> is_torn("\ud83d"), is_torn("\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"))
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 class Gatherer:
@@ -78,10 +117,13 @@ class Gatherer:
             alternatives: Names to look for the file by, in this order, instead of the reference.
 
         Returns:
-            None if there is no such picture, or no single one; an issue says so.
+            None if there is no such picture, or no single one, or its name is no text; an issue says so.
         """
         if (known := self._positions.get(reference)) is not None:
             return known
+        if is_torn(reference):
+            self.issue("malformed text", where, f"the name of a picture: {_HALF_CHARACTER}")
+            return None
         if self._files is None:
             return self._add(reference)
         found: list[Path] = []
@@ -100,13 +142,21 @@ class Gatherer:
         return None
 
     def caption(self, image: int, text: str, where: str, caption_id: str | None = None) -> None:
-        """Add a caption of the image at a position; an empty one becomes an issue instead.
+        """Add a caption of the image at a position.
+
+        One that is empty or no text becomes an issue instead; control characters become blanks, and an issue.
 
         Raises:
             UserError: If the caption id has been seen before.
         """
-        if not (text := text.strip()):
+        text, odd = clean_caption(text)
+        if caption_id is not None and is_torn(caption_id):
+            text, odd = "", f"the caption's id: {_HALF_CHARACTER}"
+        if odd:
+            self.issue("malformed text", where, odd)
+        elif not text:
             self.issue("empty caption", where)
+        if not text:
             return
         if caption_id is not None:
             first = self._place_of_caption_id.setdefault(caption_id, where)
@@ -121,14 +171,21 @@ class Gatherer:
     def split(self, image: int, name: str, where: str) -> None:
         """Put an image into a split; of two different ones the first stays and an issue is kept."""
         name = split_name(name)
+        if is_torn(name):
+            self.issue("malformed text", where, f"the name of a split: {_HALF_CHARACTER}")
+            return
         if self._splits[image] == NO_SPLIT:
             self._splits[image] = name
         elif name not in (NO_SPLIT, self._splits[image]):
             self.issue("conflicting splits", where, f"{name!r}, but {self._splits[image]!r} before; the first is kept")
 
-    def label(self, image: int, labels: Iterable[str]) -> None:
-        """Add class labels to an image; those it has already are not repeated."""
-        self._labels[image] += [label for label in labels if label not in self._labels[image]]
+    def label(self, image: int, labels: Iterable[str], where: str = "") -> None:
+        """Add class labels to an image; those it has already are not repeated, those that are no text become issues."""
+        for label in labels:
+            if is_torn(label):
+                self.issue("malformed text", where, f"a label: {_HALF_CHARACTER}")
+            elif label not in self._labels[image]:
+                self._labels[image].append(label)
 
     def issue(self, kind: str, where: str, detail: str = "") -> None:
         """Note something odd, to be listed with the collection."""

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.pictures import load_picture
@@ -170,7 +171,9 @@ def render(inspection: Inspection, *, examples: int = 3) -> RenderableType:
     >>> data = ImageCaptions(("a",), ("A dog.",), np.array([0]), splits=("train",), name="pets")
     >>> Console(width=80).print(render(inspect(data)))  # doctest: +SKIP
     """
-    counts = Table(box=box.SIMPLE, show_header=False, title=f"{inspection.name} ({inspection.layout or 'given'})")
+    # As texts: in a plain string the terminal's library looks for markup, and names of folders may hold such.
+    title = Text(f"{inspection.name} ({inspection.layout or 'given'})", style="table.title")
+    counts = Table(box=box.SIMPLE, show_header=False, title=title)
     counts.add_column(style="bold")
     counts.add_column(justify="right")
     for label, value in _figures(inspection):
@@ -194,9 +197,11 @@ def _look_at(data: ImageCaptions, progress: Callable[[int, int], None] | None) -
     def look(position: int) -> _Look | Issue:
         path = data.paths[position]
         try:
-            content = path.read_bytes()
-        except OSError as error:
-            return Issue("missing file", data.image_ids[position], f"{path}: {(error.strerror or str(error)).lower()}")
+            content = read_bytes(path, "picture_bytes")
+        except MissingFileError as error:
+            return Issue("missing file", data.image_ids[position], str(error))
+        except UserError as error:
+            return Issue("unreadable picture", data.image_ids[position], str(error))
         try:
             _, height, width = load_picture(content, name=str(path)).shape
         except UserError as error:

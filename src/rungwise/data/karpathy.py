@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import parse_json
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.folder import PictureFolder
 from rungwise.data.gathering import Gatherer
@@ -29,9 +29,9 @@ def karpathy_files(files: PictureFolder) -> list[Path]:
     found = []
     for path in files.others:
         if path.suffix.lower() == ".json":
-            with (files.root / path).open("rb") as file:
-                head = file.read(_HEAD_BYTES)
-            if path.name.startswith("dataset_") or (b'"images"' in head and b'"sentences"' in head):
+            named = path.name.startswith("dataset_")
+            head = b"" if named else files.head(path, _HEAD_BYTES)
+            if named or (b'"images"' in head and b'"sentences"' in head):
                 found.append(files.root / path)
     return found
 
@@ -84,12 +84,7 @@ def read_karpathy(
 
 
 def _images(path: Path) -> list[dict[str, Any]]:
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise UserError(
-            f"{path}, line {error.lineno}, column {error.colno}: broken JSON ({error.msg}); re-download or correct it"
-        ) from error
+    content = parse_json(read_text(path), path)
     images = content.get("images") if isinstance(content, dict) else None
     if not isinstance(images, list):
         raise UserError(f"{path}: has no list 'images' as Karpathy's files have; give another file")

@@ -1,31 +1,47 @@
-"""Decoding of picture files to uint8 RGB tensors; what cannot be decoded is refused with one line."""
+"""Decoding of picture files to uint8 RGB tensors; what cannot be decoded is refused with one line.
+
+Pillow's copies of a whole picture are avoided: what it decoded is turned into RGB tile by tile, so that no more than
+the picture as the file has it and the result are in memory together.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
 import io
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import read_bytes
+from rungwise.data.picture_files import (
+    UPLOAD_NAME,
+    PictureHeader,
+    damaged,
+    open_header,
+    orientation,
+    picture_digest,
+    read_header,
+)
 
-MAX_PIXELS = 178_956_970
-"""Pictures that claim more pixels are refused from their header; Pillow's own limit for an error."""
+__all__ = [
+    "UPLOAD_NAME",
+    "PictureHeader",
+    "load_picture",
+    "picture_digest",
+    "read_header",
+    "small_image",
+    "thumbnail",
+]
 
-UPLOAD_NAME = "<uploaded picture>"
-"""What a picture that came as bytes is called in messages."""
-
-# EPS is left out because Pillow runs another program for it; other formats because they are not used for photos.
-_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
-_JPEG_ORIENTATION = 0x0112
+_TILE_PIXELS = 1 << 20
 
 
 def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None, name: str | None = None) -> Tensor:
@@ -41,8 +57,8 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
         (3, height, width) uint8, RGB.
 
     Raises:
-        UserError: If the file is missing, empty, truncated, damaged, no picture, or claims more than
-            :data:`MAX_PIXELS` pixels; nothing is decoded in the last case.
+        UserError: If the file is missing, empty, truncated, damaged, no picture, or claims more
+            pixels than :func:`~rungwise.core.limits.limits` allow; nothing is decoded in the last case.
 
     >>> file = io.BytesIO()
     >>> Image.new("RGBA", (4, 2), (255, 0, 0, 0)).save(file, "PNG")
@@ -52,29 +68,25 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
     Traceback (most recent call last):
     rungwise.core.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
     """
-    name = name or (UPLOAD_NAME if isinstance(source, bytes) else str(source))
-    data = source if isinstance(source, bytes) else _read_bytes(Path(source))
-    if not data:
-        raise UserError(f"{name}: the file is empty; re-download or remove it")
-    image = _open(data, name)
-    try:
-        is_jpeg = image.format in ("JPEG", "MPO")
-        if is_jpeg and image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
-            encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-            # What it refuses, Pillow reads below or refuses with a better reason.
-            with contextlib.suppress(RuntimeError):
-                return _upright(decode_jpeg(encoded, mode=ImageReadMode.RGB), _orientation(image))
-        if is_jpeg and shorter_side is not None:
-            shorter = min(image.size)
-            wanted = [math.ceil(side * shorter_side / shorter) for side in image.size]
-            image.draft(None, (wanted[0], wanted[1]))
+    name = _name_of(source, name)
+    data = source if isinstance(source, bytes) else read_bytes(Path(source), "picture_bytes")
+    with _explained(data, name) as image:
+        if _is_jpeg(image):
+            if image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
+                encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+                # What it refuses, Pillow reads below or refuses with a better reason.
+                with contextlib.suppress(RuntimeError):
+                    return _upright(decode_jpeg(encoded, mode=ImageReadMode.RGB), orientation(image))
+            if shorter_side is not None:
+                _decode_smaller(image, shorter_side)
         image.load()
-        return _to_tensor(_to_rgb(_transposed(image), name))
-    except UserError:
-        raise
-    # Decoders raise whatever they like on damaged data: OSError, SyntaxError, struct.error, ValueError.
-    except Exception as error:
-        raise _damaged(name, image.format or "picture", data, error) from error
+        turned = orientation(image)
+        height, width = (image.width, image.height) if turned >= 5 else (image.height, image.width)
+        pixels = np.empty((3, height, width), np.uint8)
+        stored = _as_stored(pixels, turned)
+        for (left, top, right, bottom), tile in _rgb_tiles(image, name):
+            stored[:, top:bottom, left:right] = np.asarray(tile).transpose(2, 0, 1)
+    return torch.from_numpy(pixels)
 
 
 def thumbnail(source: Path | str | bytes, side: int) -> bytes:
@@ -106,107 +118,94 @@ def small_image(source: Path | str | bytes, side: int) -> Image.Image:
     >>> small_image(file.getvalue(), 100)
     <PIL.Image.Image image mode=RGB size=100x50 at ...>
     """
-    pixels = load_picture(source, shorter_side=side)
-    image = Image.fromarray(np.ascontiguousarray(pixels.permute(1, 2, 0).numpy()))
-    image.thumbnail((side, side), Image.Resampling.BICUBIC)
-    return image
+    name = _name_of(source, None)
+    data = source if isinstance(source, bytes) else read_bytes(Path(source), "picture_bytes")
+    with _explained(data, name) as image:
+        if _is_jpeg(image):
+            _decode_smaller(image, side)
+        image.load()
+        # What remains is at least twice as large as wanted, so that the filter below has enough to work on.
+        factor = max(1, max(image.size) // (2 * side))
+        small = Image.new("RGB", (math.ceil(image.width / factor), math.ceil(image.height / factor)))
+        for (left, top, _, _), tile in _rgb_tiles(image, name, factor):
+            small.paste(tile.reduce(factor) if factor > 1 else tile, (left // factor, top // factor))
+        turned = orientation(image)
+    small.thumbnail((side, side), Image.Resampling.BICUBIC)
+    method = _TURNS.get(turned)
+    return small if method is None else small.transpose(method)
 
 
-def picture_digest(path: Path | str) -> str:
-    """SHA-256 of a file's bytes, as 64 hexadecimal digits.
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "a.jpg"
-    ...     _ = file.write_bytes(b"")
-    ...     picture_digest(file)[:8]
-    'e3b0c442'
-    """
+
+@contextlib.contextmanager
+def _explained(data: bytes, name: str) -> Iterator[Image.Image]:
+    """The opened picture; what goes wrong with its pixels becomes one line."""
+    file = io.BytesIO(data)
+    image = open_header(file, name)
     try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise _unreadable(Path(path), error) from error
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: OSError) -> UserError:
-    reason = (error.strerror or str(error)).lower()
-    return UserError(f"{path}: cannot be read ({reason}); correct the path or its permissions")
-
-
-def _open(data: bytes, name: str) -> Image.Image:
-    """Header only: format, mode and size are known afterwards, no pixel is decoded."""
-    oversized = f"{name}: its header claims more than {MAX_PIXELS} pixels; shrink or remove it"
-    try:
-        image = Image.open(io.BytesIO(data), formats=_known_formats())
-    except Image.DecompressionBombError as error:
-        raise UserError(oversized) from error
-    except UnidentifiedImageError as error:
-        for signature, form in ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n", "PNG")):
-            if data.startswith(signature):
-                raise _damaged(name, form, data, error) from error
-        raise UserError(f"{name}: not a picture in a known format; convert it to JPEG or PNG, or remove it") from error
+        yield image
+    except (UserError, MemoryError):
+        raise
+    # Decoders raise whatever they like on damaged data: OSError, SyntaxError, struct.error, ValueError.
     except Exception as error:
-        form = "JPEG" if data.startswith(b"\xff\xd8") else "picture"
-        raise _damaged(name, form, data, error) from error
-    # Pillow's own check is off wherever a program has set its limit to None.
-    if image.width * image.height > MAX_PIXELS:
-        raise UserError(oversized)
-    return image
+        raise damaged(name, image.format or "picture", io.BytesIO(data), error) from error
 
 
-@functools.cache
-def _known_formats() -> tuple[str, ...]:
-    Image.init()
-    return tuple(form for form in _FORMATS if form in Image.OPEN)
+def _name_of(source: Path | str | bytes, name: str | None) -> str:
+    return name or (UPLOAD_NAME if isinstance(source, bytes) else str(source))
 
 
-def _damaged(name: str, form: str, data: bytes, error: Exception) -> UserError:
-    reason = " ".join(str(error).split())
-    jpeg_without_end = form in ("JPEG", "MPO") and b"\xff\xd9" not in data[-64:]
-    truncated = jpeg_without_end or "truncated" in reason.lower()
-    if truncated:
-        reason = f"it ends after {len(data)} bytes"
-    elif isinstance(error, UnidentifiedImageError):
-        reason = "its header makes no sense"
-    return UserError(
-        f"{name}: {'truncated' if truncated else 'damaged'} {form} ({reason or type(error).__name__});"
-        " re-download or remove it"
-    )
+def _is_jpeg(image: Image.Image) -> bool:
+    return image.format in ("JPEG", "MPO")
 
 
 def _far_larger(image: Image.Image, shorter_side: int | None) -> bool:
     return shorter_side is not None and min(image.size) >= 2 * shorter_side
 
 
-def _orientation(image: Image.Image) -> int:
-    try:
-        return int(image.getexif().get(_JPEG_ORIENTATION, 1))
-    # Broken metadata do not make the pixels unreadable, and Pillow raises many kinds of error for them.
-    except Exception:
-        return 1
+def _decode_smaller(image: Image.Image, shorter_side: int) -> None:
+    shorter = min(image.size)
+    wanted = [math.ceil(side * shorter_side / shorter) for side in image.size]
+    image.draft(None, (wanted[0], wanted[1]))
 
 
-def _upright(pixels: Tensor, orientation: int) -> Tensor:
-    """Undo an EXIF orientation 1..8 of (3, height, width); other values mean upright."""
-    if orientation in (5, 6, 7, 8):
+def _upright(pixels: Tensor, turned: int) -> Tensor:
+    """Undo an EXIF orientation 1..8 of (3, height, width)."""
+    if turned >= 5:
         pixels = pixels.transpose(1, 2)
-    flips = {2: (2,), 3: (1, 2), 4: (1,), 6: (2,), 7: (1, 2), 8: (1,)}.get(orientation)
+    flips = _FLIPS.get(turned)
     return (pixels.flip(flips) if flips else pixels).contiguous()
 
 
-def _transposed(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # as in _orientation
-        return image
+def _as_stored(pixels: NDArray[np.uint8], turned: int) -> NDArray[np.uint8]:
+    """(3, height, width) pixels that are upright, seen as the file stores them."""
+    seen = np.flip(pixels, _FLIPS.get(turned, ()))
+    return seen.transpose(0, 2, 1) if turned >= 5 else seen
+
+
+_FLIPS = {2: (2,), 3: (1, 2), 4: (1,), 6: (2,), 7: (1, 2), 8: (1,)}
+
+
+def _rgb_tiles(
+    image: Image.Image, name: str, multiple: int = 1
+) -> Iterator[tuple[tuple[int, int, int, int], Image.Image]]:
+    """Pieces of a decoded picture as RGB, with their boxes; left and top are multiples of a number of pixels."""
+    across = max(1, _TILE_PIXELS // multiple // multiple) * multiple
+    width = min(across, math.ceil(image.width / multiple) * multiple)
+    height = max(1, _TILE_PIXELS // width // multiple) * multiple
+    for top in range(0, image.height, height):
+        for left in range(0, image.width, width):
+            box = left, top, min(left + width, image.width), min(top + height, image.height)
+            yield box, _to_rgb(image.crop(box), name)
 
 
 def _to_rgb(image: Image.Image, name: str) -> Image.Image:
@@ -221,7 +220,3 @@ def _to_rgb(image: Image.Image, name: str) -> Image.Image:
         layer = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
     return image.convert("RGB")
-
-
-def _to_tensor(image: Image.Image) -> Tensor:
-    return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows, map_rows
-from rungwise.data.gathering import split_name
+from rungwise.data.folder import folder_name
+from rungwise.data.gathering import clean_caption, split_name
 from rungwise.data.textfiles import read_every_line
 
 _ROWS, _CAPTIONS, _IDS = "_ims.npy", "_caps.txt", "_ids.txt"
@@ -96,12 +97,14 @@ def read_precomputed(path: Path, captions_only: bool = False) -> ImageCaptions:
             image_ids += [f"{split.name}/{image_id}" if shared else image_id for image_id in split.ids]
         numbers: Counter[int] = Counter()
         for line, (text, owner) in enumerate(zip(split.captions, split.image_of_caption.tolist(), strict=True), 1):
-            if text.strip():
-                captions.append(text.strip())
+            clean, odd = clean_caption(text)
+            if clean:
+                captions.append(clean)
                 caption_ids.append(f"{image_ids[first + owner]}#{numbers[owner]}")
                 owners.append(first + owner)
-            else:
-                issues.append(Issue("empty caption", f"{split.file}, line {line}"))
+            if odd or not clean:
+                kind = "malformed text" if odd else "empty caption"
+                issues.append(Issue(kind, f"{split.file}, line {line}", odd))
             numbers[owner] += 1
         positions.append(split.row_of_image + rows_before)
         rows_before += len(split.rows)
@@ -112,7 +115,7 @@ def read_precomputed(path: Path, captions_only: bool = False) -> ImageCaptions:
         image_of_caption=np.array(owners, np.int64),
         caption_ids=tuple(caption_ids),
         splits=tuple(split.name for split in splits for _ in split.row_of_image),
-        name=(path if path.is_dir() else path.parent).resolve().name,
+        name=folder_name(path if path.is_dir() else path.parent),
         layout="precomputed",
         issues=tuple(issues),
         features=None if captions_only else rows,

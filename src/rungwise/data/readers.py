@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import require_there, user_path
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.feature_files import features_file, read_features, with_features
 from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
@@ -33,7 +34,8 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
             too.
 
     Returns:
-        The collection. Images in no split are in ``"none"``; what was skipped or doubted is in ``issues``.
+        The collection. Images in no split are in ``"none"``; what was skipped or doubted is in ``issues``: among it
+        folders and files that may not be read, and pipes, devices, sockets and broken links, of which none is opened.
 
     Raises:
         UserError: If the path is missing, holds nothing that is recognised, or what it holds is malformed.
@@ -48,9 +50,8 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     >>> read(folder).image_ids, read(folder).captions
     (('b.png', 'a.jpg'), ('A red circle.',))
     """
-    path = Path(path).expanduser()
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder; correct the path")
+    path = user_path(path)
+    require_there(path)
     if precomputed_splits(path):
         return read_precomputed(path, captions_only)
     if not path.is_dir():
@@ -62,12 +63,15 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     take_rows = rows is not None and (is_rows or not files.pictures)
     data = _read_captions(files, captions, join_restval, captions_only or take_rows)
     if rows is not None and take_rows:
-        return read_features(rows) if data is None else with_features(data, rows)
-    data = read_folder(files) if data is None else data
-    if rows is not None:
-        issue = Issue("features left out", str(rows), "there are pictures too; give this file itself to read its rows")
-        data = replace(data, issues=(*data.issues, issue))
-    return data
+        data = read_features(rows) if data is None else with_features(data, rows)
+    else:
+        data = read_folder(files) if data is None else data
+    issues = [] if captions_only else files.issues
+    if rows is not None and not take_rows:
+        issues.append(
+            Issue("features left out", str(rows), "there are pictures too; give this file itself to read its rows")
+        )
+    return replace(data, issues=(*data.issues, *issues)) if issues else data
 
 
 def _check_kind(path: Path) -> None:

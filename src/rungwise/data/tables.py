@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import parse_json
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.folder import PictureFolder
+from rungwise.data.folder import PictureFolder, folder_name
 from rungwise.data.gathering import Gatherer, split_in_file_name
+from rungwise.data.parquet import opened_parquet
 from rungwise.data.textfiles import read_lines, read_text
 
 TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"})
@@ -38,7 +39,6 @@ _OPTIONAL = {
 _LABEL_SEPARATOR = ";"
 _NAMED_FORMAT = re.compile(rb'\s*\{\s*"format":\s*"rungwise (\w+)"')
 _HEAD_BYTES = 256
-_HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
 
 Cells = Mapping[str, object]
 
@@ -80,7 +80,7 @@ def table_files(files: PictureFolder) -> list[Path]:
     found = [
         path
         for path in files.others
-        if path.suffix.lower() in TABLE_SUFFIXES or (path.suffix.lower() == ".txt" and _has_header(files.root / path))
+        if path.suffix.lower() in TABLE_SUFFIXES or (path.suffix.lower() == ".txt" and _has_header(files, path))
     ]
     depth = min((len(path.parts) for path in found), default=0)
     return [files.root / path for path in found if len(path.parts) == depth]
@@ -123,7 +123,7 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
         raise UserError(f"{files.root}: {len(usable)} tables of captions ({names}); give the one to read")
     for table, split in zip(usable, splits, strict=True):
         _gather(gatherer, table, split)
-    return gatherer.collection(files.root.resolve().name, _layout(files.root))
+    return gatherer.collection(folder_name(files.root), _layout(files))
 
 
 def read_table(path: Path) -> Table:
@@ -146,11 +146,11 @@ def read_table(path: Path) -> Table:
     return _read_separated(path)
 
 
-def _layout(folder: Path) -> str:
-    for path in sorted(folder.glob("*.json")):
-        with path.open("rb") as file:
-            if named := _NAMED_FORMAT.match(file.read(_HEAD_BYTES)):
-                return named[1].decode()
+def _layout(files: PictureFolder) -> str:
+    for path in files.others:
+        head = files.head(path, _HEAD_BYTES) if path.suffix == ".json" and len(path.parts) == 1 else b""
+        if named := _NAMED_FORMAT.match(head):
+            return named[1].decode()
     return "table"
 
 
@@ -174,7 +174,7 @@ def _gather(gatherer: Gatherer, table: Table, split_of_file: str | None) -> None
         given = {what: cells.get(column) for what, column in optional.items() if column is not None}
         split = _text(given.get("split"), "split", where) or split_of_file or ""
         gatherer.split(image, split, where)
-        gatherer.label(image, _labels(given, where))
+        gatherer.label(image, _labels(given, where), where)
         texts = _texts(cells.get(caption_column), caption_column, where)
         caption_id = _text(given.get("caption_id"), "caption_id", where) or None
         for text in texts:
@@ -221,9 +221,8 @@ def _text(cell: object, column: str, where: str) -> str:
     raise UserError(f"{where}: column {column!r} holds a {type(cell).__name__}, not a text; convert it")
 
 
-def _has_header(path: Path) -> bool:
-    with path.open("rb") as file:
-        first = file.readline(4096).decode("utf-8-sig", "replace")
+def _has_header(files: PictureFolder, path: Path) -> bool:
+    first = files.head(path, 4096).partition(b"\n")[0].decode("utf-8-sig", "replace")
     delimiter = "\t" if "\t" in first else ","
     columns = tuple(first.strip("\r\n").split(delimiter))
     return not _missing_columns(Table(path, columns, []))
@@ -275,40 +274,22 @@ def _read_json_lines(path: Path) -> Table:
     columns: dict[str, None] = {}
     rows: list[tuple[str, Cells | str]] = []
     for number, line in read_lines(path):
-        try:
-            cells = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(
-                f"{path}, line {number}, column {error.colno}: broken JSON ({error.msg}); correct the line"
-            ) from error
+        # Programs that lack a value write NaN for it, which counts as an empty cell.
+        cells = parse_json(line, f"{path}, line {number}", finite=False)
         if not isinstance(cells, dict):
             raise UserError(f"{path}, line {number}: not a JSON object; write {{...}} on each line")
         columns.update(dict.fromkeys(cells))
-        rows.append((f"line {number}", _HALF_CHARACTER if "\\u" in line and _is_torn(cells) else cells))
+        rows.append((f"line {number}", cells))
     return Table(path, tuple(columns), rows)
 
 
-def _is_torn(cells: Cells) -> bool:
-    try:
-        json.dumps(cells, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
 def _read_parquet(path: Path) -> Table:
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise UserError(f"{path}: reading Parquet needs pyarrow; run: pip install 'rungwise[parquet]'") from error
-    try:
-        columns = tuple(parquet.read_schema(path).names)
+    with opened_parquet(path) as file:
+        columns = tuple(file.schema.names)
         wanted = [*IMAGE_COLUMNS, *CAPTION_COLUMNS, *(name for names in _OPTIONAL.values() for name in names)]
         # A data frame may hold the pictures' bytes besides; they are not read into memory.
         read = [column for column in columns if column.strip().lower() in wanted]
-        cells = parquet.read_table(path, columns=read).to_pylist()
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise UserError(f"{path}: not a readable Parquet file ({reason}); re-create it") from error
-    return Table(path, columns, [(f"row {number}", row) for number, row in enumerate(cells, start=1)])
+        rows: list[tuple[str, Cells | str]] = [
+            (f"row {number}", row) for number, row in enumerate(file.rows(read), start=1)
+        ]
+    return Table(path, columns, rows)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import read_bytes
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
@@ -15,7 +16,8 @@ def read_text(path: Path) -> str:
     """The whole of a text file, line ends untouched, without its byte order mark.
 
     Raises:
-        UserError: If the file is missing, empty, may not be read, or is not the UTF-8 (or marked UTF-16) it should be.
+        UserError: If the file is missing, empty, larger than the limit ``text_bytes``, no regular file, may not be
+            read, or is not the UTF-8 (or marked UTF-16) it should be.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "captions.txt"
@@ -23,11 +25,7 @@ def read_text(path: Path) -> str:
     >>> read_text(file)
     'a café'
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UserError(f"{path}: cannot be read ({reason}); correct the path or its permissions") from error
+    data = read_bytes(path, "text_bytes")
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
     try:
         text = data[len(mark) :].decode(encoding)
@@ -38,6 +36,9 @@ def read_text(path: Path) -> str:
             f"{path}, line {line}: byte {data[offset]:#04x} at offset {offset} is not {encoding.upper()};"
             " save the file as UTF-8"
         ) from error
+    if (zero := text.find("\0")) >= 0:
+        line = text.count("\n", 0, zero) + 1
+        raise UserError(f"{path}, line {line}: holds a zero byte, so it is no text; save the file as UTF-8")
     if not text.strip():
         raise UserError(f"{path}: the file is empty; re-download it or remove it")
     return text

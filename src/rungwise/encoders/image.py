@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors, read_tensors
+from rungwise.encoders.options import check_model_name, check_options
 from rungwise.encoders.preprocessing import Interpolation, Preprocessing
 
 
@@ -28,9 +29,9 @@ class ImageConfig:
 
     Attributes:
         kind: Pictures under a backbone; the other kind is features.
-        backbone: Any timm model name.
+        backbone: A name of timm's list; its prefixes for repositories and folders are not taken.
         weights: hub for timm's pretrained weights, random for none, or a safetensors file in timm's layout.
-        options: Passed to timm.create_model, such as {pad_type: same}.
+        options: Of the network, such as {pad_type: same}; those of rungwise.encoders.options and no others.
         pool: backbone pools as the network does; flatten keeps the last map, and with it the positions.
         frozen: Features are computed once and cached; otherwise the backbone is trained with the rest.
         l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
@@ -57,6 +58,10 @@ class ImageConfig:
     interpolation: Interpolation | None = None
     resize: Literal["short_side", "square"] | None = None
     kind: Literal["pictures"] = "pictures"
+
+    def __post_init__(self) -> None:
+        check_model_name(self.backbone)
+        check_options(self.options)
 
 
 class Backbone(nn.Module):
@@ -100,18 +105,28 @@ class Backbone(nn.Module):
 
     def _count_features(self) -> int:
         side = self.preprocessing.size
+        same = repr((self.config.backbone, sorted(self.config.options.items()), self.config.pool, side))
+        if same not in _widths:
+            _widths[same] = self._width(side)
+        return _widths[same]
+
+    def _width(self, side: int) -> int:
         training = self.training
         self.eval()
         try:
             with torch.inference_mode():
                 width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
-        except (AssertionError, RuntimeError) as error:  # as networks say that a size does not suit them
+        except _UNFIT as error:
             raise UserError(
                 f"backbone {self.config.backbone} does not run on pictures of {side} x {side} ({_first_line(error)});"
                 " set another size"
             ) from error
         self.train(training)
         return int(width)
+
+
+_widths: dict[str, int] = {}
+"""Features by what decides their number, so that a model which is built twice computes one blank picture."""
 
 
 def load_backbone(config: ImageConfig) -> Backbone:
@@ -141,15 +156,25 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
             close = ", ".join(timm.list_models(f"*{config.backbone.split('_')[0]}*")[:3]) or "see timm.list_models()"
             raise UserError(f"timm knows no backbone {config.backbone!r}; close to it: {close}") from None
         raise UserError(f"backbone {config.backbone}: {_first_line(error)}") from error
-    except TypeError as error:
-        raise UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}") from error
     except (OSError, ValueError) as error:
+        if not pretrained and isinstance(error, ValueError):
+            raise _unfit(config, error) from error
         raise UserError(
             f"weights of {config.backbone} cannot be fetched ({_first_line(error)}); without a network name a"
             " local safetensors file in model.image.weights"
         ) from error
+    except _UNFIT as error:
+        raise _unfit(config, error) from error
     assert isinstance(network, nn.Module)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+_UNFIT = (AssertionError, RuntimeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
+"""As networks say that a size or an option does not suit them."""
+
+
+def _unfit(config: ImageConfig, error: Exception) -> UserError:
+    return UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}")
 
 
 def _copy(tensors: dict[str, Tensor], backbone: Backbone, where: str) -> None:

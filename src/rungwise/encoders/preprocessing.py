@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -16,6 +17,7 @@ from rungwise.core.errors import UserError
 
 Interpolation = Literal["bicubic", "bilinear", "nearest"]
 LARGEST_SIDE = 8192
+_LONGEST = 16
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ class Preprocessing:
         check_size("size", self.size, LARGEST_SIDE)
         if not self.size / LARGEST_SIDE <= self.crop <= 1:
             raise UserError(f"crop must lie in {self.size / LARGEST_SIDE:g}..1 with size {self.size}, got {self.crop}")
-        if not min(self.std) > 0:
+        if not all(0 < one < math.inf for one in self.std):
             raise UserError(f"std must be positive, got {self.std}")
+        if not all(map(math.isfinite, self.mean)):
+            raise UserError(f"mean must be finite, got {self.mean}")
 
     @property
     def resized_side(self) -> int:
@@ -68,6 +72,8 @@ class Preprocessing:
         side = self.resized_side
         target = [side, side] if self.resize == "square" else [side]
         mode = InterpolationMode(self.interpolation)
+        if self.resize == "short_side":
+            picture = _middle(picture)
         resized: Tensor = vision.resize(picture, target, interpolation=mode, antialias=True)
         cropped: Tensor = vision.center_crop(resized, [self.size, self.size])
         return cropped
@@ -104,3 +110,13 @@ class Preprocessing:
             )
         merged = known | {name: value for name, value in overrides.items() if value is not None}
         return cls(**{name: value for name, value in merged.items() if value is not None})
+
+
+def _middle(picture: Tensor) -> Tensor:
+    """The middle of a picture that is far longer than wide, which would become as much longer when it is resized."""
+    height, width = picture.shape[-2:]
+    most = _LONGEST * min(height, width)
+    if max(height, width) <= most:
+        return picture
+    cut: Tensor = vision.center_crop(picture, [min(height, most), min(width, most)])
+    return cut

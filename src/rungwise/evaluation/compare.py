@@ -231,10 +231,11 @@ def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B
     """
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     first, second = labels
     table = Table(
-        title=f"protocol {comparison.protocol}",
+        title=Text(f"protocol {comparison.protocol}", style="table.title"),  # a name may look like markup
         caption=f"{100 * comparison.level:g} % interval of {second} - {first}: paired bootstrap over images; p: paired"
         f" randomisation by image, Holm's correction; {comparison.draws} draws each; * p < 0.05"
         + "".join(f"; {line}" for line in comparison.unchecked),
@@ -248,7 +249,7 @@ def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B
         places = 3 if one.unit == "correlation" else 1
         first_cell, second_cell, low, high = (f"{value:.{places}f}" for value in (one.first, one.second, *one.interval))
         table.add_row(
-            one.name,
+            Text(one.name),
             first_cell,
             second_cell,
             f"{one.difference:+.{places}f}",

@@ -6,20 +6,21 @@ remedy; arrays are memory-mapped where their file allows it.
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.npy import mapped
+from rungwise.core.npz import opened_npz
+from rungwise.core.reading import is_regular, opened, parse_json, require_regular, require_there
 from rungwise.data.collection import ImageCaptions
+from rungwise.data.parquet import opened_parquet
 from rungwise.data.textfiles import read_lines, read_text
 from rungwise.metrics.blocks import as_slice
 
@@ -28,6 +29,8 @@ _ID_COLUMNS = ("id", "ids", "image_id", "caption_id", "key", "name")
 _NORM_SLACK = 1e-3
 _BLOCK_VALUES = 1 << 22
 _LAST_POSITION = np.iinfo(np.int64).max
+_POSITION_DIGITS = 19
+_ARCHIVE = b"PK"
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
     >>> read_embeddings(file).vectors.shape, read_embeddings(file).norms
     ((3, 3), (1.0, 1.0))
     """
-    _refuse_absent(path)
+    require_there(path)
     suffix = path.suffix.lower()
     ids: tuple[str, ...] = ()
     if suffix in (".npy", ".npz"):
@@ -141,7 +144,7 @@ def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
     Traceback (most recent call last):
     rungwise.core.errors.UserError: ...similarity.json, row 1: has 1 values where row 0 has 2; give every pair a value
     """
-    _refuse_absent(path)
+    require_there(path)
     suffix = path.suffix.lower()
     if suffix in (".npy", ".npz"):
         matrix = _read_numpy(path, key)
@@ -174,7 +177,7 @@ def read_relevance(
     Traceback (most recent call last):
     rungwise.core.errors.UserError: ...degrees.npy: shape (2, 3) for 3 images x 2 captions: it is transposed...
     """
-    _refuse_absent(path)
+    require_there(path)
     if path.is_dir():
         from rungwise.relevance import load
 
@@ -205,7 +208,7 @@ def read_owners(path: Path) -> NDArray[np.int64]:
     >>> read_owners(file)
     array([0, 0, 1])
     """
-    _refuse_absent(path)
+    require_there(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         owners = _read_numpy(path, None)
@@ -220,7 +223,7 @@ def read_owners(path: Path) -> NDArray[np.int64]:
     else:
         values = []
         for number, line in read_lines(path):
-            if not line.strip().isdecimal():
+            if not (line.strip().isdecimal() and len(line.strip()) <= _POSITION_DIGITS):
                 raise UserError(f"{path}, line {number}: {line.strip()!r} is no position; write a whole number from 0")
             values.append(int(line))
     for caption, value in enumerate(values):
@@ -263,79 +266,101 @@ def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]
     )
 
 
-def _refuse_absent(path: Path) -> None:
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder; correct the path")
-
-
 def _read_numpy(path: Path, key: str | None) -> NDArray[Any]:
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            if key is not None:
-                raise UserError(f"{path}: holds one array without a name; leave out {key!r}")
-            return found
-        with found:
-            return np.asarray(found[_one_key(path, found.files, key)])
-    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
+        with opened(path, None) as file:
+            is_archive = file.peek(2)[:2] == _ARCHIVE
+        if is_archive:
+            with opened_npz(path) as archive:
+                return archive[_one_key(path, archive.names, key)]
+        if key is not None:
+            raise UserError(f"{path}: holds one array without a name; leave out {key!r}")
+        return mapped(path)
+    except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read as numpy's ({_first_line(error)}); write it with numpy") from error
 
 
 def _read_safetensors(path: Path, key: str | None) -> NDArray[Any]:
     from safetensors import SafetensorError, safe_open
 
+    require_regular(path)
     try:
         with safe_open(path, framework="pt") as file:  # torch, since numpy has no bfloat16
             tensor = file.get_tensor(_one_key(path, list(file.keys()), key))
-    except (OSError, SafetensorError) as error:
+        vectors: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    # Its reader raises the last three on types of numbers that this version of torch does not have.
+    except (OSError, SafetensorError, ValueError, TypeError, RuntimeError) as error:
         raise UserError(f"{path}: cannot be read as safetensors ({_first_line(error)}); save it again") from error
-    vectors: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
     return vectors
 
 
 def _read_parquet(path: Path, key: str | None) -> tuple[NDArray[Any], tuple[str, ...]]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise UserError(f"{path}: Parquet needs pyarrow; pip install 'rungwise[parquet]'") from error
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise UserError(f"{path}: cannot be read as Parquet ({_first_line(error)}); write it again") from error
-    names = table.column_names
-    by_name = {name.lower(): name for name in reversed(names)}
-    if key is None:
-        known = [by_name[name] for name in _VECTOR_COLUMNS if name in by_name]
-        nested = [name for name in names if pa.types.is_nested(table.schema.field(name).type)]
-        key = known[0] if known else _one_key(path, nested or names, None)
-    column = table.column(_one_key(path, names, key)).combine_chunks()
-    if not len(column) or column.null_count:
+    with opened_parquet(path) as file:
+        names = file.schema.names
+        by_name = {name.lower(): name for name in reversed(names)}
+        if key is None:
+            known = [by_name[name] for name in _VECTOR_COLUMNS if name in by_name]
+            lists = [name for name in names if _holds_lists(file.schema.types[names.index(name)])]
+            key = known[0] if known else _one_key(path, lists or names, None)
+        key = _one_key(path, names, key)
+        if not _holds_lists(file.schema.types[names.index(key)]):
+            raise UserError(f"{path}: column {key!r} holds no lists of numbers; name another with FILE:KEY")
+        ids = next((by_name[name] for name in _ID_COLUMNS if name in by_name and by_name[name] != key), None)
+        blocks: list[NDArray[Any]] = []
+        rows: list[str] = []
+        count = 0
+        for batch in file.batches([key, *([ids] if ids else [])]):
+            blocks.append(_vectors_of(batch.column(key), path, key, count, blocks[0].shape[1] if blocks else None))
+            rows += [str(one) for one in file.values(batch.column(ids))] if ids else []
+            count += batch.num_rows
+    if not count:
+        raise UserError(f"{path}: column {key!r} is empty or has gaps; give every item a vector")
+    return np.concatenate(blocks), tuple(rows)
+
+
+def _vectors_of(column: Any, path: Path, key: str, start: int, length: int | None) -> NDArray[Any]:
+    """(items, D) of a column of lists; ``start`` is its first row, and ``length`` the D of rows before it."""
+    import pyarrow as pa
+
+    values = column.flatten()
+    if column.null_count or values.null_count:
         raise UserError(f"{path}: column {key!r} is empty or has gaps; give every item a vector")
     if pa.types.is_fixed_size_list(column.type):
         lengths = np.full(len(column), column.type.list_size)
-    elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        lengths = np.asarray(column.value_lengths())
     else:
-        raise UserError(f"{path}: column {key!r} holds no lists of numbers; name another with FILE:KEY")
-    if (lengths != lengths[0]).any():
-        row = int(np.argmax(lengths != lengths[0]))
-        raise UserError(f"{path}, row {row}: a vector of {lengths[row]} where row 0 has {lengths[0]}; give one length")
-    ids = next((by_name[name] for name in _ID_COLUMNS if name in by_name and by_name[name] != key), None)
-    rows = tuple(str(one) for one in table.column(ids).to_pylist()) if ids else ()
-    return np.asarray(column.flatten()).reshape(len(lengths), -1), rows
+        lengths = np.asarray(column.value_lengths())
+    first = int(lengths[0]) if length is None else length
+    if (lengths != first).any():
+        row = int(np.argmax(lengths != first))
+        raise UserError(
+            f"{path}, row {start + row}: a vector of {lengths[row]} where row 0 has {first}; give one length"
+        )
+    return np.asarray(values).reshape(len(lengths), first)
+
+
+def _holds_lists(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    is_list = types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind)
+    return bool(is_list and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)))
 
 
 def _read_json_rows(path: Path) -> NDArray[np.float64]:
-    rows = [_parsed(f"{path}, line {n}", line) for n, line in read_lines(path)] if _is_lines(path) else _json(path)
+    rows = (
+        [parse_json(line, f"{path}, line {n}", finite=False) for n, line in read_lines(path)]
+        if _is_lines(path)
+        else _json(path)
+    )
     if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
         raise UserError(f"{path}: is not a list of rows; write one list of numbers an image")
-    matrix = np.empty((len(rows), len(rows[0])))
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows):  # before any memory is taken, which a single long row could make huge
         if len(row) != len(rows[0]):
             raise UserError(
                 f"{path}, row {number}: has {len(row)} values where row 0 has {len(rows[0])}; give every pair a value"
             )
+    matrix = np.empty((len(rows), len(rows[0])))
+    for number, row in enumerate(rows):
         if not all(type(one) in (int, float) for one in row):
             raise UserError(f"{path}, row {number}: a value is no number; write numbers")
         try:
@@ -350,16 +375,7 @@ def _is_lines(path: Path) -> bool:
 
 
 def _json(path: Path) -> Any:
-    return _parsed(str(path), read_text(path))
-
-
-def _parsed(where: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where}: broken JSON ({error.msg}, column {error.colno}); write it again") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: cannot be read as JSON ({_first_line(error)}); write it again") from error
+    return parse_json(read_text(path), path, finite=False)  # a row that is not finite is named by whoever reads it
 
 
 def _one_key(path: Path, keys: Sequence[str], key: str | None) -> str:
@@ -411,6 +427,6 @@ def split_key(argument: str) -> tuple[Path, str | None]:
     (PosixPath('vectors.npy'), None)
     """
     name, colon, key = argument.rpartition(":")
-    if not colon or Path(argument).exists() or not Path(name).suffix:
+    if not colon or is_regular(Path(argument)) or not Path(name).suffix:
         return Path(argument), None
     return Path(name), key

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.reading import read_json, user_path
 from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
+from rungwise.evaluation.result_file import check, checksum, content_of
 
 FORMAT = "rungwise-result/1"
 """Written into every file, so that a later version can tell."""
@@ -145,12 +147,11 @@ class Result:
                 value = getattr(self, one.name)
                 content[one.name] = dict(value) if isinstance(value, Mapping) else value
         content["numbers"] = {name: _without_nan(number) for name, number in self.numbers.items()}
-        if per_query:
-            content["per_query"] = {
-                name: [_without_nan(value) for value in values.tolist()] for name, values in self._per_query.items()
-            }
-            content["image_of_query"] = {way: images.tolist() for way, images in self._image_of_query.items()}
-            content["query_ids"] = {way: list(ids) for way, ids in self._query_ids.items()}
+        values, images = (self._per_query, self._image_of_query) if per_query else ({}, {})
+        content["query_ids"] = {way: list(ids) for way, ids in self._query_ids.items()} if per_query else {}
+        content["checksum"] = checksum(content, values, images)
+        content["per_query"] = {name: [_without_nan(value) for value in own.tolist()] for name, own in values.items()}
+        content["image_of_query"] = {way: own.tolist() for way, own in images.items()}
         with replacing(Path(path)) as draft:
             draft.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -158,35 +159,49 @@ class Result:
     def from_json(cls, path: str | Path) -> Result:
         """Read what :meth:`to_json` wrote.
 
+        The numbers are computed again from the values per query, where the file has them.
+
         Raises:
-            UserError: If the file is not there or is not a result.
+            UserError: If the file is not there, is not a result, its parts do not fit together, or it was altered after
+                it was written.
         """
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: cannot be read as a result ({error}); give a file that to_json wrote") from error
-        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+        read = read_json(user_path(path))
+        if not isinstance(read, dict) or read.get("format") != FORMAT:
             raise UserError(f"{path}: is not a {FORMAT} file; give a file that to_json wrote")
-        values, images = content.pop("per_query", {}), content.pop("image_of_query", {})
-        ids = content.pop("query_ids", {})
+        plain = {name: value for name, value in read.items() if name not in ("format", "checksum")}
         try:
-            content["warnings"] = tuple(content.get("warnings", ()))
-            content["numbers"] = {name: _with_nan(number) for name, number in content["numbers"].items()}
-            content["gallery"] = {way: tuple(sizes) for way, sizes in content["gallery"].items()}
-            per_query = {name: np.array([_with_nan(v) for v in own]) for name, own in values.items()}
-            for what, lists in (("per_query", per_query), ("image_of_query", images), ("query_ids", ids)):
-                for name, own in lists.items():
-                    wanted = content["queries"][name.partition("/")[0]]
-                    if len(own) not in (wanted, 0 if what == "query_ids" else wanted):
-                        raise ValueError(f"{what} of {name}: {len(own)} values for {wanted} queries")
-            return cls(
-                **content,
-                _per_query=per_query,
-                _image_of_query={way: np.array(own, dtype=np.int64) for way, own in images.items()},
-                _query_ids={way: tuple(own) for way, own in ids.items()},
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            content = content_of(plain)
+            values = {name: np.array([_with_nan(v) for v in own]) for name, own in content.per_query.items()}
+            check(content, values)
+            images = {way: np.array(own, dtype=np.int64) for way, own in content.image_of_query.items()}
+        except ValueError as error:
             raise UserError(f"{path}: the result is damaged ({error}); evaluate again") from error
+        # Files that older versions wrote have none.
+        if "checksum" in read:
+            covered = {"format": FORMAT} | plain
+            covered = {name: part for name, part in covered.items() if name not in ("per_query", "image_of_query")}
+            if read["checksum"] != checksum(covered, values, images):
+                raise UserError(f"{path}: the result was altered after it was written; evaluate again")
+        return cls(
+            numbers={name: _with_nan(number) for name, number in content.numbers.items()},
+            units=content.units,
+            protocol=content.protocol,
+            gallery={way: tuple(sizes) for way, sizes in content.gallery.items()},
+            queries=content.queries,
+            captions_per_image=content.captions_per_image,
+            remarks=content.remarks,
+            right=content.right,
+            relevance=content.relevance,
+            data_name=content.data_name,
+            data_hash=content.data_hash,
+            model_hash=content.model_hash,
+            seed=content.seed,
+            version=content.version,
+            warnings=tuple(content.warnings),
+            _per_query=values,
+            _image_of_query=images,
+            _query_ids={way: tuple(own) for way, own in content.query_ids.items()},
+        )
 
 
 def _without_nan(number: float) -> float | None:

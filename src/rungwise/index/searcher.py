@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,10 +105,39 @@ class Searcher:
         Raises:
             UserError: If the picture cannot be read.
         """
-        encoded = self.model.encode_image([picture])
-        if not len(encoded.kept):
-            raise UserError(one_line(encoded.issues[0]))
-        return self._queries(encoded.vectors, 1)
+        return self.prepare_picture(picture)()
+
+    def prepare_picture(self, picture: Path | bytes) -> Callable[[], NDArray[np.float32]]:
+        """Read a picture now, in any thread; the answer encodes it, as :meth:`encode_picture` does.
+
+        Raises:
+            UserError: If the picture cannot be read; some models say so when the answer is called.
+        """
+        encode = self.model.prepare_image(picture)
+
+        def vector() -> NDArray[np.float32]:
+            encoded = encode()
+            if not len(encoded.kept):
+                raise UserError(one_line(encoded.issues[0]))
+            return self._queries(encoded.vectors, 1)
+
+        return vector
+
+    def on(self, index: Index) -> Searcher:
+        """The same model on another index that it built; no weights are read.
+
+        Raises:
+            UserError: If another model built that index.
+        """
+        ours, theirs = self.index.manifest, index.manifest
+        if (ours.model_fingerprint, ours.dimension) != (theirs.model_fingerprint, theirs.dimension):
+            raise UserError(
+                f"built by model {theirs.model_fingerprint[:12]} (dimension {theirs.dimension}), not by"
+                f" {ours.model_fingerprint[:12]} (dimension {ours.dimension})"
+            )
+        other = copy(self)
+        other.index = index
+        return other
 
     def _queries(self, vectors: ArrayLike, k: int) -> NDArray[np.float32]:
         return checked_queries(np.atleast_2d(np.asarray(vectors, np.float32)), self.index.manifest.dimension, k)

@@ -160,7 +160,9 @@ def families(base: type[Measure] = Measure) -> tuple[type[Measure], ...]:
     return tuple(found)
 
 
-_GRAMMAR = re.compile(r"(?P<name>[A-Za-z]+(?:@R)?)(?:@(?P<k>\d+))?(?:\((?P<options>[^()]*)\))?")
+# Nobody means numbers of more digits, and Python refuses to read very long ones.
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_GRAMMAR = re.compile(r"(?P<name>[A-Za-z]+(?:@R)?)(?:@(?P<k>[0-9]{1,18}))?(?:\((?P<options>[^()]*)\))?")
 
 
 def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total, ...]) -> Measure | Total:
@@ -186,7 +188,7 @@ def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total
         options["k"] = int(found["k"])
     for option in filter(None, (found["options"] or "").split(",")):
         key, equals, value = option.partition("=")
-        if equals and not value.isdecimal():
+        if equals and not _WHOLE.fullmatch(value):
             raise UserError(f"measure {text!r}: {key} must be a whole number, got {value!r}")
         options[key] = int(value) if equals else True
     allowed = {field.name: field for field in fields(family)}

@@ -188,6 +188,17 @@ class DualEncoder(PairScorer):
     ) -> EncodedImages:
         """Vectors of images; those that cannot be read are left out and become issues."""
 
+    def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+        """Read one picture now, and encode it when the answer is called, as :meth:`encode_image` would.
+
+        A server reads pictures in several threads while one at a time runs the network. A family for which reading
+        takes long does it here; unless it does, all is done by the answer.
+
+        Raises:
+            UserError: If the picture cannot be read. The answer may have an issue in place of a vector as well.
+        """
+        return lambda: self.encode_image([picture])
+
     @abstractmethod
     def encode_text(self, texts: Sequence[str]) -> Vectors:
         """(texts, D) float32 vectors of captions or queries."""

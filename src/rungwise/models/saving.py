@@ -1,7 +1,8 @@
 """Models as folders: ``config.json`` names the family, and the family reads the rest.
 
 A folder holds ``config.json`` (kind, configuration, provenance), the family's own text files (such as
-``tokenizer.json``), ``model.safetensors`` and a card. Nothing in it is run or unpickled.
+``tokenizer.json``), ``model.safetensors``, a card, and a seal of all of them. Nothing in it is run or unpickled, and
+what its values ask for is checked before it is built.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 import torch
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from pydantic import PlainValidator, TypeAdapter
 from torch import Tensor, nn
 
@@ -25,15 +24,13 @@ from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
-from rungwise.core.tensors import add_tensors, read_tensors, write_tensors
+from rungwise.core.seals import SEAL
+from rungwise.core.tensors import add_tensors, write_tensors
 from rungwise.core.version import __version__
 from rungwise.models.card import model_card
 from rungwise.models.contracts import DualEncoder, PairScorer
+from rungwise.models.folder import CARD, CONFIG, FORMAT, UNSEALED, WEIGHTS, AlteredModelError, ModelFolder
 
-FORMAT = 1
-CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
-CARD = "README.md"
 FIRST_KIND = "vse"
 """Of folders that were saved before there were kinds."""
 
@@ -52,44 +49,6 @@ class ModelConfig:
     __pydantic_config__ = STRICT
 
     kind: str = ""
-
-
-@dataclass(frozen=True)
-class ModelFolder:
-    """The files of a saved model.
-
-    Attributes:
-        path: Of the folder.
-    """
-
-    path: Path
-
-    def text(self, name: str) -> str:
-        """The text of a file.
-
-        Raises:
-            UserError: If it is missing or cannot be read.
-        """
-        try:
-            return (self.path / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise UserError(f"{self.path / name}: missing; the model folder is incomplete") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.path / name}: cannot be read ({error}); copy the model folder anew") from None
-
-    def json(self, name: str) -> dict[str, Any]:
-        """The object that a JSON file holds.
-
-        Raises:
-            UserError: If it is missing or holds something else.
-        """
-        try:
-            values = json.loads(self.text(name))
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{self.path / name}: not valid JSON ({error})") from None
-        if not isinstance(values, dict):
-            raise UserError(f"{self.path / name}: expected a JSON object")
-        return values
 
 
 class SavedModel(nn.Module, PairScorer):
@@ -171,70 +130,90 @@ class SavedModel(nn.Module, PairScorer):
             write_tensors(draft / WEIGHTS, self.state_dict())
 
     @classmethod
-    def from_pretrained(cls, source: Path | str, device: str | None = None) -> Self:
+    def from_pretrained(cls, source: Path | str, device: str | None = None, *, altered: bool = False) -> Self:
         """Read a model of this family from a folder, or from a hub repository of that name.
 
         Args:
             source: The folder, or the repository.
             device: Where it computes; None takes ``cuda`` where there is one.
+            altered: Take the files as they are, whatever the folder's seal says.
 
         Raises:
             UserError: If files are missing or do not fit each other, or the folder holds another family.
         """
-        model = load(source, device)
+        model = load(source, device, altered=altered)
         if not isinstance(model, cls):
             raise UserError(f"{source}: a model of kind {model.kind!r}, not {cls.kind!r}; use rungwise.models.load")
         return model
 
 
-def load(source: Path | str, device: str | None = None) -> SavedModel:
+def load(source: Path | str, device: str | None = None, *, altered: bool = False) -> SavedModel:
     """A model from a folder, or from a hub repository of that name; ``config.json`` says which family it is.
 
     Args:
         source: The folder that training wrote (``run/model``), or the repository.
         device: Where it computes, such as ``"cpu"``; None takes ``cuda`` where there is one.
+        altered: Take the files as they are, whatever the folder's seal says; what they ask for is checked all the same.
 
     Returns:
         A :class:`~rungwise.models.PairScorer` in evaluation mode, which is a :class:`~rungwise.models.DualEncoder` too
         where it gives vectors.
 
     Raises:
-        UserError: If files are missing or do not fit each other, or the kind is unknown.
+        UserError: If files are missing or do not fit each other, the kind is unknown, or weights are no finite numbers.
+        AlteredModelError: If a file is not as it was saved.
     """
     place = choose_device(device)
-    folder = ModelFolder(_folder(source))
+    folder = ModelFolder.open(source, altered=altered)
+    while True:
+        try:
+            return _loaded(folder, altered).to(torch.device(place)).eval()
+        except AlteredModelError:
+            now = ModelFolder.open(source, altered=altered)
+            if now == folder:
+                raise
+            folder = now  # another model took this one's place while it was read
+
+
+def _loaded(folder: ModelFolder, altered: bool) -> SavedModel:
     facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
-    if facts.get("format") != FORMAT:
+    if facts.get("format") not in (FORMAT, UNSEALED):
         raise UserError(
-            f"{where}: model format {facts.get('format')!r}, this version reads {FORMAT};"
+            f"{where}: model format {facts.get('format')!r}, this version reads {UNSEALED} and {FORMAT};"
             " use the rungwise version that wrote it"
         )
+    if facts["format"] == FORMAT and folder.seal is None and not altered:
+        raise AlteredModelError(f"{folder.path / SEAL}: missing, so nobody knows whether the model is as it was saved")
     kind = facts.get("kind", FIRST_KIND)
     try:
         found = family(kind)
     except ValueError as error:
         raise UserError(f"{where}: kind: {error}") from None
     config = from_plain(found.config_type, facts.get("model"), where)
-    try:
-        model = found.restore(config, folder)
-    except (RuntimeError, MemoryError) as error:  # such as tensors that no memory holds
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{where}: no model can be built as it says ({reason}); copy the folder anew") from error
-    tensors = read_tensors(folder.path / WEIGHTS)
-    _refuse_other_tensors(folder.path / WEIGHTS, model.state_dict(), tensors)
-    model.load_state_dict(tensors)
+    asked = _shapes(found, config, folder)
+    with folder.weights(asked) as tensors:
+        if asked is not None:
+            _refuse_other_tensors(folder.path / WEIGHTS, asked, tensors)
+        try:
+            model = found.restore(config, folder)
+        except (RuntimeError, MemoryError) as error:  # such as tensors that no memory holds
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise UserError(f"{where}: no model can be built as it says ({reason}); copy the folder anew") from error
+        _refuse_other_tensors(folder.path / WEIGHTS, model.state_dict(), tensors)
+        model.load_state_dict(tensors)
+    _refuse_numbers_that_are_none(folder.path / WEIGHTS, model.state_dict())
     provenance = facts.get("provenance", {})
     model.provenance = provenance if isinstance(provenance, dict) else {}
-    return model.to(torch.device(place)).eval()
+    return model
 
 
-def load_dual_encoder(source: Path | str, device: str | None = None) -> DualEncoder:
+def load_dual_encoder(source: Path | str, device: str | None = None, *, altered: bool = False) -> DualEncoder:
     """:func:`load`, for what needs vectors.
 
     Raises:
         UserError: As :func:`load`, and if the model scores pairs without giving vectors.
     """
-    model = load(source, device)
+    model = load(source, device, altered=altered)
     if not isinstance(model, DualEncoder):
         raise UserError(
             f"{source}: a model of kind {model.kind!r} scores pairs and gives no vectors: it can be evaluated but"
@@ -284,6 +263,29 @@ AnyModel = Annotated[ModelConfig, PlainValidator(_parsed)]
 """A field of a configuration: any family's, told by ``kind``; without one, of the family ``vse``."""
 
 
+def _shapes(found: type[SavedModel], config: Any, folder: ModelFolder) -> dict[str, Tensor] | None:
+    """What a configuration asks for, before any memory is taken: torch's device ``meta`` knows shapes and no numbers.
+
+    None for a family that computes with numbers while it is built.
+    """
+    try:
+        with torch.device("meta"):
+            return dict(found.restore(config, folder).state_dict())
+    except (RuntimeError, ValueError, TypeError):
+        return None
+
+
+def _refuse_numbers_that_are_none(file: Path, weights: Mapping[str, Tensor]) -> None:
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.numel():
+            low, high = torch.aminmax(tensor)
+            if not (torch.isfinite(low) and torch.isfinite(high)):
+                raise UserError(
+                    f"{file}: {name}: holds NaN or infinite numbers, which rank nothing; train again with a lower"
+                    " learning rate"
+                )
+
+
 def _refuse_other_tensors(file: Path, wanted: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
     asked = {name: _form(tensor) for name, tensor in wanted.items()}
     there = {name: _form(tensor) for name, tensor in found.items()}
@@ -307,17 +309,3 @@ def _readable(files: Mapping[str, str]) -> dict[str, Any]:
         for name, text in files.items()
         if name.endswith(".json") and len(text) < 10_000
     }
-
-
-def _folder(source: Path | str) -> Path:
-    if Path(source).is_dir():
-        if not (Path(source) / CONFIG).is_file():
-            raise UserError(
-                f"{source}: no model here (config.json is missing); give the folder that training wrote, DIR/model"
-            )
-        return Path(source)
-    try:
-        return Path(snapshot_download(str(source)))
-    except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{source}: no such folder, and no model of that name could be fetched ({reason})") from error

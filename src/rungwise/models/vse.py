@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,15 +23,18 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
+from rungwise.data.pictures import load_picture
 from rungwise.encoders.cache import feature_rows, pixel_rows
 from rungwise.encoders.features import FeatureConfig, FeatureInput
 from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.text import GRUEncoder, TextConfig, learn_vocabulary, pad, tokenise
+from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at
+from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Positions, Rows, TrainableEncoder, pair_up
-from rungwise.models.saving import ModelConfig, ModelFolder
+from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
 TOKENIZER, PREPROCESSING = "tokenizer.json", "preprocessing.json"
@@ -149,7 +152,7 @@ class JointEmbedding(TrainableEncoder):
                 side = Backbone(config.image, preprocessing)
             except UserError as error:
                 raise UserError(f"{folder.path}: model.image: {error}") from None
-        return cls(config, side, _vocabulary(folder))
+        return cls(config, side, read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER)))
 
     def files(self) -> Mapping[str, str]:
         """Vocabulary and, for pictures, preprocessing."""
@@ -279,6 +282,20 @@ class JointEmbedding(TrainableEncoder):
         stacked = np.concatenate(vectors) if vectors else np.zeros((0, self.dimension), np.float32)
         return EncodedImages(stacked, np.array(kept, dtype=np.int64), tuple(issues))
 
+    def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+        """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
+        if isinstance(picture, Path):
+            return super().prepare_image(picture)  # its features may be cached
+        preprocessing = self._picture_side().preprocessing
+        pixels = preprocessing.apply(load_picture(picture, shorter_side=preprocessing.resized_side))
+
+        def encode() -> EncodedImages:
+            with self._inference():
+                vectors = self.embed_images(pixels[None].to(self.device)).float().cpu().numpy()
+            return EncodedImages(vectors, np.arange(1))
+
+        return encode
+
     def encode_text(self, texts: Sequence[str], *, batch: int = 256) -> NDArray[np.float32]:
         """(len(texts), dimension) float32 vectors of captions or queries."""
         return self.encode_tokens(tokenise(self.tokenizer, texts), batch=batch)
@@ -336,19 +353,3 @@ class JointEmbedding(TrainableEncoder):
                 yield
         finally:
             self.train(training)
-
-
-def _vocabulary(folder: ModelFolder) -> Tokenizer:
-    """The saved one; its numbers are rows of a table, so that none may be left out."""
-    text = folder.text(TOKENIZER)
-    try:
-        tokenizer = Tokenizer.from_str(text)
-    except Exception as error:  # the library raises nothing more precise
-        raise UserError(f"{folder.path / TOKENIZER}: not a vocabulary ({error}); copy the folder anew") from None
-    numbers = tokenizer.get_vocab().values()
-    if sorted(numbers) != list(range(len(numbers))):
-        raise UserError(
-            f"{folder.path / TOKENIZER}: its {len(numbers)} words are not numbered 0..{len(numbers) - 1}; copy the"
-            " folder anew"
-        )
-    return tokenizer

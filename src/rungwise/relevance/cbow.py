@@ -24,6 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import user_path
+from rungwise.core.seals import digest_of
 from rungwise.relevance.base import Reference
 from rungwise.relevance.tokenisers import ptb, unicode_words, whitespace
 from rungwise.relevance.vectors import VectorSource, normalised
@@ -107,6 +109,7 @@ class CBoW(VectorSource):
             for some in tokens
         ]
         counts = Counter(token for some in tokens for token in some if token not in stopped)
+        self._stamp = None if isinstance(vectors, WordVectors) else _stamp(vectors)
         words = vectors if isinstance(vectors, WordVectors) else load_word_vectors(vectors, counts)
         unknown = Counter({token: count for token, count in counts.items() if token not in words.row})
         self.unknown_words = dict(unknown.most_common())
@@ -128,6 +131,9 @@ class CBoW(VectorSource):
         """Hash of the words' vectors and of what picks and weighs words, whatever the collection.
 
         With a tokenizer or a tagger of the user's own it is the hash of these captions' vectors.
+
+        Raises:
+            UserError: If the file of vectors is no longer the one that was read.
         """
         if self._choices is None:
             return self._content
@@ -136,8 +142,9 @@ class CBoW(VectorSource):
             digest.update(json.dumps(self._given.row).encode())
             digest.update(np.ascontiguousarray(self._given.table, "<f4").data)
         else:
-            with Path(self._given).expanduser().open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(bytes.fromhex(digest_of(user_path(self._given))))
+            if _stamp(self._given) != self._stamp:
+                raise UserError(f"{self._given}: was changed after its vectors were read; start again")
         return digest.hexdigest()
 
     @cached_property
@@ -148,6 +155,15 @@ class CBoW(VectorSource):
     def options(self) -> Mapping[str, Any]:
         """The reference choice and the captions' vectors, by their hash."""
         return {**super().options(), "vectors": self._content}
+
+
+def _stamp(path: Path | str) -> tuple[int, int, int] | None:
+    """What changes when a file is replaced or written to; None where there is none."""
+    try:
+        about = user_path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def _among(words: frozenset[str]) -> Callable[[Sequence[str]], list[bool]]:

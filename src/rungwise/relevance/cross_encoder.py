@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import CHUNK_BYTES, CaptionPairSource, Positions, Reference
-from rungwise.relevance.bi_encoder import Precision, cannot_load, model_place, weights_hash, wiring, without_bars
+from rungwise.relevance.bi_encoder import TRIED, Precision, loading, weights_hash, wiring, without_bars
 from rungwise.relevance.caption_pairs import caption_positions
+from rungwise.relevance.model_folders import checked_folder
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 _PAIR_BYTES = 64
@@ -221,14 +222,17 @@ def _load(model: str | Path) -> tuple[Any, Any]:
     """Tokenizer and model; transformers gives them no types."""
     if importlib.util.find_spec("transformers") is None:
         raise UserError(f"{model}: a cross-encoder needs transformers; run: pip install 'rungwise[sentences]'")
+    import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    name = model_place(model, "cross-encoder")
-    try:
-        with without_bars():
-            return AutoTokenizer.from_pretrained(name), AutoModelForSequenceClassification.from_pretrained(name)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise UserError(cannot_load(model, "sequence-classification", error)) from error
+    place = checked_folder(model, "cross-encoder")
+    alone = {"trust_remote_code": False, "local_files_only": True}
+    with without_bars(), loading(model, "sequence-classification"):
+        tokenizer: Any = AutoTokenizer.from_pretrained(place, **alone)
+        network: Any = AutoModelForSequenceClassification.from_pretrained(place, use_safetensors=True, **alone)
+        with torch.inference_mode():
+            network.eval()(**tokenizer([TRIED], [TRIED], truncation=True, max_length=8, return_tensors="pt"))
+    return tokenizer, network
 
 
 def _longest(tokenizer: Any, config: Any) -> int:

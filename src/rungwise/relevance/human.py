@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import parse_json
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.textfiles import read_lines, read_text
 from rungwise.relevance.base import Degrees, Positions
@@ -27,7 +26,10 @@ from rungwise.relevance.base import Degrees, Positions
 Judgement = tuple[str, str, str, float | None]
 """Place in the file, image id, caption id, grade; None where nobody voted."""
 
-_LAST_NUMBER = re.compile(r"(?:^|_)(\d+)$")
+_LARGEST_GRADE = float(np.finfo(np.float32).max)
+
+# Ids of more digits are no numbers to anybody, and Python refuses to read very long ones.
+_LAST_NUMBER = re.compile(r"(?:^|_)([0-9]{1,18})$")
 
 
 class Human(Degrees):
@@ -86,8 +88,9 @@ class Human(Degrees):
                 raise UserError(
                     f"human judgements: {what} positions run {positions.min()}..{positions.max()} but there are {count}"
                 )
-        if not np.isfinite(values).all():
-            raise UserError(f"human judgements: grade {int(np.argmin(np.isfinite(values)))} is not a finite number")
+        usable = np.abs(values) <= _LARGEST_GRADE
+        if not usable.all():
+            raise UserError(f"human judgements: grade {int(np.argmin(usable))} is no finite number of 32 bits")
         keys, place, counts = np.unique(rows * shape[1] + columns, return_inverse=True, return_counts=True)
         self._keys = keys
         self.pairs: Positions = np.stack(np.divmod(keys, max(1, shape[1])), axis=1)
@@ -382,12 +385,12 @@ def _grade(cell: str | None, where: str) -> float:
 
 
 def _number(cell: str) -> float | None:
-    """None where a cell holds no finite number."""
+    """None where a cell holds no finite number, or one beyond the range of degrees."""
     try:
         number = float(cell)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= _LARGEST_GRADE else None
 
 
 def _share(yes: float, no: float, where: str) -> float | None:
@@ -408,12 +411,7 @@ def read_id_lists(path: Path) -> dict[str, list[str]]:
     >>> read_id_lists(file)
     {'7': ['70', '71']}
     """
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise UserError(
-            f"{path}, line {error.lineno}, column {error.colno}: broken JSON ({error.msg}); re-download or correct it"
-        ) from error
+    content = parse_json(read_text(path), path)
     if not isinstance(content, dict) or not all(isinstance(value, list) for value in content.values()):
         raise UserError(f"{path}: is not an object of lists of ids, {{query: [positives]}}; give another file")
     return {key: [str(one) for one in value] for key, value in content.items()}

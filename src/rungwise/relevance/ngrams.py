@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.npz import opened_npz
+from rungwise.core.reading import MissingFileError
 from rungwise.relevance.tokenisers import Tokeniser, ptb
 
 Integers = NDArray[np.int64]
@@ -192,20 +193,39 @@ class DocumentFrequencies:
         ('a', 'dog', 'cat')
         """
         try:
-            with np.load(Path(path), allow_pickle=False) as file:
-                orders = sum(name.startswith("keys") for name in file.files)
+            with opened_npz(Path(path)) as file:
+                orders = sum(name.startswith("keys") for name in file.names)
+                if sum(name.startswith("counts") for name in file.names) != orders:
+                    raise ValueError(f"there are {', '.join(file.names)}")
                 text = file["words"].tobytes().decode("utf-8", "surrogatepass")
-                return cls(
+                found = cls(
                     int(file["images"]),
                     tuple(text.split("\0")) if text else (),
                     tuple(file[f"keys{order}"] for order in range(1, orders + 1)),
                     tuple(file[f"counts{order}"] for order in range(1, orders + 1)),
-                    str(file["origin"]) if "origin" in file.files else "",
+                    str(file["origin"]) if "origin" in file.names else "",
                 )
-        except FileNotFoundError as error:
+                found._check()
+                return found
+        except MissingFileError as error:
             raise UserError(f"{path}: no such file; save document frequencies there first") from error
-        except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise UserError(f"{path}: holds no document frequencies ({error}); save them again") from error
+
+    def _check(self) -> None:
+        """Raise a ValueError for arrays that do not fit together, which would give wrong weights without a word."""
+        words, below = len(self.words), 1
+        if self.images < 0 or not self.keys:
+            raise ValueError(f"{self.images} images, n-grams of {len(self.keys)} orders")
+        for order, (keys, counts) in enumerate(zip(self.keys, self.counts, strict=True), start=1):
+            for what, array in (("keys", keys), ("counts", counts)):
+                if array.ndim != 1 or array.dtype.kind not in "iu" or array.shape != keys.shape:
+                    raise ValueError(f"{what}{order} has the shape {array.shape} and type {array.dtype}")
+            if len(keys) and not (keys[0] >= 0 and keys[-1] < below * words and (np.diff(keys) > 0).all()):
+                raise ValueError(f"keys{order} are not ascending n-grams of {words} words")
+            if len(counts) and not 1 <= counts.min() <= counts.max() <= self.images:
+                raise ValueError(f"counts{order} run {counts.min()}..{counts.max()} in {self.images} images")
+            below = len(keys)
 
     def content_hash(self) -> str:
         """Hash of everything that weights depend on."""

@@ -9,22 +9,30 @@ r"""Word vectors from files: GloVe's text, word2vec's text and word2vec's binary
 from __future__ import annotations
 
 import gzip
+import io
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import beyond, limits
+from rungwise.core.reading import opened, user_path
 
-_HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s*")
+_HEADER = re.compile(rb"\s*([0-9]+)\s+([0-9]+)\s*")
 _GZIP = b"\x1f\x8b"
 _LONGEST_WORD = 4096
 """No word is as long as this many bytes; what is, is not a file of word vectors."""
+_MOST_DIGITS = 18
+_MOST_DIMENSIONS = 1 << 16
+"""No published vectors are nearly as long; a header that claims more is none."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,8 @@ def load_word_vectors(path: Path | str, words: Collection[str] | None = None) ->
         first.
 
     Raises:
-        UserError: If the file is missing or is no file of word vectors, or a vector is broken; the place is named.
+        UserError: If the file is missing or is no file of word vectors, a vector is broken (the place is named), or
+            a line or what is unpacked is larger than the limits ``line_bytes`` and ``unpacked_bytes``.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
@@ -71,33 +80,64 @@ def load_word_vectors(path: Path | str, words: Collection[str] | None = None) ->
     >>> load_word_vectors(file, {"cat", "unicorn"}).row
     {'cat': 0}
     """
-    path = Path(path).expanduser()
+    path = user_path(path)
     wanted = None if words is None else {word.encode("utf-8", "surrogatepass") for word in words}
     try:
         with _opened(path) as file:
             return _gather(path, file, wanted)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = str(getattr(error, "strerror", None) or error).lower()
         raise UserError(f"{path}: cannot be read as word vectors ({reason}); correct the path or the file") from error
 
 
-def _opened(path: Path) -> BufferedReader:
-    with path.open("rb") as file:
-        packed = file.read(2) == _GZIP
-    # gzip's reader has the methods of a buffered one that are used here: readline, read, iteration.
-    return cast(BufferedReader, gzip.open(path, "rb")) if packed else path.open("rb")
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader[Any]]:
+    with opened(path, None) as file:
+        packed = file.peek(2)[:2] == _GZIP
+        yield io.BufferedReader(_Unpacked(path, file), 1 << 17) if packed else file
 
 
-def _gather(path: Path, file: BufferedReader, wanted: set[bytes] | None) -> WordVectors:
-    first = file.readline(1 << 20)
+class _Unpacked(io.RawIOBase):
+    """What a gzipped file holds, up to the limit: a thousand times its size may be packed into it."""
+
+    def __init__(self, path: Path, packed: BufferedReader[Any]) -> None:
+        self._path, self._unpacked, self._count = path, gzip.GzipFile(fileobj=packed), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._unpacked.readinto(buffer)
+        self._count += count
+        if self._count > limits().unpacked_bytes:
+            raise beyond(f"{self._path}, unpacked", "unpacked_bytes")
+        return count
+
+
+def _lines(path: Path, file: BufferedReader[Any], first: int) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; one that does not end within the limit is refused before it fills the memory."""
+    most = limits().line_bytes
+    for number, line in enumerate(iter(lambda: file.readline(most + 1), b""), start=first):
+        if len(line) > most:
+            raise beyond(f"{path}, line {number}", "line_bytes")
+        yield number, line
+
+
+def _gather(path: Path, file: BufferedReader[Any], wanted: set[bytes] | None) -> WordVectors:
+    _, first = next(_lines(path, file, 1), (1, b""))
     if not first.strip():
         raise UserError(f"{path}: the file is empty; re-download it or give another one")
     if header := _HEADER.fullmatch(first):
-        count, dimension = int(header[1]), int(header[2])
+        count, dimension = (int(claimed[:_MOST_DIGITS]) for claimed in header.groups())
+        if not 1 <= dimension <= _MOST_DIMENSIONS:
+            raise UserError(
+                f"{path}, line 1: claims vectors of {dimension} numbers, where 1..{_MOST_DIMENSIONS} are read;"
+                " give a file of word vectors"
+            )
         if _begins_binary(file, dimension):
             entries = _binary(path, file, count, dimension, wanted)
         else:
-            entries = _text(path, enumerate(file, start=2), dimension, wanted)
+            entries = _text(path, _lines(path, file, 2), dimension, wanted)
     else:
         dimension = _trailing_numbers(first)
         if not dimension:
@@ -105,7 +145,7 @@ def _gather(path: Path, file: BufferedReader, wanted: set[bytes] | None) -> Word
                 f"{path}, line 1: neither a word with numbers (GloVe) nor 'count dimension' (word2vec);"
                 " give a file of word vectors"
             )
-        entries = _text(path, _with_first(first, file), dimension, wanted)
+        entries = _text(path, _with_first(path, first, file), dimension, wanted)
     found: dict[str, NDArray[np.float32]] = {}
     for place, word, vector in entries:
         if not np.isfinite(vector).all():
@@ -115,12 +155,12 @@ def _gather(path: Path, file: BufferedReader, wanted: set[bytes] | None) -> Word
     return WordVectors({word: row for row, word in enumerate(found)}, table, path.name)
 
 
-def _with_first(first: bytes, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
+def _with_first(path: Path, first: bytes, file: BufferedReader[Any]) -> Iterator[tuple[int, bytes]]:
     yield 1, first
-    yield from enumerate(file, start=2)
+    yield from _lines(path, file, 2)
 
 
-def _begins_binary(file: BufferedReader, dimension: int) -> bool:
+def _begins_binary(file: BufferedReader[Any], dimension: int) -> bool:
     """Whether what follows the header is binary: in text, the first word is followed by that many numbers."""
     head = file.peek(1 << 14).lstrip(b"\n")
     line, end, _ = head.partition(b"\n")
@@ -176,7 +216,7 @@ def _text(
 
 
 def _binary(
-    path: Path, file: BufferedReader, count: int, dimension: int, wanted: set[bytes] | None
+    path: Path, file: BufferedReader[Any], count: int, dimension: int, wanted: set[bytes] | None
 ) -> Iterator[tuple[str, bytes, NDArray[np.float32]]]:
     size = 4 * dimension
     for number in range(count):

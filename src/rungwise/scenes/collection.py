@@ -8,6 +8,7 @@ every caption states.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -17,8 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, replacing
+from rungwise.core.files import explained, make_folder, replacing, sync_folder
+from rungwise.core.reading import MissingFileError, read_json
 from rungwise.data.collection import ImageCaptions
+from rungwise.data.readers import read
 from rungwise.scenes.captions import write_query
 from rungwise.scenes.description import Scene, Statement
 from rungwise.scenes.drawing import draw_scene
@@ -140,16 +143,20 @@ def generate(
     """
     config = config or SceneConfig()
     held_out = held_out_combinations(config.seed, config.held_out_share)
-    if not _is_finished(folder, config):
+    with explained(folder):
+        finished = _is_finished(folder, config)
+    if not finished:
         marker = folder / _UNFINISHED
         with explained(folder):
-            (folder / PICTURES_FOLDER).mkdir(parents=True, exist_ok=True)
+            make_folder(folder / PICTURES_FOLDER)
             marker.touch()
         pictures = [sample_picture(config, number, held_out) for number in range(config.pictures)]
         _draw_all(folder, pictures, config.side, progress)
         _write_lists(folder, config, held_out, pictures)
-        marker.unlink()
-    return _read_collection(folder)
+        with explained(folder):
+            marker.unlink()
+            sync_folder(folder)
+    return read(folder)
 
 
 def load_scene_file(folder: Path) -> SceneFile:
@@ -164,7 +171,13 @@ def load_scene_file(folder: Path) -> SceneFile:
     """
     path = folder / SCENES_FILE
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path)
+    except MissingFileError:
+        remedy = "generate them into an empty folder"
+        raise UserError(f"{folder.as_posix()}: no {SCENES_FILE}, so no finished scenes; {remedy}") from None
+    except UserError as error:
+        raise UserError(f"{path}: damaged ({error}); generate the scenes into an empty folder") from None
+    try:
         if values["version"] != VERSION:
             raise UserError(f"{path}: version {values['version']}, not {VERSION}; generate the scenes again")
         return SceneFile(
@@ -173,9 +186,6 @@ def load_scene_file(folder: Path) -> SceneFile:
             {name: Scene.from_plain(scene) for name, scene in values["scenes"].items()},
             {name: Statement.from_plain(said) for name, said in values["statements"].items()},
         )
-    except FileNotFoundError:
-        remedy = "generate them into an empty folder"
-        raise UserError(f"{folder.as_posix()}: no {SCENES_FILE}, so no finished scenes; {remedy}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: damaged ({error!r}); generate the scenes into an empty folder") from None
 
@@ -199,7 +209,7 @@ def held_out_queries(folder: Path, count: int = 100, seed: int = 0) -> list[Scen
     """
     file = load_scene_file(folder)
     held_out = set(file.held_out)
-    data = _read_collection(folder)
+    data = read(folder)
     test = [file.scene_of(name) for name, split in zip(data.image_ids, data.splits, strict=True) if split == "test"]
     chances = [
         (scene, a, b)
@@ -229,10 +239,20 @@ def _draw_all(
         for stale in (folder / PICTURES_FOLDER).glob("scene-*.png"):
             if stale not in expected:
                 stale.unlink()
-        drawn = pool.map(lambda p: draw_scene(p.scene, side).save(folder / p.file, compress_level=3), pictures)
+        drawn = pool.map(lambda p: _draw(folder / p.file, p.scene, side), pictures)
         for done, _ in enumerate(drawn, start=1):
             if progress is not None and (done % 50 == 0 or done == len(pictures)):
                 progress(done, len(pictures))
+        sync_folder(folder / PICTURES_FOLDER)
+
+
+def _draw(path: Path, scene: Scene, side: int) -> None:
+    """A picture, on the disk when this returns: the lists that come after it say that all pictures are there."""
+    path.unlink(missing_ok=True)
+    with path.open("xb") as file:  # a new file, so that no link that lies there is followed
+        draw_scene(scene, side).save(file, "PNG", compress_level=3)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _write_lists(
@@ -273,21 +293,3 @@ def _is_finished(folder: Path, config: SceneConfig) -> bool:
     if load_scene_file(folder).config != config:
         raise UserError(f"{folder}: holds scenes of another configuration; give an empty or new folder")
     return True
-
-
-def _read_collection(folder: Path) -> ImageCaptions:
-    """The collection as ``captions.jsonl`` has it."""
-    with (folder / CAPTIONS_FILE).open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    splits = {row["image"]: row["split"] for row in rows}
-    position = {image: n for n, image in enumerate(splits)}
-    return ImageCaptions(
-        image_ids=tuple(splits),
-        captions=tuple(row["caption"] for row in rows),
-        image_of_caption=np.array([position[row["image"]] for row in rows], dtype=np.int64),
-        caption_ids=tuple(row["caption_id"] for row in rows),
-        paths=tuple(folder / image for image in splits),
-        splits=tuple(splits.values()),
-        name=folder.name,
-        layout="scenes",
-    )

@@ -105,11 +105,21 @@ class Scene:
     def from_plain(cls, values: Mapping[str, Any]) -> Scene:
         """Read what :meth:`to_plain` gave.
 
+        Raises:
+            ValueError, KeyError, TypeError: If it describes no scene that can be drawn.
+
         >>> scene = Scene((SceneObject("star", "red", "small", "plain", 0.2, 0.5),), 2)
         >>> Scene.from_plain(scene.to_plain()) == scene
         True
         """
-        return cls(tuple(SceneObject(*row) for row in values["objects"]), values["background"])
+        objects = tuple(SceneObject(*row) for row in values["objects"])
+        for one in objects:
+            _check_attributes({name: getattr(one, name) for name in ATTRIBUTES})
+            if not all(isinstance(at, int | float) and 0 <= at <= 1 for at in (one.x, one.y)):
+                raise ValueError(f"an object at {one.x!r}, {one.y!r}")
+        if not (1 <= len(objects) <= MAX_OBJECTS and isinstance(values["background"], int)):
+            raise ValueError(f"{len(objects)} objects on background {values['background']!r}")
+        return cls(objects, values["background"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +197,30 @@ class Statement:
     def from_plain(cls, values: Mapping[str, Any]) -> Statement:
         """Read what :meth:`to_plain` gave.
 
+        Raises:
+            ValueError, KeyError, TypeError: If no caption can state it.
+
         >>> said = Statement((Mention("circle"), Mention("square")), (("left of", 0, 1),), 3)
         >>> Statement.from_plain(said.to_plain()) == said
         True
         """
-        return cls(
+        for stated in values["mentions"]:
+            _check_attributes(stated)
+        found = cls(
             tuple(Mention(**stated) for stated in values["mentions"]),
             tuple((name, a, b) for name, a, b in values.get("relations", ())),
             values.get("count"),
         )
+        slots = range(len(found.mentions))
+        for name, a, b in found.relations:
+            if name not in RELATIONS or a == b or a not in slots or b not in slots:
+                raise ValueError(f"a relation {name!r} of {a!r} to {b!r}")
+        if len(slots) > MAX_OBJECTS or found.count not in (None, *range(1, MAX_OBJECTS + 1)):
+            raise ValueError(f"{len(slots)} mentions of {found.count!r} objects")
+        return found
+
+
+def _check_attributes(stated: Mapping[str, Any]) -> None:
+    for name, value in stated.items():
+        if value not in ATTRIBUTES[name]:
+            raise ValueError(f"{name} {value!r}")

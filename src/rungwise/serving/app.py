@@ -1,196 +1,276 @@
 """The application behind the search page: JSON in, JSON out, pictures by number.
 
 Pictures are named by their position in the index and never by a path, so that no request can reach any other file.
+What costs much waits for its turn: pictures are decoded by a few threads within a bound of memory, and one thread
+encodes and searches, texts before pictures.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import ipaddress
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from stat import S_ISREG
-from threading import Lock
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+import numpy as np
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
-from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from numpy.typing import NDArray
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect
 
 from rungwise.core.errors import UserError
-from rungwise.data.pictures import thumbnail
+from rungwise.data.pictures import read_header
 from rungwise.index import CaptionHit, Hit, Index, Searcher
 from rungwise.models import DualEncoder
-
-MAX_UPLOAD_BYTES = 20 * 1024 * 1024
-"""A larger picture is refused with status 413."""
+from rungwise.serving import answers
+from rungwise.serving.answers import json_answer, refusals
+from rungwise.serving.current import Current, Served
+from rungwise.serving.entrance import HEADERS, Entrance
+from rungwise.serving.files import PictureFiles
+from rungwise.serving.lanes import Lane, Memory
+from rungwise.serving.limits import ServingLimits, client_key
+from rungwise.serving.tokens import Token
+from rungwise.serving.uploads import Uploads
+from rungwise.serving.waiting import BusyError, outcome
 
 MAX_RESULTS = 500
 """The largest k of a request."""
 
 _STATIC = Path(__file__).parent / "static"
-_THUMBNAILS_KEPT = 1024
 _CAPTIONS_NEAR = 8
-_EXAMPLES = 4
-_EXAMPLE_LENGTH = 60
-# A picture is sent as it is only if its first bytes are of a kind that every browser shows and that holds no script.
-_SENT_AS_IS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
-_LARGEST_SIDE = 2048
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none';"
-    " form-action 'self'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+_PICTURE_PATIENCE = 1.0
+_SHORTER_SIDE = 512
+"""Of a JPEG, in the reckoning of memory; models that decode it larger are rare, and the bound is soft for them."""
 
 K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; more than there are means all.")]
 Position = Annotated[int, InPath(ge=0, lt=2**32, description="A picture's position in the index.")]
+Version = Annotated[
+    str | None,
+    Query(alias="v", max_length=64, description="The index_version of the position; refused if another is served."),
+]
+T = TypeVar("T")
 
 
-def create_app(index: Index, model: DualEncoder, *, allowed_hosts: Sequence[str] | None = None) -> FastAPI:
+def create_app(
+    index: Index,
+    model: DualEncoder,
+    *,
+    allowed_hosts: Sequence[str] | None = None,
+    token: str | None = None,
+    limits: ServingLimits | None = None,
+) -> FastAPI:
     """The page and its interface for one index.
 
-    Answers are JSON; every refusal is ``{"error": "one line"}``.
+    Answers are JSON; every refusal is ``{"error": "one line"}``. When another index takes the place of this one, it is
+    served as soon as it is read, provided that the same model built it.
 
     Args:
         index: What is searched.
         model: The model that built it.
         allowed_hosts: Names under which the application may be asked for, without port; any name unless given. A server
-            for this machine alone should list its own names, or else a web page elsewhere can have its name resolved to
-            this machine and read the answers.
+            should list its own names, or else a web page elsewhere can have its name resolved to this machine and read
+            the answers.
+        token: Without which nothing is answered, in the header ``Authorization: Bearer TOKEN``; the page takes it once
+            from ``?token=TOKEN`` and keeps it in a cookie.
+        limits: What strangers may hold.
 
     Raises:
-        UserError: If another model built the index.
+        UserError: If another model built the index, or the token is too short.
 
     >>> import inspect
     >>> list(inspect.signature(create_app).parameters)
-    ['index', 'model', 'allowed_hosts']
+    ['index', 'model', 'allowed_hosts', 'token', 'limits']
     """
-    searcher = Searcher(index, model)
-    # Encoding uses every core already; requests at the same time would only contend for them.
-    encoding = Lock()
+    limits = limits or ServingLimits()
+    current = Current(Searcher(index, model))
+    work = _Work(limits)
     app = FastAPI(title="rungwise", version=version("rungwise"), docs_url=None, redoc_url=None)
     _answer_errors_in_one_line(app)
-    _guard(app, allowed_hosts)
+    app.add_middleware(Entrance, names=allowed_hosts, token=None if token is None else Token(token))
 
-    def item_position(number: int) -> int:
-        if number >= len(index):
-            raise HTTPException(404, f"no picture {number}; the index holds {len(index)}, counted from 0")
+    def versioned(asked: str | None) -> Served:
+        served = current.now()
+        if asked not in (None, served.version):
+            raise HTTPException(409, "another version of the index is served now; search again")
+        return served
+
+    def item_position(served: Served, number: int) -> int:
+        if number >= len(served.index):
+            raise HTTPException(404, f"no picture {number}; the index holds {len(served.index)}, counted from 0")
         return number
 
-    @app.get("/api/status")
-    def status() -> JSONResponse:
+    @app.get("/api/status", response_model=answers.Status, responses=refusals())
+    async def status() -> JSONResponse:
         """What is being searched."""
-        about = index.manifest
-        short = [text for text in index.captions if len(text) <= _EXAMPLE_LENGTH]
-        return _json(
-            {
-                "name": about.name,
-                "pictures": len(index),
-                "captions": len(index.captions),
-                "skipped": about.skipped,
-                "dimension": about.dimension,
-                "similarity": index.similarity.kind,
-                "model": about.model_fingerprint[:12],
-                "max_results": MAX_RESULTS,
-                "max_upload_bytes": MAX_UPLOAD_BYTES,
-                "version": app.version,
-                "examples": short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES],
-            }
+        served = current.now()
+        about = served.index.manifest
+        return json_answer(
+            answers.Status(
+                name=about.name,
+                pictures=len(served.index),
+                captions=served.captions,
+                skipped=about.skipped,
+                dimension=about.dimension,
+                similarity=served.index.similarity.kind,
+                model=about.model_fingerprint[:12],
+                index_version=served.version,
+                problem=current.problem,
+                max_results=MAX_RESULTS,
+                max_upload_bytes=limits.upload_bytes,
+                max_upload_pixels=limits.upload_pixels,
+                version=app.version,
+                examples=served.examples,
+            )
         )
 
-    @app.get("/api/search")
-    def search(q: Annotated[str, Query(max_length=2000)] = "", k: K = 24) -> JSONResponse:
+    @app.get("/api/search", response_model=answers.FoundByText, responses=refusals(422))
+    async def search(request: Request, q: Annotated[str, Query(max_length=2000)] = "", k: K = 24) -> JSONResponse:
         """The pictures nearest to a text."""
-        with encoding:
-            hits = searcher.search_text(q, k)
-        return _json({"query": q, "results": _results(index, hits), "scale": _scale(hits, index.similarity.kind)})
+        served = current.now()
+        hits = await work.encoded(request, partial(served.searcher.search_text, q, k))
+        scale = _scale(hits, served.index.similarity.kind)
+        return json_answer(answers.FoundByText(served.version, _results(served.index, hits), scale, q))
 
-    @app.get("/api/similar/{number}")
-    def similar(number: Position, k: K = 24) -> JSONResponse:
+    @app.get("/api/similar/{number}", response_model=answers.FoundSimilar, responses=refusals(404, 409, 422))
+    async def similar(request: Request, number: Position, k: K = 24, v: Version = None) -> JSONResponse:
         """The pictures nearest to one of the index."""
-        item = index.items[item_position(number)]
-        hits = index.similar(item.id, k)
-        of = {"position": number, "id": item.id, "captions": item.captions, "has_file": item.path is not None}
-        return _json({"of": of, "results": _results(index, hits), "scale": _scale(hits, "cosine")})
+        served = versioned(v)
+        position = item_position(served, number)
+        hits = await work.encoded(request, partial(served.index.similar, served.index.items[position].id, k))
+        of = answers.Picture(**_picture(served.index, position))
+        found = _results(served.index, hits)
+        return json_answer(answers.FoundSimilar(served.version, found, _scale(hits, "cosine"), of))
 
-    @app.post("/api/search-by-picture")
+    @app.post(
+        "/api/search-by-picture",
+        response_model=answers.FoundByPicture,
+        responses=refusals(408, 413, 422, 429),
+        openapi_extra={"requestBody": _A_FILE},
+    )
     async def search_by_picture(request: Request, k: K = 24) -> JSONResponse:
         """The pictures and the captions nearest to a picture, whose file is the body of the request."""
-        body = await _limited_body(request)
-        if not body:
-            raise HTTPException(422, "no picture in the request; send the bytes of a picture file as its body")
-
-        def answer() -> tuple[list[Hit], list[CaptionHit]]:
-            with encoding:
-                vector = searcher.encode_picture(body)
-                return index.search(vector, k)[0], searcher.captions_near(vector, _CAPTIONS_NEAR)
-
-        hits, captions = await run_in_threadpool(answer)
-        return _json(
-            {
-                "results": _results(index, hits),
-                "scale": _scale(hits, "cosine"),
-                "captions": [
-                    {"text": caption.text, "score": caption.score, "positions": caption.positions}
-                    for caption in captions
-                ],
-                "caption_scale": _scale(captions, index.similarity.kind),
-                "has_captions": len(index.captions) > 0,
-            }
+        served = current.now()
+        hits, captions = await work.search_by_picture(request, served, k)
+        return json_answer(
+            answers.FoundByPicture(
+                index_version=served.version,
+                results=_results(served.index, hits),
+                scale=_scale(hits, "cosine"),
+                captions=tuple(answers.Caption(caption.text, caption.score, caption.positions) for caption in captions),
+                caption_scale=_scale(captions, served.index.similarity.kind),
+                has_captions=served.captions > 0,
+            )
         )
 
-    @app.get("/pictures/{number}")
-    def picture(
-        number: Position, request: Request, thumb: Annotated[int | None, Query(ge=16, le=1024)] = None
+    @app.get(
+        "/pictures/{number}",
+        response_class=Response,
+        responses=refusals(404, 409, 422) | _PICTURES,
+    )
+    async def picture(
+        request: Request,
+        number: Position,
+        thumb: Annotated[int | None, Query(ge=16, le=1024, description="Longest side of a JPEG of it.")] = None,
+        v: Version = None,
     ) -> Response:
         """A picture, or with ``thumb`` a JPEG of it whose longer side has at most that many pixels."""
-        path = index.items[item_position(number)].path
+        served = versioned(v)
+        path = served.index.items[item_position(served, number)].path
         if path is None:
             raise HTTPException(404, f"picture {number} has no file: the index was made of rows of features")
-        # The reasons name the file, which only the owner of the pictures should see.
-        gone = HTTPException(404, f"the file of picture {number} is no longer there or can no longer be read")
-        try:
-            about = path.stat()
-            if not S_ISREG(about.st_mode):
-                raise gone
-            key = f"{path}|{about.st_mtime_ns}|{about.st_size}|{thumb}"
-            headers = {"ETag": f'"{hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'}
-            if headers["ETag"] in request.headers.get("if-none-match", ""):
-                return Response(status_code=304, headers=headers)
-            if thumb is None and (kind := _shown_as_is(path)):
-                return FileResponse(path, media_type=kind, headers=headers)
-            small = _thumbnail(path, thumb or _LARGEST_SIDE, about.st_mtime_ns, about.st_size)
-        except (OSError, UserError) as error:
-            raise gone from error
-        return Response(small, media_type="image/jpeg", headers=headers)
+        return await work.files.answer(number, path, thumb, request, _client(request))
 
     @app.get("/", include_in_schema=False)
-    def page() -> FileResponse:
+    async def page() -> FileResponse:
         return FileResponse(_STATIC / "index.html")
 
     app.mount("/static", StaticFiles(directory=_STATIC))
     return app
 
 
-def _results(index: Index, hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    return [
-        {
-            "position": hit.position,
-            "id": hit.id,
-            "score": hit.score,
-            "captions": index.items[hit.position].captions,
-            "has_file": index.items[hit.position].path is not None,
-        }
-        for hit in hits
-    ]
+_A_FILE = {
+    "required": True,
+    "description": "The bytes of a picture file.",
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+}
+_PICTURES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The picture.",
+        "content": {
+            kind: {"schema": {"type": "string", "format": "binary"}}
+            for kind in ("image/jpeg", "image/png", "image/gif", "image/webp")
+        },
+    },
+    304: {"description": "The picture has not changed since it had the ETag of If-None-Match."},
+}
+
+
+class _Work:
+    """What costs much, and where it waits."""
+
+    def __init__(self, limits: ServingLimits) -> None:
+        self._limits = limits
+        # Encoding uses every core already; requests at the same time would only contend for them.
+        self._encoding = Lane(threads=1)
+        self._decoding = Lane(limits.decoding_threads, yielding=True)
+        self._memory = Memory(limits.decoding_memory)
+        self._uploads = Uploads(limits)
+        self.files = PictureFiles(self._decoding, self._memory, limits)
+
+    async def encoded(self, request: Request, search: Callable[[], T], patience: float = 0.0) -> T:
+        """Have something encoded and searched for."""
+        work = self._encoding.submit(search, client=_client(request), patience=patience)
+        return await outcome(work, request, self._limits.waiting_seconds)
+
+    async def search_by_picture(self, request: Request, served: Served, k: int) -> tuple[list[Hit], list[CaptionHit]]:
+        """Receive a picture, decode it in one lane, and encode it in the other."""
+        client = _client(request)
+        async with self._uploads.received(request, client) as body:
+            if not body:
+                raise HTTPException(422, "no picture in the request; send the bytes of a picture file as its body")
+            prepare = partial(self._prepare, served.searcher, body)
+            decoded = self._decoding.submit(prepare, client=client, patience=_PICTURE_PATIENCE)
+            encode = await outcome(decoded, request, self._limits.waiting_seconds)
+
+            def search() -> tuple[list[Hit], list[CaptionHit]]:
+                vector = encode()
+                return served.index.search(vector, k)[0], served.searcher.captions_near(vector, _CAPTIONS_NEAR)
+
+            return await self.encoded(request, search, _PICTURE_PATIENCE)
+
+    def _prepare(self, searcher: Searcher, body: bytes) -> Callable[[], NDArray[np.float32]]:
+        header = read_header(body)
+        if header.pixels > self._limits.upload_pixels:
+            raise HTTPException(
+                413, f"the picture has {header.pixels} pixels; send one of at most {self._limits.upload_pixels}"
+            )
+        needed = header.memory(_SHORTER_SIDE) + 2 * len(body)  # the file is there twice while it is decoded
+        if needed > self._limits.decoding_memory:
+            raise HTTPException(
+                413,
+                f"the picture would take {needed >> 20} MiB to decode, more than {self._limits.decoding_memory >> 20};"
+                " send a smaller one, or a JPEG",
+            )
+        with self._memory.taken(needed):
+            return searcher.prepare_picture(body)
+
+
+def _client(request: Request) -> str:
+    return client_key(request.client.host) if request.client else ""
+
+
+def _picture(index: Index, position: int) -> dict[str, Any]:
+    item = index.items[position]
+    return {"position": position, "id": item.id, "captions": item.captions, "has_file": item.path is not None}
+
+
+def _results(index: Index, hits: Sequence[Hit]) -> tuple[answers.Result, ...]:
+    return tuple(answers.Result(**_picture(index, hit.position), score=hit.score) for hit in hits)
 
 
 def _scale(hits: Sequence[Hit] | Sequence[CaptionHit], similarity: str) -> tuple[float, float]:
@@ -200,88 +280,39 @@ def _scale(hits: Sequence[Hit] | Sequence[CaptionHit], similarity: str) -> tuple
     return hits[-1].score, hits[0].score
 
 
-def _json(content: dict[str, Any]) -> JSONResponse:
-    return JSONResponse(_printable(content))
-
-
-def _printable(value: Any) -> Any:
-    """Replace the halves of characters that stand for undecodable bytes of file names: JSON may not hold them."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict):
-        return {key: _printable(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_printable(inner) for inner in value]
-    return value
-
-
-def _shown_as_is(path: Path) -> str | None:
-    with path.open("rb") as file:
-        start = file.read(16)
-    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _SENT_AS_IS.items() if start.startswith(magic)), None)
-
-
-@functools.lru_cache(maxsize=_THUMBNAILS_KEPT)
-def _thumbnail(path: Path, side: int, changed: int, size: int) -> bytes:
-    """Time and size are part of the key, so that a picture that changed is read again."""
-    return thumbnail(path, side)
-
-
-async def _limited_body(request: Request) -> bytes:
-    too_large = HTTPException(413, f"the picture is larger than {MAX_UPLOAD_BYTES >> 20} MiB; send a smaller one")
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > MAX_UPLOAD_BYTES:
-        raise too_large
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_UPLOAD_BYTES:
-            raise too_large
-    return bytes(body)
-
-
 def _answer_errors_in_one_line(app: FastAPI) -> None:
-    def error(status: int, message: str) -> JSONResponse:
-        return JSONResponse({"error": _printable(" ".join(message.split()))}, status)
+    def error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+        return json_answer(answers.Refusal(" ".join(message.split())), status, headers)
 
     @app.exception_handler(UserError)
-    def bad_input(_: Request, problem: UserError) -> JSONResponse:
+    async def bad_input(_: Request, problem: UserError) -> JSONResponse:
         return error(422, str(problem))
 
     @app.exception_handler(RequestValidationError)
-    def bad_request(_: Request, problem: RequestValidationError) -> JSONResponse:
+    async def bad_request(_: Request, problem: RequestValidationError) -> JSONResponse:
         first = problem.errors()[0]
         return error(422, f"{first['loc'][-1]}: {first['msg']}")
 
     @app.exception_handler(StarletteHTTPException)
-    def refused(_: Request, problem: StarletteHTTPException) -> JSONResponse:
-        return error(problem.status_code, str(problem.detail))
+    async def refused(_: Request, problem: StarletteHTTPException) -> JSONResponse:
+        headers = dict(problem.headers or {})
+        if problem.status_code == 405:  # files that stand still do not say what they allow
+            allowed = headers.get("Allow", "GET")
+            headers["Allow"] = f"{allowed}, HEAD" if allowed == "GET" else allowed
+        return error(problem.status_code, str(problem.detail), headers)
 
+    @app.exception_handler(BusyError)
+    async def busy(_: Request, problem: BusyError) -> JSONResponse:
+        return error(503, "there is too much to do; try again in a moment", {"Retry-After": "5"})
 
-def _guard(app: FastAPI, allowed_hosts: Sequence[str] | None) -> None:
-    @app.middleware("http")
-    async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        if allowed_hosts is not None and (request.url.hostname or "") not in allowed_hosts:
-            return JSONResponse({"error": "this server does not answer under that name"}, 421, _HEADERS)
-        response = await call_next(request)
-        response.headers.update(_HEADERS)
-        # Numbers belong to one index: after another is served, a browser must ask again. With ETags that is cheap.
-        response.headers.setdefault("Cache-Control", "private, no-cache")
-        return response
+    @app.exception_handler(MemoryError)
+    async def out_of_memory(_: Request, problem: MemoryError) -> JSONResponse:
+        return error(503, "there is not enough memory for this now; try again in a moment", {"Retry-After": "5"})
 
+    @app.exception_handler(ClientDisconnect)
+    async def left(_: Request, problem: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody reads it
 
-def own_names(host: str) -> tuple[str, ...] | None:
-    """The names to allow for a server that listens on ``host``: a few for this machine alone, else any.
-
-    >>> own_names("127.0.0.1")
-    ('127.0.0.1', 'localhost', '::1')
-    >>> own_names("0.0.0.0") is None
-    True
-    """
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    return tuple(dict.fromkeys((host, "127.0.0.1", "localhost", "::1"))) if local else None
+    @app.exception_handler(Exception)
+    async def broken(_: Request, problem: Exception) -> JSONResponse:
+        return error(500, "something is wrong in the server; its log says more", HEADERS)

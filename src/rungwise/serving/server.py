@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import math
 import os
+import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -16,26 +20,63 @@ from fastapi import FastAPI
 from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.models import DualEncoder
-from rungwise.serving.app import create_app, own_names
+from rungwise.serving.app import create_app
+from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
+from rungwise.serving.hosts import addresses, own_names, resolved
+from rungwise.serving.limits import ServingLimits
+from rungwise.serving.tokens import check_guarded, with_token
 
 THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
 
-_SECONDS_TO_FINISH = 2
 _SECONDS_TO_START = 30
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it answers."""
+    """A server that says when it answers, watches its connections, and stops as it was asked to."""
 
-    def __init__(self, app: FastAPI, started: Callable[[], None]) -> None:
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_SECONDS_TO_FINISH)
+    def __init__(self, app: FastAPI, limits: ServingLimits, started: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            without_the_departed(app),
+            # One loop wherever it runs: others, where they are installed, close connections in ways of their own.
+            loop="asyncio",
+            http=LimitedConnection,
+            ws="none",
+            # What uvicorn warns of is what strangers send.
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            # Whom a request comes from is who has connected: clients are counted by it.
+            proxy_headers=False,
+            backlog=BACKLOG,
+            h11_max_incomplete_event_size=limits.header_bytes,
+            timeout_graceful_shutdown=math.ceil(limits.graceful_seconds) + 1,
+        )
         super().__init__(config)
+        self.server_state = self._connections = Connections(limits)
         self._when_started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._when_started()
+
+    async def on_tick(self, counter: int) -> bool:
+        self._connections.look(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._connections.stopping = True
+        # Before uvicorn's own limit, at which it would report every answer that is still under way as a failure.
+        loop = asyncio.get_running_loop()
+        cutting = loop.call_later(self._connections.limits.graceful_seconds, self._connections.cut_off)
+        await super().shutdown(sockets)
+        cutting.cancel()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:  # asked a second time: at once
+            signal.signal(sig, signal.SIG_DFL)
+            signal.raise_signal(sig)
+        self.should_exit = True
 
 
 def serve(
@@ -46,44 +87,68 @@ def serve(
     port: int = 8000,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
+    token: str | None = None,
+    open_to_all: bool = False,
+    allowed_hosts: Sequence[str] = (),
+    limits: ServingLimits | None = None,
 ) -> None:
-    """Serve the search page until Ctrl-C.
+    """Serve the search page until Ctrl-C or SIGTERM.
+
+    Answers in flight may then take a few seconds more (``limits.graceful_seconds``); a second signal ends the process
+    at once.
 
     Args:
         index: What is searched.
         model: The model that built it.
-        host: Address to listen on; ``"0.0.0.0"`` lets other machines in, who then can see every picture of the index.
+        host: Address to listen on; ``"0.0.0.0"`` lets other machines in, which takes a token or ``open_to_all``.
         port: 0 takes any that is free.
         open_browser: Show the page.
-        ready: Called with the page's address, in a thread of its own, once the page answers.
+        ready: Called with the page's address, without the token, in a thread of its own, once the page answers.
+        token: Without which nothing is answered; see :func:`create_app`.
+        open_to_all: Whoever can reach the server may see every picture of the index.
+        allowed_hosts: Names under which the page may be asked for, beside those of this machine.
+        limits: What clients may hold of the server; the usual ones unless given.
 
     Raises:
-        UserError: If the port is taken or may not be used, or another model built the index.
+        UserError: If the port is taken or may not be used, another model built the index, or other machines can reach
+            the server and neither a token nor ``open_to_all`` was given.
 
     >>> import inspect
     >>> inspect.signature(serve).parameters["host"].default
     '127.0.0.1'
     """
-    app = create_app(index, model, allowed_hosts=own_names(host))
+    limits = limits or ServingLimits()
     with _listening(host, port) as (listener, address):
+        check_guarded(_bound(listener), token, open_to_all)
+        names = (*own_names(host, _bound(listener)), *allowed_hosts)
+        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits)
 
         def announce() -> None:
             if ready is not None:
                 ready(address)
             if open_browser:
-                webbrowser.open(address)
+                webbrowser.open(with_token(address, token))
 
         # A thread, because the server must go on to answer while the caller or the browser asks.
-        server = _Server(app, lambda: threading.Thread(target=announce, daemon=True).start())
-        try:
-            server.run(sockets=[listener])
-        except KeyboardInterrupt:
-            return
+        announcing = threading.Thread(target=announce, daemon=True)
+        _Server(app, limits, announcing.start).run(sockets=[listener])
 
 
 @contextmanager
-def background(index: Index, model: DualEncoder, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Serve from a thread while the block runs; gives the page's address.
+def background(
+    index: Index,
+    model: DualEncoder,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    open_to_all: bool = False,
+    allowed_hosts: Sequence[str] = (),
+    limits: ServingLimits | None = None,
+) -> Iterator[str]:
+    """Serve from a thread while the block runs; gives the page's address, without the token.
+
+    The arguments are those of :func:`serve`.
 
     Raises:
         UserError: As in :func:`serve`.
@@ -92,10 +157,13 @@ def background(index: Index, model: DualEncoder, *, host: str = "127.0.0.1", por
     >>> inspect.signature(background).parameters["port"].default
     0
     """
-    app = create_app(index, model, allowed_hosts=own_names(host))
+    limits = limits or ServingLimits()
     with _listening(host, port) as (listener, address):
+        check_guarded(_bound(listener), token, open_to_all)
+        names = (*own_names(host, _bound(listener)), *allowed_hosts)
+        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits)
         started = threading.Event()
-        server = _Server(app, started.set)
+        server = _Server(app, limits, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
         thread.start()
         try:
@@ -112,10 +180,7 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
     """A bound socket and the address to type into a browser on this machine."""
     if not 0 <= port <= 65535:
         raise UserError(f"port {port}: not a port; choose one of 1024 to 65535, or 0 for any that is free")
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise UserError(f"host {host!r}: no such address here; use 127.0.0.1 or 0.0.0.0") from error
+    family, kind, protocol, _, place = resolved(host, port)
     with socket.socket(family, kind, protocol) as listener:
         if os.name == "posix":
             # Elsewhere this option would let two servers share a port.
@@ -124,8 +189,11 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
             listener.bind(place)
         except OSError as error:
             raise _unusable(host, port, error) from error
-        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-        yield listener, f"http://{name}:{listener.getsockname()[1]}/"
+        yield listener, addresses(host, _bound(listener), listener.getsockname()[1])[0]
+
+
+def _bound(listener: socket.socket) -> str:
+    return str(listener.getsockname()[0])
 
 
 def _unusable(host: str, port: int, error: OSError) -> UserError:

@@ -251,5 +251,9 @@ def _in_braces(text: str, where: str) -> dict[str, Any] | None:
     try:
         found = parse_yaml(text, where)
     except UserError as error:
-        raise UserError(f"{where}: {text!r} is not YAML; write it as '{{kind: tfidf, tokenizer: unicode}}'") from error
-    return dict(found)
+        raise UserError(
+            f"{where}: {text[:200]!r} is not YAML; write it as '{{kind: tfidf, tokenizer: unicode}}'"
+        ) from error
+    if not isinstance(found, dict):
+        raise UserError(f"{where}: {text[:200]!r} is no mapping; write it as '{{kind: tfidf, tokenizer: unicode}}'")
+    return found

@@ -2,26 +2,33 @@
 
 const FIRST = 24;
 const element = (id) => document.getElementById(id);
+const LOCKED = "This page needs its token again. Open the address that rungwise serve printed.";
 const numbers = new Intl.NumberFormat();
 
 let limits = { max_results: 500, max_upload_bytes: 20 * 1024 * 1024 };
 let current = null; // the search whose results are shown: {kind, ...}
 let running = null; // the request on its way, aborted by the next
+let shown = null; // the version of the index to which the positions of the shown results belong
 
-// A search is one of {kind: "text", q}, {kind: "similar", position} and {kind: "picture", file, url}.
+// A search is one of {kind: "text", q}, {kind: "similar", position, version} and {kind: "picture", file, url}.
 // The first two live in the address, so that a link can be shared; a picture stays on this page.
 
 function searchOfAddress() {
   const asked = new URLSearchParams(location.search);
   if (asked.get("q")) return { kind: "text", q: asked.get("q") };
-  if (/^\d+$/.test(asked.get("like") ?? "")) return { kind: "similar", position: Number(asked.get("like")) };
+  if (/^\d+$/.test(asked.get("like") ?? "")) {
+    return { kind: "similar", position: Number(asked.get("like")), version: asked.get("v") };
+  }
   return null;
 }
 
 function addressOf(search) {
   const asked = new URLSearchParams();
   if (search?.kind === "text") asked.set("q", search.q);
-  if (search?.kind === "similar") asked.set("like", search.position);
+  if (search?.kind === "similar") {
+    asked.set("like", search.position);
+    if (search.version) asked.set("v", search.version);
+  }
   return asked.size ? `?${asked}` : location.pathname;
 }
 
@@ -30,13 +37,17 @@ function open(search) {
   show(search);
 }
 
+function versioned(asked, version) {
+  return new URLSearchParams(version ? { ...asked, v: version } : asked);
+}
+
 async function ask(search, k, signal) {
   let reply;
   try {
     if (search.kind === "text") {
       reply = await fetch(`api/search?${new URLSearchParams({ q: search.q, k })}`, { signal });
     } else if (search.kind === "similar") {
-      reply = await fetch(`api/similar/${search.position}?k=${k}`, { signal });
+      reply = await fetch(`api/similar/${search.position}?${versioned({ k }, search.version)}`, { signal });
     } else {
       reply = await fetch(`api/search-by-picture?k=${k}`, { method: "POST", body: search.file, signal });
     }
@@ -45,6 +56,8 @@ async function ask(search, k, signal) {
     throw new Error("The server does not answer. Is it still running?");
   }
   const answer = await reply.json().catch(() => ({}));
+  if (reply.status === 401) throw new Error(LOCKED);
+  if (reply.status === 409) throw new Error("The pictures here have been replaced since. Search again.");
   if (!reply.ok) throw new Error(answer.error ?? `The server answered with status ${reply.status}.`);
   return answer;
 }
@@ -74,7 +87,11 @@ async function show(search, k = FIRST) {
   element("results").setAttribute("aria-busy", "true");
   try {
     const answer = await ask(search, Math.min(k, limits.max_results), request.signal);
-    render(search, answer, k, growing);
+    // Positions of two versions of the index do not belong side by side.
+    const same = answer.index_version === shown;
+    shown = answer.index_version;
+    if (!same) showStatus().catch(() => {}); // the next search says what is wrong
+    render(search, answer, k, growing && same);
   } catch (error) {
     if (error.name === "AbortError") return;
     if (!growing) clear();
@@ -101,7 +118,7 @@ function showSource(search, of) {
   const picture = element("source-picture");
   picture.hidden = false;
   picture.onerror = () => (picture.hidden = true);
-  picture.src = search.kind === "picture" ? search.url : `pictures/${search.position}?thumb=320`;
+  picture.src = search.kind === "picture" ? search.url : `pictures/${search.position}?${versioned({ thumb: 320 }, search.version)}`;
   picture.alt = of?.captions[0] ?? "The picture that is searched with";
   element("source-title").textContent = search.kind === "picture" ? search.file.name || "Your picture" : "More like this picture";
   element("source-note").textContent = of ? of.captions[0] ?? of.id : "";
@@ -158,6 +175,7 @@ function textButton(text) {
 }
 
 function card(result, scale) {
+  const version = shown;
   const item = element("card").content.firstElementChild.cloneNode(true);
   const title = result.captions[0] ?? result.id;
   const frame = item.querySelector(".frame");
@@ -171,15 +189,18 @@ function card(result, scale) {
     frame.querySelector(".gone").hidden = false;
     frame.removeAttribute("href");
   };
-  picture.onerror = () => without("The file has moved");
+  picture.onerror = () => {
+    without("Cannot be shown");
+    searchAgainIfReplaced();
+  };
   // Nearly fitting pictures fill their frame; of others that would cut off what was searched for.
   picture.onload = () => {
     const aspect = picture.naturalWidth / picture.naturalHeight;
     picture.classList.toggle("whole", aspect < 1.15 || aspect > 1.6);
   };
   if (result.has_file) {
-    frame.href = `pictures/${result.position}`;
-    picture.src = `pictures/${result.position}?thumb=480`;
+    frame.href = `pictures/${result.position}?${versioned({}, shown)}`;
+    picture.src = `pictures/${result.position}?${versioned({ thumb: 480 }, shown)}`;
   } else without(words);
   const caption = item.querySelector(".caption");
   caption.textContent = title;
@@ -188,8 +209,23 @@ function card(result, scale) {
   item.querySelector(".score").replaceWith(score(result.score));
   const like = item.querySelector(".like");
   like.setAttribute("aria-label", `More like this: ${title}`);
-  like.onclick = () => open({ kind: "similar", position: result.position });
+  like.onclick = () => open({ kind: "similar", position: result.position, version });
   return item;
+}
+
+let looking = false;
+async function searchAgainIfReplaced() {
+  if (looking) return;
+  looking = true;
+  const version = shown;
+  try {
+    const about = await (await fetch("api/status")).json();
+    if (about.index_version && about.index_version !== version && shown === version && current) show(current);
+  } catch {
+    // whoever searches next is told that the server does not answer
+  } finally {
+    looking = false;
+  }
 }
 
 function bar(value, [empty, full]) {
@@ -259,12 +295,16 @@ addEventListener("paste", (event) => {
 addEventListener("popstate", () => show(searchOfAddress()));
 
 async function showStatus() {
-  const about = await (await fetch("api/status")).json();
+  const reply = await fetch("api/status");
+  if (reply.status === 401) throw new Error(LOCKED);
+  const about = await reply.json();
   limits = about;
   const parts = [about.name, `${numbers.format(about.pictures)} pictures`];
   if (about.captions) parts.push(`${numbers.format(about.captions)} captions`);
   if (about.skipped) parts.push(`${numbers.format(about.skipped)} unreadable files left out`);
-  element("status").textContent = [...parts, `model ${about.model}`].join(" · ");
+  parts.push(`model ${about.model}`);
+  if (about.problem) parts.push(`a newer index is not shown: ${about.problem}`);
+  element("status").textContent = parts.join(" · ");
   const examples = about.examples.map((text) => {
     const entry = document.createElement("li");
     entry.append(textButton(text));
@@ -273,5 +313,5 @@ async function showStatus() {
   element("examples").replaceChildren(...examples);
 }
 
-showStatus().catch(() => complain("The server does not answer. Is it still running?"));
+showStatus().catch((error) => complain(error.message === LOCKED ? LOCKED : "The server does not answer. Is it still running?"));
 show(searchOfAddress());

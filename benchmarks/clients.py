@@ -1,0 +1,252 @@
+"""Those who ask the server in ``serving.py``: visitors who search, and strangers who want to hurt it.
+
+They speak HTTP/1.1 over plain sockets, so that fifty of them cost less than the server that answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import socket
+import struct
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import quote
+
+PATIENCE = 60.0
+"""Seconds after which a visitor takes an answer for lost."""
+
+THUMBNAIL = 256
+SLOW_HEADS, SLOW_BODIES, SLOW_READERS = 100, 60, 40
+IDLE = 250
+SLOW, LOUD = "127.0.0.2", "127.0.0.3"
+"""Addresses of this machine from which strangers come. Linux has them all; elsewhere they must be given to it first."""
+BOMBS = 12
+ABORTED_UPLOADS = 4
+ANNOUNCED = 5_000_000
+"""Bytes of an upload of which less than half is sent."""
+
+
+class Asked(NamedTuple):
+    """One request of a visitor."""
+
+    second: float
+    kind: str
+    latency: float
+    outcome: str
+
+
+@dataclass
+class Harm:
+    """What strangers did, and how long each of their connections was held."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    longest: dict[str, float] = field(default_factory=dict)
+
+    def held(self, kind: str, seconds: float) -> None:
+        """Note how long a connection was open."""
+        self.longest[kind] = max(seconds, self.longest.get(kind, 0.0))
+
+
+class Connection:
+    """A connection that is kept until either side closes it."""
+
+    def __init__(self, port: int, source: str = "127.0.0.1") -> None:
+        self.port, self.source = port, source
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open it, if it is not, or if the server has closed it while nothing was asked."""
+        if self._streams is None or self._streams[0].at_eof():
+            self._streams = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(self.source, 0))
+        return self._streams
+
+    async def ask(self, target: str, body: bytes = b"") -> tuple[int, bytes]:
+        """Send a request; gives the status and the content of its answer."""
+        reader, writer = await self.open()
+        head = f"{'POST' if body else 'GET'} {target} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
+        if body:
+            head += f"Content-Length: {len(body)}\r\n"
+        writer.write(head.encode() + b"\r\n" + body)
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        length = int(answer.partition("content-length:")[2].partition("\r\n")[0] or 0)
+        content = await reader.readexactly(length)
+        if "connection: close" in answer:
+            self.close()
+        return int(answer.split(" ", 2)[1]), content
+
+    def close(self, *, reset: bool = False) -> None:
+        """Close it, in good order or by a reset."""
+        if self._streams is None:
+            return
+        writer = self._streams[1]
+        if reset:
+            linger = struct.pack("ii", 1, 0)
+            with contextlib.suppress(OSError):  # closed already
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.transport.abort()
+        else:
+            writer.close()
+        self._streams = None
+
+
+def visit(
+    port: int,
+    clients: int,
+    seconds: float,
+    queries: Sequence[str],
+    *,
+    think: float = 0.0,
+    pictures: int = 0,
+    but: Collection[int] = (),
+) -> list[Asked]:
+    """Search and look at the first pictures found, each client by itself.
+
+    Args:
+        port: Of the server, on this machine.
+        clients: How many.
+        seconds: For how long.
+        queries: Texts, of which each is drawn.
+        think: Seconds on average from what was found to the next query.
+        pictures: How many of the pictures found are looked at.
+        but: Positions of pictures that are not looked at.
+    """
+    return asyncio.run(_visit(port, clients, seconds, queries, think, pictures, but))
+
+
+async def _visit(
+    port: int,
+    clients: int,
+    seconds: float,
+    queries: Sequence[str],
+    think: float,
+    pictures: int,
+    but: Collection[int],
+) -> list[Asked]:
+    start = time.monotonic()
+    asked: list[Asked] = []
+
+    async def one(number: int) -> None:
+        draw = random.Random(number)
+        connection = Connection(port)
+
+        async def timed(kind: str, target: str) -> bytes:
+            begin = time.monotonic()
+            try:
+                status, content = await asyncio.wait_for(connection.ask(target), PATIENCE)
+                outcome = "" if status == 200 else str(status)
+            except (OSError, EOFError, TimeoutError) as error:
+                content, outcome = b"", type(error).__name__
+                connection.close()
+            asked.append(Asked(begin - start, kind, time.monotonic() - begin, outcome))
+            return b"" if outcome else content
+
+        await asyncio.sleep(draw.random() * think)
+        while time.monotonic() - start < seconds:
+            found = await timed("text", f"/api/search?q={quote(draw.choice(queries))}&k=24")
+            positions = [hit["position"] for hit in json.loads(found or '{"results": []}')["results"]]
+            for position in [position for position in positions if position not in but][:pictures]:
+                await timed("thumbnail", f"/pictures/{position}?thumb={THUMBNAIL}")
+            if think:
+                await asyncio.sleep(draw.expovariate(1 / think))
+        connection.close()
+
+    await asyncio.gather(*(one(number) for number in range(clients)))
+    return asked
+
+
+def attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[int], large: int) -> Harm:
+    """Hurt the server in every way at once.
+
+    Args:
+        port: Of the server, on this machine.
+        seconds: For how long.
+        uploads: Pictures that are small as files and huge as pixels.
+        bombs: Positions of such pictures in the index.
+        large: Position of a picture whose file is larger than the buffers of the system.
+    """
+    return asyncio.run(_attack(port, seconds, uploads, bombs, large))
+
+
+async def _attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[int], large: int) -> Harm:
+    start = time.monotonic()
+    harm = Harm()
+
+    async def again(kind: str, source: str, act: Callable[[Connection], Awaitable[None]]) -> None:
+        while (left := seconds - (time.monotonic() - start)) > 0:
+            connection = Connection(port, source)
+            begin = time.monotonic()
+            try:
+                await connection.open()
+                harm.counts[f"{kind}: connections"] += 1
+                await asyncio.wait_for(act(connection), left)
+            except TimeoutError:
+                harm.counts[f"{kind}: open to the end"] += 1
+            except (OSError, EOFError):
+                harm.counts[f"{kind}: hung up on"] += 1
+            harm.held(kind, time.monotonic() - begin)
+            connection.close(reset=True)
+            await asyncio.sleep(min(1.0, max(0.0, left)))
+
+    async def drip(connection: Connection, first: bytes, drop: bytes) -> None:
+        reader, writer = await connection.open()
+        writer.write(first)
+        while not reader.at_eof():
+            writer.write(drop)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(reader.read(1 << 16), 1.0)
+        raise EOFError
+
+    async def slow_head(connection: Connection) -> None:
+        await drip(connection, b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"X-Slow: 1\r\n")
+
+    async def slow_body(connection: Connection) -> None:
+        head = b"POST /api/search-by-picture HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n"
+        await drip(connection, head, b"x")
+
+    async def slow_reader(connection: Connection) -> None:
+        reader, writer = await connection.open()
+        writer.write(f"GET /pictures/{large} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        while await reader.read(1000):
+            await asyncio.sleep(1.0)
+        raise EOFError
+
+    async def idle(connection: Connection) -> None:
+        await connection.ask("/api/status")
+        reader, _ = await connection.open()
+        await reader.readexactly(1)
+
+    async def explode(connection: Connection) -> None:
+        draw = random.Random(id(connection))
+        while True:
+            if draw.random() < 0.5:
+                status, _ = await connection.ask("/api/search-by-picture", draw.choice(uploads))
+            else:
+                status, _ = await connection.ask(f"/pictures/{draw.choice(bombs)}?thumb={draw.randint(16, 2048)}")
+            harm.counts[f"bombs: answered {status}"] += 1
+            await asyncio.sleep(0.1)
+
+    async def give_up(connection: Connection) -> None:
+        _, writer = await connection.open()
+        head = f"POST /api/search-by-picture HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {ANNOUNCED}\r\n\r\n"
+        writer.write(head.encode() + uploads[0][:1000])
+        for _ in range(20):
+            writer.write(bytes(100_000))
+            await writer.drain()
+        connection.close(reset=True)
+
+    acts = (
+        ("slow heads", slow_head, SLOW_HEADS, SLOW),
+        ("slow bodies", slow_body, SLOW_BODIES, SLOW),
+        ("slow readers", slow_reader, SLOW_READERS, SLOW),
+        ("idle", idle, IDLE, SLOW),
+        ("bombs", explode, BOMBS, LOUD),
+        ("aborted uploads", give_up, ABORTED_UPLOADS, LOUD),
+    )
+    await asyncio.gather(*(again(kind, source, act) for kind, act, many, source in acts for _ in range(many)))
+    return harm

@@ -1,0 +1,276 @@
+"""The server under load: queries a second, ten minutes of fifty visitors, and the same with strangers who hurt it.
+
+    python benchmarks/serving.py                                  # everything, ten minutes each
+    python benchmarks/serving.py queries --seconds 10             # some parts
+    python benchmarks/serving.py load hostile --minutes 1
+    python benchmarks/serving.py load --pictures FOLDER           # of your own pictures
+
+The server is ``rungwise serve``, a process of its own with its default limits, on an index made for it: pictures, six
+picture bombs among them, under a small model with random weights. Visitors are in another process, strangers in a third
+and on other addresses of this machine. Beside latencies it prints the server's memory, every minute, with that of its
+children, and what it wrote to its log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+
+import clients
+from measuring import alone, status
+
+PARTS = ("queries", "load", "hostile")
+SIDES = (13370, 8000)
+"""Of picture bombs: as large as may be indexed, and as large as the server decodes."""
+BOMBS = 6
+PICTURES = 4
+"""Of an answer, at which a visitor looks."""
+MB = 2**20
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is served.
+
+    Attributes:
+        index: Its folder.
+        queries: Captions of its pictures.
+        uploads: Picture bombs to send.
+        bombs: Positions of others in the index.
+        large: Position of a picture of 18 MB.
+    """
+
+    index: Path
+    queries: list[str]
+    uploads: list[bytes]
+    bombs: list[int]
+    large: int
+
+
+def png(side: int, bits: int, colour: int, row: bytes) -> bytes:
+    """A PNG of ``side`` equal rows."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    packing = zlib.compressobj(9)
+    packed = b"".join(packing.compress(b"\0" + row) for _ in range(side)) + packing.flush()
+    header = struct.pack(">IIBBBBB", side, side, bits, colour, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+def small_bomb(side: int) -> bytes:
+    """One bit a pixel: some 22 KB."""
+    return png(side, 1, 0, bytes(-(-side // 8)))
+
+
+def large_bomb(side: int) -> bytes:
+    """Three bytes a pixel: some 0.5 MB."""
+    return png(side, 8, 2, bytes(3 * side))
+
+
+def make(folder: Path, pictures: Path | None) -> Made:
+    from rungwise.data import ImageCaptions
+    from rungwise.data.readers import read
+    from rungwise.encoders.image import ImageConfig
+    from rungwise.index import Index
+    from rungwise.models import JointEmbedding, VSEConfig
+    from rungwise.scenes.collection import SceneConfig, generate
+
+    data = read(pictures) if pictures else generate(folder / "scenes", SceneConfig(pictures=400))
+    assert data.paths is not None
+    bombs = tuple(folder / f"bomb-{number}.png" for number in range(BOMBS))
+    for number, bomb in enumerate(bombs):
+        bomb.write_bytes(small_bomb(SIDES[number % len(SIDES)]))
+    large = folder / "large.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (2000, 3000, 3), np.uint8)).save(large, compress_level=0)
+    added = (*bombs, large)
+    whole = ImageCaptions(
+        (*data.image_ids, *(path.name for path in added)),
+        data.captions,
+        data.image_of_caption,
+        paths=(*data.paths, *added),
+        name="load",
+    )
+    queries = list(data.captions[:1000]) or ["a dog", "a cat on a chair", "people in a street"]
+    image = ImageConfig("test_resnet", weights="random", size=64)
+    model = JointEmbedding.create(VSEConfig(image=image, dimension=512), queries)
+    model.save_pretrained(folder / "model")
+    os.environ["RUNGWISE_CACHE"] = str(folder / "cache")
+    Index.build(whole, model, folder / "index", model_location=str(folder / "model"))
+    return Made(
+        folder / "index",
+        queries,
+        [large_bomb(side) for side in SIDES],
+        list(range(len(data), len(data) + BOMBS)),
+        len(whole) - 1,
+    )
+
+
+@contextlib.contextmanager
+def served(made: Made, log: Path) -> Iterator[tuple[int, int]]:
+    """``rungwise serve`` in a process of its own; gives the port and the number of the process."""
+    command = "import sys; from rungwise.cli import main; sys.exit(main())"
+    arguments = ["serve", str(made.index), "--port", "0", "--no-browser"]
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", command, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as server,
+    ):
+        assert server.stdout is not None
+        try:
+            addresses = (re.search(r"http://[^/\s]*:(\d+)", line) for line in server.stdout)
+            address = next(filter(None, addresses), None)
+            if address is None:
+                raise SystemExit(f"the server did not start:\n{log.read_text()}")
+            alone(ask, int(address[1]), 1, 2.0, made.queries)  # whatever is loaded with the first query
+            yield int(address[1]), server.pid
+        finally:
+            server.terminate()
+
+
+def resident(process: int) -> float:
+    """Memory of a process and its children in MB."""
+    found = status("VmRSS", process) / MB
+    with contextlib.suppress(OSError):
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            found += sum(resident(int(child)) for child in children.read_text().split())
+    return found
+
+
+def processor(process: int) -> float:
+    """Seconds of processor time that a process has used."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def share(values: Sequence[float], part: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else float("nan")
+
+
+def show_queries(console: Console, made: Made, seconds: float) -> None:
+    table = Table(title="GET /api/search, the next as soon as the last is answered")
+    for column in ("clients", "queries/s", "p50, ms", "p99, ms", "processor, ms a query", "errors"):
+        table.add_column(column, justify="right")
+    with served(made, made.index.parent / "log") as (port, server):
+        for many in (1, 8):
+            used = processor(server)
+            latencies, errors = alone(ask, port, many, seconds, made.queries)
+            each = 1000 * (processor(server) - used) / len(latencies)
+            rate = len(latencies) / seconds
+            p50, p99 = 1000 * statistics.median(latencies), 1000 * share(latencies, 0.99)
+            table.add_row(str(many), f"{rate:.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{each:.1f}", str(errors))
+    console.print(table)
+
+
+def ask(port: int, many: int, seconds: float, queries: Sequence[str]) -> tuple[list[float], int]:
+    """Latencies of queries alone, and how many failed."""
+    asked = clients.visit(port, many, seconds, queries)
+    return [one.latency for one in asked], sum(bool(one.outcome) for one in asked)
+
+
+def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostile: bool) -> None:
+    seconds = 60 * asked.minutes
+    log = made.index.parent / "log"
+    with served(made, log) as (port, server), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        arguments = {"think": asked.think, "pictures": PICTURES, "but": [*made.bombs, made.large]}
+        visiting = pool.submit(clients.visit, port, asked.clients, seconds, made.queries, **arguments)
+        attacking = None
+        if hostile:
+            attacking = pool.submit(clients.attack, port, seconds, made.uploads, made.bombs, made.large)
+        memory: list[list[float]] = []
+        used = [processor(server)]
+        start = time.monotonic()
+        while not visiting.done():
+            minute = min(int((time.monotonic() - start) // 60), max(0, math.ceil(asked.minutes) - 1))
+            if minute == len(memory):
+                memory.append([])
+                used.append(0.0)
+            memory[minute].append(resident(server))
+            used[-1] = processor(server)
+            time.sleep(0.5)
+        visits = visiting.result()
+        harm = attacking.result() if attacking else None
+    table = Table(title=f"{asked.clients} visitors{', and strangers' if hostile else ''}, {asked.minutes:g} minutes")
+    for column in ("minute", "requests", "requests/s", "errors", "text p50, ms", "p99", "max", "thumbnail p99"):
+        table.add_column(column, justify="right")
+    for column in ("memory, MB", "highest", "processor, s"):
+        table.add_column(column, justify="right")
+    minutes = range(len(memory))
+    for which in (*((minute,) for minute in minutes), tuple(minutes)):
+        rows = [visit for visit in visits if min(int(visit.second // 60), minutes[-1]) in which]
+        text = [1000 * row.latency for row in rows if row.kind == "text"]
+        thumbnails = [1000 * row.latency for row in rows if row.kind == "thumbnail"]
+        sizes = [size for minute in which for size in memory[minute]]
+        length = seconds if len(which) > 1 else min(60.0, seconds)
+        table.add_row(
+            str(which[0] + 1) if len(which) == 1 else "all",
+            str(len(rows)),
+            f"{len(rows) / length:.0f}",
+            str(sum(bool(row.outcome) for row in rows)),
+            *(f"{number:.0f}" for number in (share(text, 0.5), share(text, 0.99), max(text, default=float("nan")))),
+            f"{share(thumbnails, 0.99):.0f}",
+            f"{sizes[-1]:.0f}",
+            f"{max(sizes):.0f}",
+            f"{used[which[-1] + 1] - used[which[0]]:.0f}",
+        )
+    console.print(table)
+    for outcome, many in Counter(f"{visit.kind}: {visit.outcome}" for visit in visits if visit.outcome).most_common():
+        console.print(f"  failed {outcome}: {many}")
+    if harm:
+        for kind, many in sorted(harm.counts.items()):
+            console.print(f"  {kind}: {many}")
+        console.print("  longest held, s: " + ", ".join(f"{k} {s:.0f}" for k, s in sorted(harm.longest.items())))
+    lines = log.read_text(errors="replace").splitlines()
+    tracebacks = sum(line.startswith("Traceback") for line in lines)
+    console.print(f"  log: {len(lines)} lines, {tracebacks} tracebacks", *lines[:5], sep="\n    ")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; none is all")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each row of queries")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of load, and of hostile")
+    parser.add_argument("--clients", type=int, default=50, help="visitors")
+    parser.add_argument("--think", type=float, default=1.0, help="seconds from what was found to the next query")
+    parser.add_argument("--pictures", type=Path, help="a folder of pictures; 400 generated scenes unless given")
+    asked = parser.parse_args()
+    if unknown := set(asked.parts) - set(PARTS):
+        parser.error(f"no part {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
+    console = Console(width=150)
+    with tempfile.TemporaryDirectory() as folder:
+        made = alone(make, Path(folder), asked.pictures)
+        for part in asked.parts or PARTS:
+            console.print(f"{part}: load average before it {os.getloadavg()[0]:.1f}")
+            if part == "queries":
+                show_queries(console, made, asked.seconds)
+            else:
+                show_load(console, made, asked, hostile=part == "hostile")
+
+
+if __name__ == "__main__":
+    main()

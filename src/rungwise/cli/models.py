@@ -1,0 +1,45 @@
+"""Models for the commands that compute with one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rungwise.cli.terminal import chosen_device
+from rungwise.core.errors import UserError
+
+if TYPE_CHECKING:
+    from rungwise.models import DualEncoder, SavedModel
+
+
+def read_model(name: str, device: str | None, *, altered: bool) -> SavedModel:
+    """:func:`rungwise.models.load` with what the command line was told.
+
+    Args:
+        name: Of the folder or the hub repository.
+        device: As ``--device`` says.
+        altered: As ``--altered-model`` says.
+    """
+    from rungwise.models import load  # torch and timm, which files of numbers do not need
+
+    with _said_by_option():
+        return load(name, chosen_device(device), altered=altered)
+
+
+def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEncoder:
+    """:func:`rungwise.models.load_dual_encoder`, likewise."""
+    from rungwise.models import load_dual_encoder
+
+    with _said_by_option():
+        return load_dual_encoder(name, chosen_device(device), altered=altered)
+
+
+@contextmanager
+def _said_by_option() -> Iterator[None]:
+    from rungwise.models import AlteredModelError
+
+    try:
+        yield
+    except AlteredModelError as error:
+        raise UserError(f"{error.reason}; get the model anew, or take it as it is with --altered-model") from None

@@ -1,0 +1,252 @@
+"""What a picture file says of itself before a pixel is decoded, and the one line for those that make no sense."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from PIL import Image, UnidentifiedImageError
+
+from rungwise.core.errors import UserError
+from rungwise.core.limits import limits, variable
+from rungwise.core.reading import opened
+
+UPLOAD_NAME = "<uploaded picture>"
+"""What a picture that came as bytes is called in messages."""
+
+MOST_SCANS = 100
+"""Of a JPEG that a stranger sends: each scan is a pass over all pixels, and empty ones take no bytes."""
+
+# EPS is left out because Pillow runs another program for it; other formats because they are not used for photos.
+_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
+_JPEG_ORIENTATION = 0x0112
+_JPEG_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
+_START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
+_ALONE = {0x01, 0xD8}
+_TILE_WIDTH, _TILE_HEIGHT = 0x142, 0x143
+_LARGE_TILE = 1 << 24
+_PILLOW_REFUSES = 178_956_970
+# A pixel is held in three channels, and in the (up to) four bytes of Pillow's or of what resizes. Decoders of some
+# formats hold more at their peak, as measured; tiles on the way need a little.
+_BYTES_OF_PIXEL = 7
+_BESIDES = {"WEBP": 12, "AVIF": 8}
+_FIXED = 24 << 20
+
+
+@dataclass(frozen=True)
+class PictureHeader:
+    """What a file claims to hold.
+
+    Attributes:
+        form: Pillow's name of the format.
+        width: In pixels.
+        height: In pixels.
+        mode: Pillow's name of how a pixel is stored.
+        working: Bytes that the decoder needs beside the decoded pixels.
+    """
+
+    form: str
+    width: int
+    height: int
+    mode: str
+    working: int
+
+    @property
+    def pixels(self) -> int:
+        """How many there are."""
+        return self.width * self.height
+
+    def memory(self, shorter_side: int | None = None) -> int:
+        """Bytes that it takes at most to load the picture and to resize it, the file itself left out.
+
+        Args:
+            shorter_side: As in :func:`~rungwise.data.pictures.load_picture`.
+
+        >>> png = PictureHeader("PNG", 10_000, 10_000, "RGBA", working=0)
+        >>> jpeg = PictureHeader("JPEG", 10_000, 10_000, "RGB", working=0)
+        >>> png.memory() >> 20, jpeg.memory() >> 20, jpeg.memory(shorter_side=256) >> 20
+        (691, 691, 34)
+        """
+        decoded = self.pixels
+        if self.form in ("JPEG", "MPO") and shorter_side:
+            decoded //= reduction(self, shorter_side) ** 2
+        return decoded * _BYTES_OF_PIXEL + self.working + _FIXED
+
+
+def reduction(header: PictureHeader, shorter_side: int) -> int:
+    """By how much the decoder of JPEG divides a picture's sides so that the shorter one keeps this many pixels.
+
+    >>> [reduction(PictureHeader("JPEG", 1000, side, "RGB", 0), 100) for side in (1000, 400, 199)]
+    [8, 4, 1]
+    """
+    shorter = min(header.width, header.height)
+    return next((by for by in (8, 4, 2) if shorter >= by * shorter_side), 1)
+
+
+def read_header(source: Path | bytes, name: str | None = None) -> PictureHeader:
+    """Read a picture's header; no pixel is decoded.
+
+    Args:
+        source: A file, or the bytes of one. Bytes are taken to be a stranger's, so that the scans of a JPEG are
+            counted, too.
+        name: What messages call the picture; the path, or ``"<uploaded picture>"``, unless given.
+
+    Raises:
+        UserError: If it is no picture, damaged, claims more pixels than :func:`~rungwise.core.limits.limits` allow,
+            or has more than :data:`MOST_SCANS` scans.
+
+    >>> file = io.BytesIO()
+    >>> Image.new("P", (40, 30)).save(file, "PNG")
+    >>> read_header(file.getvalue())
+    PictureHeader(form='PNG', width=40, height=30, mode='P', working=...)
+    """
+    if isinstance(source, bytes):
+        name = name or UPLOAD_NAME
+        image = open_header(io.BytesIO(source), name)
+        if image.format in ("JPEG", "MPO") and (scans := count_scans(source)) > MOST_SCANS:
+            raise UserError(f"{name}: a JPEG of {scans} scans, more than {MOST_SCANS}; save it anew")
+        return _header_of(image)
+    with opened(source, "picture_bytes") as file:
+        return _header_of(open_header(file, name or str(source)))
+
+
+def open_header(file: IO[bytes], name: str) -> Image.Image:
+    """Header only: format, mode and size are known afterwards, no pixel is decoded.
+
+    Raises:
+        UserError: As :func:`read_header`.
+    """
+    most = limits().picture_pixels
+    oversized = (
+        f"{name}: its header claims more than {most} pixels; shrink or remove it, or set {variable('picture_pixels')}"
+    )
+    if most > _PILLOW_REFUSES:  # which the user has asked for
+        Image.MAX_IMAGE_PIXELS = None
+    try:
+        image = Image.open(file, formats=_known_formats())
+    except Image.DecompressionBombError as error:
+        raise UserError(oversized) from error
+    except UnidentifiedImageError as error:
+        start = _beginning(file)
+        if not start:
+            raise UserError(f"{name}: the file is empty; re-download or remove it") from error
+        for signature, form in ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n", "PNG")):
+            if start.startswith(signature):
+                raise damaged(name, form, file, error) from error
+        raise UserError(f"{name}: not a picture in a known format; convert it to JPEG or PNG, or remove it") from error
+    except Exception as error:
+        form = "JPEG" if _beginning(file).startswith(b"\xff\xd8") else "picture"
+        raise damaged(name, form, file, error) from error
+    # Pillow's own check is off wherever a program has set its limit to None.
+    pixels = image.width * image.height
+    if pixels > most:
+        raise UserError(oversized)
+    if _tile(image) > max(2 * pixels, _LARGE_TILE):
+        raise UserError(f"{name}: a TIFF whose tiles are far larger than the picture; save it anew")
+    return image
+
+
+def orientation(image: Image.Image) -> int:
+    """How a picture must be turned, 1..8 as in EXIF; 1 where nothing usable says so.
+
+    >>> orientation(Image.new("L", (1, 1)))
+    1
+    """
+    try:
+        said = int(image.getexif().get(_JPEG_ORIENTATION, 1))
+    # Broken metadata do not make the pixels unreadable, and Pillow raises many kinds of error for them.
+    except Exception:
+        return 1
+    return said if 1 <= said <= 8 else 1
+
+
+def picture_digest(path: Path | str) -> str:
+    """SHA-256 of a file's bytes, as 64 hexadecimal digits.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.jpg"
+    ...     _ = file.write_bytes(b"")
+    ...     picture_digest(file)[:8]
+    'e3b0c442'
+    """
+    with opened(Path(path), "picture_bytes") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def count_scans(data: bytes) -> int:
+    r"""Scans of a JPEG up to its first end.
+
+    >>> count_scans(b"\xff\xd8" + b"\xff\xda\x00\x02\xff\x00" * 3 + b"\xff\xd9\xff\xda")
+    3
+    """
+    scans, place = 0, 0
+    while found := _JPEG_MARKER.search(data, place):
+        kind, place = found[1][0], found.end()
+        if kind == _END_OF_IMAGE:
+            break
+        scans += kind == _START_OF_SCAN
+        if kind not in _ALONE:
+            place += int.from_bytes(data[place : place + 2], "big")
+    return scans
+
+
+def damaged(name: str, form: str, file: IO[bytes], error: Exception) -> UserError:
+    """The line for a file that ends early or makes no sense."""
+    reason = " ".join(str(error).split())
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(0, size - 64))
+    jpeg_without_end = form in ("JPEG", "MPO") and b"\xff\xd9" not in file.read()
+    truncated = jpeg_without_end or "truncated" in reason.lower()
+    if truncated:
+        reason = f"it ends after {size} bytes"
+    elif isinstance(error, UnidentifiedImageError):
+        reason = "its header makes no sense"
+    return UserError(
+        f"{name}: {'truncated' if truncated else 'damaged'} {form} ({reason or type(error).__name__});"
+        " re-download or remove it"
+    )
+
+
+def _header_of(image: Image.Image) -> PictureHeader:
+    form, pixels = image.format or "picture", image.width * image.height
+    working = _BESIDES.get(form, 0) * pixels
+    if form in ("JPEG", "MPO"):
+        working = _coefficients(image)
+    elif form == "TIFF":
+        working = 4 * max(pixels, _tile(image))
+    return PictureHeader(form, image.width, image.height, image.mode, working)
+
+
+def _coefficients(image: Image.Image) -> int:
+    """Bytes for the coefficients of a JPEG, all of which are kept where it comes in several scans."""
+    sampling = [(across, down) for _, across, down, _ in getattr(image, "layer", [])] or [(1, 1)]
+    widest, highest = (max(side) for side in zip(*sampling, strict=True))
+    samples = sum(across * down for across, down in sampling) / max(1, widest * highest)
+    return math.ceil(2 * samples * image.width * image.height)
+
+
+def _tile(image: Image.Image) -> int:
+    """Pixels of a TIFF's tile, which may be larger than the picture."""
+    tags, pixels = getattr(image, "tag_v2", {}), 1
+    for tag in (_TILE_WIDTH, _TILE_HEIGHT):
+        side = tags.get(tag)
+        pixels *= side if isinstance(side, int) else 0
+    return pixels
+
+
+def _beginning(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read(16)
+
+
+@functools.cache
+def _known_formats() -> tuple[str, ...]:
+    Image.init()
+    return tuple(form for form in _FORMATS if form in Image.OPEN)

@@ -1,0 +1,174 @@
+"""What the JSON file of a result must hold, so that its numbers may be believed.
+
+The numbers of a file that has values per query are computed again from these, and a checksum covers everything. Neither
+proves who wrote the file; both find what was altered or damaged afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rungwise.core.errors import UserError
+from rungwise.metrics import DIRECTIONS, Measure, Total, parse
+
+_SAME = 1e-9
+"""Numbers closer than this, relatively, are the same: sums in another order differ in their last bits."""
+
+
+class Content(BaseModel):
+    """The file, each part of the type that it must have; see :class:`rungwise.evaluation.result.Result`."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+    numbers: dict[str, float | None]
+    units: dict[str, str]
+    protocol: str
+    gallery: dict[str, list[int]]
+    queries: dict[str, int]
+    captions_per_image: dict[str, float]
+    remarks: dict[str, dict[str, int]] = {}
+    right: str = ""
+    relevance: str = ""
+    data_name: str = ""
+    data_hash: str = ""
+    model_hash: str = ""
+    seed: int | None = None
+    version: str = ""
+    warnings: list[str] = []
+    per_query: dict[str, list[float | None]] = {}
+    image_of_query: dict[str, list[int]] = {}
+    query_ids: dict[str, list[str]] = {}
+
+
+def content_of(values: Mapping[str, Any]) -> Content:
+    """The parts of a parsed file.
+
+    Raises:
+        ValueError: Naming the first part that is missing, unknown, of another type or not finite.
+
+    >>> content_of({"numbers": {"rsum": "many"}})
+    Traceback (most recent call last):
+    ValueError: numbers.rsum: Input should be a valid number
+    """
+    try:
+        return Content.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def check(content: Content, per_query: Mapping[str, NDArray[np.float64]]) -> None:
+    """Compare the parts with one another, and the numbers with the values per query.
+
+    Args:
+        content: Of the file.
+        per_query: Its values per query as arrays, NaN where there is none.
+
+    Raises:
+        ValueError: Naming what does not fit together, or the number that its own values contradict.
+    """
+    folds = _folds(content)
+    for what, lists in (
+        ("per_query", content.per_query),
+        ("image_of_query", content.image_of_query),
+        ("query_ids", content.query_ids),
+    ):
+        for name, own in lists.items():
+            wanted = content.queries.get(name.partition("/")[0], -1)
+            if len(own) not in (wanted, 0 if what == "query_ids" else wanted):
+                raise ValueError(f"{what} of {name}: {len(own)} values for {wanted} queries")
+    for way, images in content.image_of_query.items():
+        if images and not 0 <= min(images) <= max(images) < 1 << 62:
+            raise ValueError(f"image_of_query of {way}: {min(images)}..{max(images)} are no positions of images")
+    if unknown := per_query.keys() - content.numbers.keys():
+        raise ValueError(f"values per query of {min(unknown)}, which is no number of it")
+    for name, written in content.numbers.items():
+        number = math.nan if written is None else written
+        measure = _measure(name)
+        if name not in content.units:
+            raise ValueError(f"{name} has no unit")
+        if measure is None:
+            continue
+        _check_bounds(name, np.array([number]), measure)
+        if isinstance(measure, Total):
+            _check_sum(name, number, measure, content)
+        elif name in per_query:
+            values = per_query[name]
+            _check_bounds(f"{name} of a query", values, measure)
+            parts = np.split(values, np.cumsum(folds[name.partition("/")[0]])[:-1])
+            _check_same(name, number, float(np.mean([measure.aggregate(part) for part in parts])), "values per query")
+
+
+def checksum(
+    content: Mapping[str, Any], per_query: Mapping[str, NDArray[np.float64]], images: Mapping[str, NDArray[np.int64]]
+) -> str:
+    """SHA-256 of everything in a file, however it is laid out, as 64 hexadecimal digits.
+
+    Args:
+        content: All parts but the next two.
+        per_query: Values per query.
+        images: Images of queries.
+    """
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode())
+    for name, array in sorted([*per_query.items(), *images.items()]):
+        plain = np.ascontiguousarray(array, "<f8" if array.dtype.kind == "f" else "<i8")
+        digest.update(f"\0{name}\0{len(plain)}\0".encode("utf-8", "surrogatepass"))
+        digest.update((np.where(np.isnan(plain), np.nan, plain) if plain.dtype.kind == "f" else plain).tobytes())
+    return digest.hexdigest()
+
+
+def _folds(content: Content) -> dict[str, list[int]]:
+    """Per direction, the queries of each fold: its images, and its captions."""
+    if set(content.gallery) != set(DIRECTIONS) or set(content.queries) != set(DIRECTIONS):
+        raise ValueError(f"gallery and queries are not those of {' and '.join(DIRECTIONS)}")
+    folds = {"i2t": content.gallery["t2i"], "t2i": content.gallery["i2t"]}
+    for way, sizes in folds.items():
+        if not sizes or min(sizes) < 0 or sum(sizes) != content.queries[way]:
+            raise ValueError(f"{content.queries[way]} queries {way}, but the galleries are {content.gallery}")
+    if len(folds["i2t"]) != len(folds["t2i"]):
+        raise ValueError(f"the galleries {content.gallery} are not of the same folds")
+    return folds
+
+
+def _measure(name: str) -> Measure | Total | None:
+    """What a number measures; None for a measure that this program does not know."""
+    way, slash, measure = name.partition("/")
+    if slash and way not in DIRECTIONS:
+        raise ValueError(f"{name!r} is in no direction; there are {' and '.join(DIRECTIONS)}")
+    try:
+        found = parse(measure if slash else name)
+    except UserError:
+        return None
+    if isinstance(found, Total) == bool(slash):
+        raise ValueError(f"{name!r} is a sum with a direction, or a measure without one")
+    return found
+
+
+def _check_bounds(name: str, values: NDArray[np.float64], measure: Measure | Total) -> None:
+    low, high = measure.bounds
+    slack = _SAME * max(1.0, abs(low), min(abs(high), 1e9))
+    wrong = (values < low - slack) | (values > high + slack)
+    if wrong.any():
+        raise ValueError(f"{name} is {values[wrong][0]:g}, where {low:g}..{high:g} is possible")
+
+
+def _check_sum(name: str, number: float, total: Total, content: Content) -> None:
+    terms = [f"{way}/{term}" for way in DIRECTIONS for term in total.terms]
+    if all(term in content.numbers for term in terms):
+        values = [content.numbers[term] for term in terms]
+        _check_same(name, number, sum(math.nan if value is None else value for value in values), "terms")
+
+
+def _check_same(name: str, written: float, found: float, of: str) -> None:
+    if math.isnan(written) and math.isnan(found):
+        return
+    if not math.isclose(written, found, rel_tol=_SAME, abs_tol=_SAME):
+        raise ValueError(f"{name} is {written:.10g}, but its {of} give {found:.10g}")

@@ -1,0 +1,120 @@
+"""Pictures of the index as answers: sent as they are, or made smaller."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from stat import S_ISREG
+
+from fastapi import HTTPException
+from fastapi.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rungwise.core.errors import UserError
+from rungwise.core.reading import opened
+from rungwise.data.pictures import read_header, thumbnail
+from rungwise.serving.lanes import Lane, Memory
+from rungwise.serving.limits import ServingLimits
+from rungwise.serving.thumbnails import Thumbnails
+
+_LARGEST_SIDE = 2048
+_PIECE = 1 << 20
+# A picture is sent as it is only if its first bytes are of a kind that every browser shows and that holds no script.
+_SENT_AS_IS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
+
+
+@dataclass(frozen=True)
+class _File:
+    """A picture's file at one moment: what tells it from a later one, and how it may be sent."""
+
+    path: Path
+    changed: tuple[int, int, int]
+    kind: str | None
+
+    def tag(self, side: int | None) -> str:
+        key = f"{self.path}|{self.changed}|{side}"
+        return f'"{hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
+
+
+class PictureFiles:
+    """Sends pictures of the index.
+
+    Args:
+        lane: Where they are decoded.
+        memory: That decoding may take.
+        limits: Of the server.
+
+    >>> PictureFiles(Lane(1), Memory(100), ServingLimits()).limits.thumbnail_pixels
+    64000000
+    """
+
+    def __init__(self, lane: Lane, memory: Memory, limits: ServingLimits) -> None:
+        self.limits = limits
+        self._memory = memory
+        self._thumbnails = Thumbnails(lane, limits.thumbnail_bytes, limits.waiting_seconds)
+
+    async def answer(self, number: int, path: Path, side: int | None, request: Request, client: str) -> Response:
+        """A picture as it is, or a JPEG of it.
+
+        Args:
+            number: Of the picture, for messages: the path is its owner's business alone.
+            path: Of its file.
+            side: Longest side in pixels; as it is unless given.
+            request: Which asks.
+            client: Whose request it is.
+
+        Raises:
+            HTTPException: 404 if there is no readable picture; 422 if it is too large to be made smaller.
+            BusyError: As :meth:`Thumbnails.get`.
+            ClientDisconnect: As :meth:`Thumbnails.get`.
+        """
+        try:
+            file = await run_in_threadpool(_look_at, path)
+            headers = {"ETag": file.tag(side)}
+            if headers["ETag"] in request.headers.get("if-none-match", ""):
+                return Response(status_code=304, headers=headers)
+            if side is None and file.kind is not None:
+                # Without its length: should the file be cut off meanwhile, the answer only ends earlier.
+                return StreamingResponse(_pieces(path), headers=headers, media_type=file.kind)
+            side = side or _LARGEST_SIDE
+            make = partial(self._make, number, path, side)
+            small = await self._thumbnails.get((file, side), make, request, client)
+        # The reasons name the file.
+        except (OSError, ValueError, UserError) as error:
+            message = f"the file of picture {number} is no longer there or can no longer be read"
+            raise HTTPException(404, message) from error
+        return Response(small, headers=headers, media_type="image/jpeg")
+
+    def _make(self, number: int, path: Path, side: int) -> bytes:
+        header = read_header(path)
+        needed = header.memory(side) + path.stat().st_size
+        if header.pixels > self.limits.thumbnail_pixels or needed > self.limits.decoding_memory:
+            raise HTTPException(
+                422, f"picture {number} has {header.pixels} pixels, which are too many for a small copy of it"
+            )
+        with self._memory.taken(needed):
+            return thumbnail(path, side)
+
+
+def _look_at(path: Path) -> _File:
+    about = path.stat()
+    if not S_ISREG(about.st_mode):
+        raise OSError("not a file")
+    with opened(path, "picture_bytes") as file:
+        return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(file.read(16)))
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with opened(path, "picture_bytes") as file:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def _shown_as_is(start: bytes) -> str | None:
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _SENT_AS_IS.items() if start.startswith(magic)), None)

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+from rungwise.core.errors import UserError
+from rungwise.core.hub import hub_folder
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """What the hub was asked for; it has nothing."""
+    calls: list[tuple[str, list[str]]] = []
+
+    def download(name: str, allow_patterns: list[str]) -> str:
+        calls.append((name, allow_patterns))
+        raise LocalEntryNotFoundError("no connection\nand more lines")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["./model", "../model", "/no/model", "~/model", "runs/vsepp/model", "model/", "", ".", "a\\b", "C:\\model", "-x/y",
+     "runs/model", "a//b", "hf-hub:a/b", "a b/c", "a/b\n"],
+)  # fmt: skip
+def test_what_looks_like_a_path_is_refused_without_asking_the_network(
+    name: str, asked: list[tuple[str, list[str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(UserError, match="no such folder; correct the path"):
+        hub_folder(name, ["*.json"])
+    assert asked == []
+
+
+def test_only_the_files_that_are_wanted_are_asked_for(asked: list[tuple[str, list[str]]]) -> None:
+    with pytest.raises(UserError, match=r"^someone/model: no such folder, and no model .* \(no connection\)$"):
+        hub_folder("someone/model", ("*.json", "model.safetensors"))
+    assert asked == [("someone/model", ["*.json", "model.safetensors"])]
+
+
+def test_a_name_that_the_hub_refuses_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, **_: object) -> str:
+        raise HFValidationError("Repo id must be shorter\nthan this")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(UserError, match="Repo id must be shorter"):
+        hub_folder("a" * 200, [])
+
+
+def test_the_folder_is_that_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **_: str(tmp_path / name))
+    assert hub_folder("model", []) == tmp_path / "model"

@@ -1,0 +1,109 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.encoders.text import learn_vocabulary, tokenise
+from rungwise.encoders.vocabulary import read_vocabulary
+
+CAPTIONS = ["a red dog runs", "a blue cat"]
+
+
+@pytest.fixture
+def said() -> dict[str, Any]:
+    """What a sound vocabulary says."""
+    found: dict[str, Any] = json.loads(learn_vocabulary(CAPTIONS, 1).to_str())
+    return found
+
+
+def test_a_vocabulary_of_ours_is_read_as_it_was() -> None:
+    learnt = learn_vocabulary(CAPTIONS, 1)
+    again = read_vocabulary(learnt.to_str(pretty=True), "tokenizer.json")
+    assert again.to_str() == learnt.to_str()
+    assert tokenise(again, CAPTIONS) == tokenise(learnt, CAPTIONS)
+
+
+def replacing(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda said: said.__setitem__(name, value)
+
+
+def within(*places: Any, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(said: dict[str, Any]) -> None:
+        inner: Any = said
+        for place in places[:-1]:
+            inner = inner[place]
+        inner[places[-1]] = value
+
+    return change
+
+
+BACKTRACKING = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+GROWING = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
+SPECIAL = ("post_processor", "special_tokens", "<end>")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (replacing("pre_tokenizer", BACKTRACKING), "pre_tokenizer: expected one of .*; got 'Split'"),
+        (
+            replacing("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, BACKTRACKING]}),
+            "pre_tokenizer: expected one of .*; got 'Split'",
+        ),
+        (
+            replacing("normalizer", {"type": "Sequence", "normalizers": [GROWING] * 10}),
+            "normalizer: expected one of .*; got 'Replace'",
+        ),
+        (replacing("normalizer", {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 17}), "list of at most 16"),
+        (replacing("normalizer", {"type": "Sequence", "normalizers": {}}), "normalizer: expected a list"),
+        (replacing("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}), "got 'Precompiled'"),
+        (replacing("normalizer", 5), "normalizer: expected one of .*; got None"),
+        (replacing("normalizer", {"type": ["NFC"]}), "normalizer: expected one of"),
+        (replacing("model", None), "model: expected one of BPE, Unigram, WordLevel, WordPiece"),
+        (replacing("model", {"type": "WordLevel"}), "not a vocabulary"),
+        (replacing("padding", {"strategy": {"Fixed": 10**12}, "pad_id": 0}), "padding: must be null"),
+        (replacing("truncation", {"max_length": 0}), "truncation: must be null"),
+        (within("model", "vocab", "dog", value=4000), "are not numbered 0..9"),
+        (within("model", "vocab", "dog", value=-1), "not a vocabulary"),
+        (within("model", "vocab", "dog", value=10**30), "not a vocabulary"),
+        (within("model", "vocab", "cat", value=4), "are not numbered"),
+        (within("model", "unk_token", value="<gone>"), "cannot read a caption|not a vocabulary"),
+        (within(*SPECIAL, "ids", value=[999]), "gives the number 999, of 10 words"),
+        (within(*SPECIAL, "ids", value=[3] * 100), "adds 101 tokens to a caption; at most 16 are taken|not a voc"),
+        (within("added_tokens", value=[{"id": 0}]), "not a vocabulary"),
+        (replacing("post_processor", {"type": "Sequence", "processors": [{"type": "Evil"}]}), "got 'Evil'"),
+        (replacing("version", 7), "not a vocabulary"),
+    ],
+)  # fmt: skip
+def test_what_could_hang_grow_or_point_beyond_the_table_is_refused(
+    said: dict[str, Any], change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    change(said)
+    with pytest.raises(UserError, match=message) as caught:
+        read_vocabulary(json.dumps(said), "model/tokenizer.json")
+    assert str(caught.value).startswith("model/tokenizer.json: ")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "5", '"a"', "[" * 100_000, '{"model": NaN}', "9" * 5000])
+def test_what_is_no_vocabulary_is_one_line(text: str) -> None:
+    with pytest.raises(UserError, match="^here: ") as caught:
+        read_vocabulary(text, "here")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_panic_of_the_library_is_one_line(said: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicError(BaseException):
+        """As those of Rust code, which derive from no Exception."""
+
+    class Panicking:
+        @staticmethod
+        def from_str(text: str) -> None:
+            raise PanicError("called `Option::unwrap()` on a `None` value\nmore")
+
+    monkeypatch.setattr("rungwise.encoders.vocabulary.Tokenizer", Panicking)
+    with pytest.raises(UserError, match=r"^here: not a vocabulary \(called `Option::unwrap\(\)` on a `None` value\)"):
+        read_vocabulary(json.dumps(said), "here")

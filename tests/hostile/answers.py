@@ -1,0 +1,127 @@
+"""What readers say of good files, in a form that can be compared: any change that matters changes the answer."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.hostile import world
+
+Answer = dict[str, Any]
+
+
+def digest(*arrays: Any) -> str:
+    """Of shapes, types and values."""
+    found = hashlib.sha256()
+    for one in arrays:
+        values = np.asarray(one)
+        found.update(f"{values.shape} {values.dtype} ".encode() + values.tobytes())
+    return found.hexdigest()
+
+
+def of_collection(root: Path) -> Answer:
+    """The collection, and what inspecting it finds."""
+    from rungwise.data.inspection import inspect
+    from rungwise.data.readers import read
+
+    data = read(root)
+    rows = None if data.features is None else digest(data.features[:])
+    main = [data.image_ids, data.captions, data.image_of_caption.tolist(), data.splits, rows, len(data.paths)]
+    issues = [*data.issues, *inspect(data).odd]
+    return {"main": main, "issues": len(issues)}
+
+
+def of_model(folder: Path) -> Answer:
+    model = world.model_in(folder)
+    vectors = model.encode_text(["a red picture"])
+    return {"main": [model.fingerprint, digest(vectors)]}
+
+
+def of_index(folder: Path) -> Answer:
+    from rungwise.index import Index
+
+    index = Index.open(folder)
+    found = index.similar(index.items[0].id, k=3) if index.items else []
+    rows = index.picture_store.get([one.id for one in index.items])
+    texts = index.caption_store.get(index.captions)
+    main = [
+        [(one.id, one.captions, str(one.path)) for one in index.items],
+        [hit.id for hit in found],
+        digest(*(rows[one.id].vector for one in index.items)),
+        digest(*(texts[one].vector for one in index.captions if one in texts)),
+        [str(one) for one in index.issues],
+        index.manifest.model_fingerprint,
+    ]
+    return {"main": _relative(main, folder)}
+
+
+def _relative(value: Any, folder: Path) -> Any:
+    """Without the place of the copy, which differs from case to case."""
+    if isinstance(value, str):
+        return value.replace(str(folder.parent), "")
+    return [_relative(one, folder) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def of_degrees(folder: Path) -> Answer:
+    from rungwise.relevance import load
+
+    found = load(folder)
+    owners = None if found.image_of_caption is None else np.asarray(found.image_of_caption).tolist()
+    return {"main": [digest(found.dense()), found.title(), owners]}
+
+
+def of_checkpoint(root: Path) -> Answer:
+    from rungwise.training.checkpoint import load_checkpoint
+
+    state, tensors = load_checkpoint(root / "checkpoint.safetensors")
+    return {"main": [repr(state), digest(*(tensors[name].numpy() for name in sorted(tensors)))]}
+
+
+def of_pairs(root: Path) -> Answer:
+    """Scores that are known; one that is not known any more is an issue, since it is computed again."""
+    from rungwise.relevance.pair_cache import Keys, PairCache
+
+    keys = Keys(world.CAPTIONS, "model", symmetric=True).of(np.zeros(7, np.int64), np.arange(1, 8))
+    scores, known = PairCache(root / "pairs").look_up(keys)
+    whole = np.linspace(0, 1, 7, dtype=np.float32)
+    return {"main": bool((scores == whole)[known].all()), "issues": int((~known).sum())}
+
+
+def of_rows(root: Path) -> Answer:
+    """Rows that are known, as :func:`of_pairs`."""
+    from rungwise.encoders.cache import RowStore
+
+    store = RowStore(root / "rows", (3,), np.float32)
+    found = store.find(world.row_keys(8))
+    whole, rows = np.arange(24, dtype=np.float32).reshape(8, 3), store.rows()
+    known = found >= 0
+    return {"main": bool((rows[found[known]] == whole[known]).all()), "issues": int((~known).sum())}
+
+
+def of_word_vectors(path: Path) -> Answer:
+    from rungwise.relevance.word_vectors import load_word_vectors
+
+    found = load_word_vectors(path)
+    return {"main": [list(found.row), digest(found.table)]}
+
+
+def of_result(root: Path) -> Answer:
+    from rungwise.evaluation import Result
+    from rungwise.evaluation.compare import compare
+
+    first = Result.from_json(root / "first.json")
+    second = Result.from_json(root / "second.json")
+    found = compare(first, second, draws=20)
+    return {"main": [dict(first.numbers), first.per_query("i2t/R@1").tolist(), repr(found.differences)]}
+
+
+def of_scenes(folder: Path) -> Answer:
+    from rungwise.data.readers import read
+    from rungwise.scenes.relevance import SceneRelevance
+
+    data = read(folder)
+    return {"main": [data.captions, data.splits, digest(SceneRelevance.load(folder, data).dense())],
+            "issues": len(data.issues)}  # fmt: skip

@@ -1,0 +1,254 @@
+"""Hostile files under every command, through the whole command line: exit code, one line, nothing for the terminal.
+
+Most run in forked children of the warmed-up parent; with :func:`run_processes` some do as real processes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.hostile import world as good
+from tests.hostile.counting import Case, Verdict
+from tests.hostile.damage import damages
+from tests.hostile.files import _last, _remove
+from tests.hostile.forked import Outcome, outcomes
+from tests.hostile.places import FILES, FOLDERS, Place
+
+FAMILY = "commands"
+
+_SECONDS_TO_SERVE = 3
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command line with the files that it reads.
+
+    Attributes:
+        name: For the table.
+        arguments: With ``{}`` for the folder that the case is played in.
+        folders: Of the world that it needs.
+        files: That are attacked, relative to the place.
+        whole: Folders that are replaced by other things.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+
+
+def commands() -> list[Command]:
+    """Each command in the ways that it reads files."""
+    from rungwise.cli import COMMANDS
+
+    model = ("run/model/config.json", "run/model/model.safetensors", "run/model/tokenizer.json")
+    index = ("index/index/index.json", "index/index/pictures/rows-0.jsonl", "index/index/pictures/vectors-0.npy",
+             "index/index/captions/store.json")  # fmt: skip
+    picture = f"csv/{good.NAMES[0]}"
+    evaluate = ("evaluate", "--captions-per-image", "1")
+    found = [
+        *(Command("inspect", ("inspect", f"{{}}/{folder}"), (folder,), (f"{folder}/{file}",), (folder,))
+          for folder, file in (("csv", "captions.csv"), ("jsonl", "captions.jsonl"), ("parquet", "captions.parquet"),
+                               ("karpathy", "dataset_colours.json"), ("flickr8k", "Flickr8k.token.txt"),
+                               ("folder", good.NAMES[0]), ("precomputed", "train_ims.npy"),
+                               ("features", "features.npy"))),
+        Command("train", ("train", "{}/run/config.yaml", "{}/csv", "--out", "{}/new", "--cache", "{}/cache"),
+                ("run", "csv"), ("run/config.yaml", "csv/captions.csv"), ("csv",)),
+        Command("train --resume", ("train", "{}/run/config.yaml", "{}/csv", "--out", "{}/run", "--cache", "{}/cache",
+                                   "--resume"),
+                ("run", "csv"), ("run/checkpoint.safetensors", "run/config.yaml"), ("run",)),
+        Command("evaluate a model", ("evaluate", "{}/run/model", "{}/csv", "--split", "all", "--cache", "{}/cache"),
+                ("run", "csv"), (*model, picture), ("run/model",)),
+        *(Command("evaluate embeddings", (*evaluate, "--image-embeddings", f"{{}}/evaluation/vectors.{kind}",
+                                          "--text-embeddings", "{}/evaluation/vectors.npy"),
+                  ("evaluation",), (f"evaluation/vectors.{kind}",)) for kind in ("npz", "safetensors", "parquet")),
+        *(Command("evaluate similarities", (*evaluate, "--similarity", f"{{}}/evaluation/similarity.{kind}",
+                                            "--relevance", "{}/evaluation/similarity.npy"),
+                  ("evaluation",), (f"evaluation/similarity.{kind}",)) for kind in ("npy", "json", "jsonl")),
+        *(Command("evaluate ranked lists", ("evaluate", "{}/flickr8k", "--split", "all", "--captions-only",
+                                            "--ranked-lists", f"{{}}/evaluation/run.{kind}", "--measures", "R@1"),
+                  ("evaluation", "flickr8k"), (f"evaluation/run.{kind}",)) for kind in ("json", "trec")),
+        Command("evaluate, degrees", (*evaluate, "--similarity", "{}/evaluation/similarity.npy", "--relevance",
+                                      "{}/degrees/dense"), ("evaluation", "degrees"),
+                ("degrees/dense/relevance.json", "degrees/dense/values.npy"), ("degrees/dense",)),
+        Command("compare", ("compare", "{}/evaluation/first.json", "{}/evaluation/second.json", "--draws", "20"),
+                ("evaluation",), ("evaluation/first.json",)),
+        Command("relevance", ("relevance", "cider-d", "{}/csv", "--out", "{}/new"), ("csv",), ("csv/captions.csv",),
+                ("csv",)),
+        Command("relevance human", ("relevance", "human", "{}/flickr8k", "--judgements",
+                                    "{}/evaluation/grades.csv"), ("flickr8k", "evaluation"),
+                ("evaluation/grades.csv",)),
+        Command("relevance cbow", ("relevance", "cbow", "{}/csv", "--vectors", "{}/words/glove.txt.gz"),
+                ("csv", "words"), ("words/glove.txt.gz",)),
+        Command("index", ("index", "{}/csv", "--model", "{}/run/model", "--out", "{}/new"), ("csv", "run"),
+                (*model, picture, "csv/captions.csv"), ("csv", "run/model")),
+        Command("index --overwrite", ("index", "{}/csv", "--model", "{}/run/model", "--out", "{}/index/index",
+                                      "--overwrite"), ("csv", "run", "index"), index[:2], ("index/index",)),
+        Command("search", ("search", "{}/index/index", "a red picture", "--model", "{}/run/model"),
+                ("index", "run"), (*index, *model), ("index/index", "run/model")),
+        Command("search --image", ("search", "{}/index/index", "--image", f"{{}}/{picture}", "--model",
+                                   "{}/run/model"), ("index", "run", "csv"), (picture,)),
+        Command("serve", ("serve", "{}/index/index", "--model", "{}/run/model", "--port", "0", "--no-browser"),
+                ("index", "run"), index[:3], ("index/index",)),
+        Command("demo", ("demo", "--folder", "{}", "--no-browser", "--port", "0"), ("scenes",),
+                ("scenes/scenes.json",), ("scenes",)),
+    ]  # fmt: skip
+    if "verify" in COMMANDS:
+        found += [
+            Command("verify", ("verify", f"{{}}/{folder}"), (folder.partition("/")[0],), files, (folder,))
+            for folder, files in (
+                ("index/index", index),
+                ("run/model", model),
+                ("run", ("run/checkpoint.safetensors",)),
+                ("degrees/dense", ("degrees/dense/relevance.json", "degrees/dense/values.npy")),
+                ("caches/rows", ("caches/rows/rows.bin", "caches/rows/keys.bin")),
+            )
+        ]
+    return found
+
+
+@dataclass(frozen=True)
+class _Attack:
+    command: Command
+    file: str
+    name: str
+    data: bytes | None = None
+    place: Place | None = None
+
+
+def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "") -> Iterator[Case]:
+    """Every command with a share of the attacks on each of its files."""
+    for command in commands():
+        found = [one for one in _attacks(command, world, seed, share) if only in f"{command.name}: {one.name}"]
+        for as_nobody in (False, True):
+            some = [one for one in found if bool(one.place and one.place.as_nobody) == as_nobody]
+            jobs = [partial(_carry_out, one, world, scratch / str(number)) for number, one in enumerate(some)]
+            ended = outcomes(jobs, memory=2 << 30, as_nobody=as_nobody and os.geteuid() == 0)
+            for attack, outcome in zip(some, ended, strict=True):
+                verdict, detail = _judged(outcome)
+                yield Case(FAMILY, command.name, f"{attack.file}: {attack.name}", verdict, detail)
+            for left in scratch.iterdir():
+                _remove(left)
+
+
+def run_processes(world: Path, scratch: Path, seed: int, count: int) -> Iterator[Case]:
+    """Some of the same as real processes, started as a user starts them."""
+    found = [one for command in commands() for one in _attacks(command, world, seed, 1.0) if command.name != "demo"]
+    found = [one for one in found if not (one.place and one.place.as_nobody)]
+    for number, attack in enumerate(Random(seed).sample(found, min(count, len(found)))):
+        place = scratch / f"process-{number}"
+        _set_up(attack, world, place)
+        arguments = [one.replace("{}", str(place)) for one in attack.command.arguments]
+        run = subprocess.Popen(
+            [sys.executable, "-m", "rungwise", *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=place,
+        )  # fmt: skip
+        try:
+            out, error = run.communicate(timeout=90 if attack.command.name != "serve" else 20)
+        except subprocess.TimeoutExpired:
+            run.send_signal(signal.SIGINT if attack.command.name == "serve" else signal.SIGKILL)
+            out, error = run.communicate()
+        code = run.returncode if run.returncode != -signal.SIGKILL else None
+        texts = [one.decode("utf-8", "backslashreplace") for one in (out, error)]
+        outcome = Outcome("hung") if code is None else Outcome("returned", [code, *texts])
+        verdict, detail = _judged(outcome)
+        yield Case(FAMILY, "as processes", f"{' '.join(arguments[:1])}: {attack.file}: {attack.name}", verdict, detail)
+        _remove(place)
+
+
+def _attacks(command: Command, world: Path, seed: int, share: float) -> Iterator[_Attack]:
+    draw = Random(f"{seed} {command.name}")
+    for file in command.files:
+        path = world / file
+        if not path.is_file():
+            continue
+        for damage in damages(path.name, path.read_bytes(), Random(f"{seed} {file}")):
+            if draw.random() < share / 4:
+                yield _Attack(command, file, damage.name, data=damage.data)
+        for place in FILES:
+            if draw.random() < share:
+                yield _Attack(command, file, place.name, place=place)
+    for folder in command.whole:
+        for place in FOLDERS:
+            if draw.random() < share:
+                yield _Attack(command, folder, place.name, place=place)
+
+
+def _set_up(attack: _Attack, world: Path, place: Path) -> None:
+    place.mkdir()
+    for folder in attack.command.folders:
+        shutil.copytree(world / folder, place / folder, symlinks=True, copy_function=shutil.copyfile)
+    target = place / attack.file
+    if attack.data is not None:
+        target.write_bytes(attack.data)
+    elif attack.place is not None:
+        attack.place.put(target)
+
+
+def _carry_out(attack: _Attack, world: Path, place: Path) -> Any:
+    try:
+        _set_up(attack, world, place)
+        os.chdir(place)
+        arguments = [one.replace("{}", str(place)) for one in attack.command.arguments]
+        return _through_the_command_line(arguments, place)
+    finally:
+        os.chdir("/")
+        _remove(place)
+
+
+def _through_the_command_line(arguments: Sequence[str], place: Path) -> Any:
+    """Exit code, standard output and standard error of the command's own entry."""
+    from rungwise.cli import main
+
+    kept = [os.dup(stream) for stream in (1, 2)]
+    files = [place / name for name in (".stdout", ".stderr")]
+    for stream, file in zip((1, 2), files, strict=True):
+        os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), stream)
+    if arguments[0] in ("serve", "demo"):
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        signal.setitimer(signal.ITIMER_REAL, _SECONDS_TO_SERVE, 1)
+    code: Any = 0
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for stream, old in zip((1, 2), kept, strict=True):
+            os.dup2(old, stream)
+    return [code, *(file.read_bytes().decode("utf-8", "backslashreplace") for file in files)]
+
+
+def _judged(outcome: Outcome) -> tuple[Verdict, str]:
+    if outcome.ending == "hung":
+        return "hang", outcome.text
+    if outcome.ending == "died":
+        return "traceback", f"the process died with status {outcome.value}: {outcome.text}"
+    if outcome.ending != "returned":
+        return "traceback", "\n    ".join(_last(outcome.text))
+    code, out, error = outcome.value
+    if found := _CONTROL.search(out + error):
+        return "wrong", f"{found[0]!r} reaches the terminal: {(out + error)[max(0, found.start() - 60) :][:120]!r}"
+    if code == 70 or "Traceback" in error:
+        return "traceback", error.strip()[-500:]
+    if code in (0, 130):
+        return "accepted", f"exit {code}"
+    lines = error.strip().splitlines()
+    if code == 2 and len(lines) == 1 and lines[0].startswith("rungwise "):
+        return "clean", lines[0]
+    return "traceback", f"exit {code}, {len(lines)} lines: {error[-400:]}"

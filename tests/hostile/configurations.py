@@ -1,0 +1,396 @@
+"""Every value of every configuration file in turn replaced by something hostile; run by test_configuration.py.
+
+``python -m tests.hostile.configurations FOLDER SHARE`` prints as JSON how many cases there were, how many were refused
+and accepted, what raised something else than a line for a person, and what happened that must not.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import numpy as np
+import torch
+import yaml
+from huggingface_hub.errors import LocalEntryNotFoundError
+from safetensors.torch import load_file, save_file
+
+from rungwise.core.configuration import load_yaml, to_plain
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.data.readers import read
+from rungwise.encoders.features import FeatureConfig
+from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.text import TextConfig
+from rungwise.models import JointEmbedding, VSEConfig, family, load
+from rungwise.relevance.config import CONFIGS, degrees_of, names_source, source_config
+from rungwise.relevance.cross_encoder import CrossEncoder
+from rungwise.similarity import Order
+from rungwise.training.checkpoint import RunState, load_checkpoint
+from rungwise.training.config import TrainConfig
+from rungwise.training.loss_config import config_of, kinds, loss_named
+from tests.hostile.watched import Watch
+
+CAPTIONS = ("a red dog", "a blue cat", "a dog")
+DATA = ImageCaptions(("one", "two"), CAPTIONS, np.array([0, 1, 1]), labels=(("a",), ("b",)))
+TAGS = (
+    "!!python/object/apply:os.system ['touch ran']",
+    "!!python/name:os.system",
+    "!!python/object/new:evil.Layer []",
+    "!!python/module:evil",
+)
+KEYS = (
+    "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay", "cache_dir", "file", "url", "hf_hub_id", "auto_map",
+    "trust_remote_code", "_target_", "__class__", "__reduce__", "py/object",
+)  # fmt: skip
+SMALL = "test_resnet.r160_in1k"
+
+Case = tuple[str, Callable[[], object]]
+
+
+class Evil:
+    """Writes a file when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("ran"),)
+
+
+def plant(home: Path) -> None:
+    """Files that do harm where somebody trusts them."""
+    torch.save({"state_dict": Evil()}, home / "evil.pth")
+    (home / "evil.pkl").write_bytes(pickle.dumps(Evil()))
+    np.save(home / "evil.npy", np.array([Evil()], dtype=object), allow_pickle=True)
+    (home / "evil.py").write_text("import pathlib\npathlib.Path('ran').touch()\nclass Layer: pass\n")
+    folder = home / "evil"
+    folder.mkdir()
+    shutil.copy(home / "evil.pth", folder / "pytorch_model.bin")
+    (folder / "config.json").write_text(
+        json.dumps({"architecture": "resnet18", "auto_map": {"AutoModel": "evil.Layer"}})
+    )
+    (home / "mine.txt").write_text("do not touch")
+
+
+def payloads(home: Path) -> list[Any]:
+    """What takes the place of a value."""
+    pth = str(home / "evil.pth")
+    return [
+        pth, str(home / "evil.npy"), str(home / "evil.pkl"), str(home / "mine.txt"), str(home / "evil"),
+        f"file://{pth}", f"local-dir:{home / 'evil'}", "hf-hub:evil/model", "evil/model", "http://127.0.0.1:9/evil.pth",
+        "os.system", "evil.Layer", "__import__('evil')", "$(touch ran)", "{{''.__class__.evil}}", "evil\x1b]0;x\x07",
+        {"checkpoint_path": pth}, {"file": pth, "custom_load": True}, {"kind": "evil.Layer"},
+        {"__reduce__": ["os.system", ["touch ran"]]}, {"_target_": "os.system"},
+        {"auto_map": {"AutoModel": "evil.Layer"}}, [pth], ["os.system", ["touch ran"]], [[pth]],
+        True, None, -1, 10**18, 1e308,
+    ]  # fmt: skip
+
+
+def places(values: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where every value of nested mappings and lists stands, themselves included."""
+    if above:
+        yield above
+    inner = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
+    for key, one in list(inner)[:12]:  # of a vocabulary some words are enough
+        yield from places(one, (*above, key))
+
+
+def replaced(values: Any, place: tuple[Any, ...], value: Any) -> Any:
+    """A copy with another value at a place."""
+    changed = copy.deepcopy(values)
+    inner = changed
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    return changed
+
+
+class Walk:
+    """Makes the cases of one document after the other.
+
+    Args:
+        home: Where everything is written.
+        share: Of all payloads, how many each value meets: all for 0.
+    """
+
+    def __init__(self, home: Path, share: int) -> None:
+        self.home, self.share = home, share
+        self._payloads, self._next = payloads(home), 0
+
+    def variants(self, name: str, values: Any) -> Iterator[tuple[str, Any]]:
+        """The document with each value in turn replaced, and with keys that nobody asked for."""
+        for place in places(values):
+            for payload in self._some(self._payloads):
+                yield f"{name}: {'.'.join(map(str, place))} = {payload!r}"[:200], replaced(values, place, payload)
+        for place in ((), *places(values)):
+            if not isinstance(_at(values, place), dict):
+                continue
+            for key in self._some(KEYS):
+                value = str(self.home / "evil.pth")
+                yield f"{name}: {'.'.join(map(str, place))} + {key}", replaced(values, (*place, key), value)
+
+    def _some(self, given: Any) -> list[Any]:
+        if not self.share:
+            return list(given)
+        first, self._next = self._next, self._next + self.share
+        return [given[number % len(given)] for number in range(first, first + self.share)]
+
+    def training(self) -> Iterator[Case]:
+        """A YAML file of a run, with every loss, sampler, step and image side."""
+        file = self.home / "run.yaml"
+        plain = to_plain(TrainConfig(model=VSEConfig(image=ImageConfig(SMALL, weights="random", size=32))))
+        documents = {"train": plain, "features": plain | {"model": {"image": {"kind": "features", "width": 3}}}}
+        documents["order"] = plain | {"model": plain["model"] | {"similarity": to_plain(Order())}}
+        for kind in kinds():
+            try:
+                documents[f"loss {kind}"] = {"loss": to_plain(config_of(loss_named(kind))(kind))}
+            except TypeError:  # a loss that has to be told something
+                documents[f"loss {kind}"] = {"loss": {"kind": kind, "thresholds": [0.5], "weights": [1.0]}}
+        for kind in ("shuffled", "by_length", "one_caption_per_image", "relevance_aware", "label_lists"):
+            documents[f"sampler {kind}"] = {"sampler": {"kind": kind}}
+        for kind in ("plain", "cached_gradients", "global_negatives"):
+            documents[f"step {kind}"] = {"step": {"kind": kind}}
+        for name, document in documents.items():
+            for said, values in self.variants(name, document):
+                yield said, lambda values=values: _train(file, yaml.safe_dump(values))
+            for place in places(document):
+                for tag in self._some(TAGS)[:1] if self.share else TAGS:
+                    text = yaml.safe_dump(replaced(document, place, "TAG")).replace("TAG", tag)
+                    yield f"{name}: {place} {tag}", lambda text=text: _train(file, text)
+
+    def sources(self) -> Iterator[Case]:
+        """Every source of relevance, as a mapping and as a text in braces."""
+        for config in CONFIGS:
+            values = {"kind": config.kind} | {
+                name: value for name, value in to_plain(config()).items() if name != "kind"
+            }
+            for said, changed in self.variants(f"relevance {config.kind}", values):
+                yield said, lambda changed=changed: source_config(changed).build(DATA)
+                text = yaml.safe_dump(changed, default_flow_style=True, width=10**6).strip()
+                yield f"{said} as text", lambda text=text: degrees_of(text, DATA) if names_source(text) else None
+
+    def models(self) -> Iterator[Case]:
+        """A saved model: settings, preprocessing, vocabulary, header of the weights, seal."""
+        config = VSEConfig(image=FeatureConfig(width=3), text=TextConfig(4, 1), dimension=4)
+        pictures = replace(config, image=ImageConfig(SMALL, weights="random", size=32))
+        sound, seeing = self.home / "model", self.home / "seeing"
+        JointEmbedding.create(config, CAPTIONS).save_pretrained(sound, {"seed": 3, "data": "scenes"})
+        JointEmbedding.create(pictures, CAPTIONS).save_pretrained(seeing)
+        for place, name in (
+            (sound, "config.json"), (sound, "tokenizer.json"), (seeing, "config.json"), (seeing, "preprocessing.json"),
+        ):  # fmt: skip
+            before = (place / name).read_text()
+            for said, values in self.variants(name, json.loads(before)):
+                yield said, lambda file=place / name, values=values: _model(file, json.dumps(values))
+            (place / name).write_text(before)
+        weights = sound / "model.safetensors"
+        tensors, data = load_file(weights), weights.read_bytes()
+        for payload in self._payloads:
+            said = json.dumps(payload)
+            yield f"header {said}"[:100], lambda said=said: _weights(sound, tensors, said)
+        weights.write_bytes(data)
+        for payload in self._payloads:
+            line = f"{'0' * 64}  {payload}\n"
+            yield f"seal {payload}"[:100], lambda line=line: _sealed(sound, line)
+
+    def checkpoints(self) -> Iterator[Case]:
+        """The state in the header of a checkpoint."""
+        file = self.home / "checkpoint.safetensors"
+        state = to_plain(RunState(settings=to_plain(TrainConfig()), history=[{"rsum": 1.0}], data_hash="a"))
+        for said, values in self.variants("checkpoint", json.loads(json.dumps(state))):
+            yield said, lambda values=values: _checkpoint(file, json.dumps(values))
+
+    def sentence_models(self) -> Iterator[Case]:
+        """A folder of sentence-transformers, and the network in it as a cross-encoder."""
+        from rungwise.relevance.bi_encoder import load_sentence_model
+
+        def sentences() -> None:
+            load_sentence_model(sound, "cpu").encode(["a dog"], show_progress_bar=False)
+
+        def pairs() -> None:
+            CrossEncoder(CAPTIONS, (0, 1, 1), sound, scale="raw", device="cpu").pair_block([0], [1])
+
+        sound = self.home / "sentences"
+        _sentence_model(sound)
+        yield from self._edited(sorted(sound.rglob("*.json")), sentences)
+        (sound / "modules.json").unlink()
+        yield from self._edited([sound / name for name in ("config.json", "tokenizer_config.json")], pairs)
+
+    def _edited(self, files: list[Path], use: Callable[[], None]) -> Iterator[Case]:
+        for file in files:
+            before = file.read_text()
+            for said, values in self.variants(f"{use.__name__}: {file.name}", json.loads(before)):
+                yield said, lambda file=file, values=values: (file.write_text(json.dumps(values)), use())
+            file.write_text(before)
+
+
+def _at(values: Any, place: tuple[Any, ...]) -> Any:
+    for key in place:
+        values = values[key]
+    return values
+
+
+def _train(file: Path, text: str) -> None:
+    """As ``rungwise train`` does it, up to the first step."""
+    file.write_text(text)
+    config = load_yaml(TrainConfig, file)
+    if not config.loss.needs_thresholds:
+        config.loss.build()
+    if config.data.relevance:
+        degrees_of(config.data.relevance, DATA)
+    if config.data.path:
+        read(Path(config.data.path))
+    if isinstance(config.model, VSEConfig) and config.model.dimension <= 4096:
+        rows = FeatureRows(np.zeros((2, 3), np.float32)) if config.model.image.kind == "features" else None
+        _created(repr(config.model), config.model, rows)
+
+
+_made: dict[str, bool] = {}
+
+
+def _created(key: str, config: VSEConfig, rows: FeatureRows | None) -> None:
+    """Once for every configuration: most values that change leave the model as it is."""
+    if key not in _made:
+        family(config.kind).create(config, CAPTIONS, rows)  # type: ignore[attr-defined]
+        _made[key] = True
+
+
+def _model(file: Path, text: str) -> None:
+    file.write_text(text)
+    load(file.parent, "cpu", altered=True).encode_text(["a dog"])  # type: ignore[attr-defined]
+
+
+def _weights(folder: Path, tensors: Any, said: str) -> None:
+    save_file(tensors, folder / "model.safetensors", metadata={"state": said, "format": said})
+    load(folder, "cpu", altered=True)
+
+
+def _sealed(folder: Path, line: str) -> None:
+    (folder / "SHA256SUMS").write_text(line)
+    load(folder, "cpu")
+
+
+def _checkpoint(file: Path, said: str) -> None:
+    save_file({"model/a": torch.zeros(1)}, file, metadata={"state": said})
+    load_checkpoint(file)
+
+
+def _sentence_model(folder: Path) -> None:
+    import transformers
+    from sentence_transformers import SentenceTransformer, models
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog"]
+    raw = folder.with_name("raw")
+    raw.mkdir()
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4,
+        max_position_embeddings=8,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(raw)
+    (raw / "vocab.txt").write_text("\n".join(words))
+    transformers.BertTokenizer(str(raw / "vocab.txt"), model_max_length=8).save_pretrained(raw)
+    dense = models.Dense(4, 2, activation_function=torch.nn.Tanh())
+    parts = [models.Transformer(str(raw)), models.Pooling(4), dense, models.Normalize()]
+    SentenceTransformer(modules=parts, device="cpu").save(str(folder))
+
+
+@cache
+def _nobody_home(name: str, **_: Any) -> str:
+    """The hub, which a name of a model is a reason to ask."""
+    raise LocalEntryNotFoundError(f"{name}: no connection")
+
+
+CONTROLS: dict[str, Callable[[], object]] = {
+    "unpickles": lambda: torch.load("evil.pth", weights_only=False),
+    "imports": lambda: __import__("evil"),
+    "starts a process": lambda: os.system("true"),
+    "connects": lambda: __import__("urllib.request").request.urlopen("http://127.0.0.1:9/"),
+    "evaluates": lambda: eval("__import__('evil')"),
+    "writes elsewhere": lambda: Path("..", "elsewhere").write_text("x"),
+    "loads a Python object": lambda: yaml.unsafe_load(TAGS[0]),
+}
+"""Harm that must be seen, or the walk tells nothing."""
+
+
+def main(home: Path, share: int) -> dict[str, Any]:
+    """Walk, and say what happened."""
+    plant(home)
+    os.chdir(home)
+    sys.path.insert(0, str(home))
+    huggingface_hub.snapshot_download = _nobody_home
+    walk = Walk(home, share)
+    documents = (walk.training, walk.sources, walk.models, walk.checkpoints, walk.sentence_models)
+    planted = {path: path.read_bytes() for path in (home / "mine.txt", home / "evil.pth", home / "evil.py")}
+    _warm_up(walk)
+    watch = Watch(home)
+    blind = []
+    for name, act in CONTROLS.items():
+        with watch.on() as seen:
+            _outcome(act)
+        if not seen:
+            blind.append(name)
+        (home / "ran").unlink(missing_ok=True)
+    sys.modules.pop("evil", None)
+    counts: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    harm, errors = [], []
+    for document in documents:
+        for name, act in document():
+            began = time.perf_counter()
+            with watch.on() as seen:
+                outcome = _outcome(act)
+            seconds[document.__name__] += time.perf_counter() - began
+            counts[outcome.split(":")[0]] += 1
+            counts[document.__name__] += 1
+            harm += [f"{name}: {one}" for one in seen]
+            if outcome.startswith("error"):
+                errors.append(f"{name}: {outcome}")
+            changed = [path.name for path, data in planted.items() if path.read_bytes() != data]
+            if (home / "ran").exists() or changed:
+                harm.append(f"{name}: {changed or 'code ran'}")
+                (home / "ran").unlink(missing_ok=True)
+                for path, data in planted.items():
+                    path.write_bytes(data)
+    return {"counts": counts, "seconds": seconds, "harm": harm, "errors": errors, "blind": blind}
+
+
+def _outcome(act: Callable[[], object]) -> str:
+    try:
+        act()
+    except UserError as error:
+        return "error: more than a line" if "\n" in str(error) else "refused"
+    except MemoryError:
+        return "error: memory"
+    except BaseException as error:  # a panic of Rust code is no Exception
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = "" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
+        return f"error: {type(error).__name__} {str(error)[:150]} at {where}"
+    return "accepted"
+
+
+def _warm_up(walk: Walk) -> None:
+    """What libraries load when they are first used is not the configuration's doing."""
+    for config in CONFIGS:
+        _outcome(lambda config=config: source_config(config.kind).build(DATA))
+    _outcome(
+        lambda: _train(walk.home / "warm.yaml", f"model: {{image: {{backbone: {SMALL}, weights: random, size: 32}}}}")
+    )
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]).resolve()
+    result = main(folder, int(sys.argv[2]))
+    print(json.dumps(result))

@@ -1,0 +1,182 @@
+"""Runs what may raise, hang, crash or eat all memory in forked children of a warmed-up parent.
+
+A child works through jobs one after another and reports each; where it hangs or dies, the job that it was at is
+counted and a fresh child goes on with the next. So a case costs milliseconds, and nothing of it is suffered here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rungwise.core.errors import UserError
+
+Job = Callable[[], Any]
+"""Gives something that JSON can hold."""
+
+Ending = Literal["returned", "refused", "raised", "died", "hung"]
+
+patience = 60.0
+"""Seconds after which a job counts as hung. Nothing here should take two; the machine may be loaded."""
+
+MEMORY = 1 << 30
+"""Bytes that a case may take beside what the parent has mapped already."""
+
+NOBODY = 65534
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended.
+
+    Attributes:
+        ending: ``"refused"`` stands for a UserError, ``"raised"`` for any other exception.
+        value: What was returned, or the signal or exit status of one that died.
+        text: The message, or the traceback.
+    """
+
+    ending: Ending
+    value: Any = None
+    text: str = ""
+
+
+def outcome_of(job: Job, **limits: Any) -> Outcome:
+    """That of one job, see :func:`outcomes`."""
+    return next(outcomes([job], **limits))
+
+
+def outcomes(
+    jobs: Sequence[Job], *, seconds: float | None = None, memory: int | None = MEMORY, as_nobody: bool = False
+) -> Iterator[Outcome]:
+    """The outcome of each job, in order.
+
+    Args:
+        jobs: May be closures: children are forks.
+        seconds: After which a job counts as hung; :data:`patience` if None.
+        memory: Bytes that a child may map beside what it has; None sets no limit.
+        as_nobody: Drop the privileges of root first.
+    """
+    seconds = patience if seconds is None else seconds
+    done = 0
+    while done < len(jobs):
+        with _child(jobs[done:], memory, as_nobody) as (pid, handle, said):
+            answers = _Lines(handle)
+            while done < len(jobs):
+                line = answers.next(seconds)
+                if line is None:
+                    os.killpg(pid, signal.SIGKILL)
+                    yield Outcome("hung", text=f"no end after {seconds:.0f} s")
+                elif not line.endswith(b"\n"):
+                    yield Outcome("died", _ended(pid), _tail(said))
+                else:
+                    yield Outcome(**json.loads(line))
+                done += 1
+                if line is None or not line.endswith(b"\n"):
+                    break
+
+
+@contextmanager
+def _child(jobs: Sequence[Job], memory: int | None, as_nobody: bool) -> Iterator[tuple[int, int, int]]:
+    """The child's number, the pipe that it answers by, and a file of what it says besides."""
+    answers, ours = os.pipe()
+    said = os.memfd_create("said")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            os.close(answers)
+            os.setsid()
+            _redirect(said)
+            _limit(memory, as_nobody)
+            for job in jobs:
+                _write_all(ours, json.dumps(_run(job).__dict__).encode() + b"\n")
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(ours)
+    try:
+        yield pid, answers, said
+    finally:
+        os.close(answers)
+        os.close(said)
+        _ended(pid)
+
+
+def _redirect(said: int) -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+
+
+def _limit(memory: int | None, as_nobody: bool) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory is not None:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + memory
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    if as_nobody:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def _run(job: Job) -> Outcome:
+    try:
+        return Outcome("returned", job())
+    except UserError as error:
+        return Outcome("refused", text=str(error)[:2000])
+    except BaseException as error:
+        text = "".join(traceback.format_exception(error))
+        return Outcome("raised", type(error).__name__, text[-3000:])
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def _tail(said: int) -> str:
+    size = os.fstat(said).st_size
+    return os.pread(said, 1000, max(0, size - 1000)).decode("utf-8", "backslashreplace")
+
+
+class _Lines:
+    """Lines out of a pipe, each waited for."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self.ahead = b""
+
+    def next(self, seconds: float) -> bytes | None:
+        """One line, an unfinished one where the other end closed, None where nothing came in time."""
+        end = time.monotonic() + seconds
+        while b"\n" not in self.ahead:
+            if not select.select([self.handle], [], [], max(0.0, end - time.monotonic()))[0]:
+                return None
+            more = os.read(self.handle, 65536)
+            if not more:
+                break
+            self.ahead += more
+        line, end_of_line, self.ahead = self.ahead.partition(b"\n")
+        return line + end_of_line
+
+
+def _ended(pid: int) -> int:
+    """Exit status of a child, or minus the signal; once."""
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:
+        return 0

@@ -1,0 +1,171 @@
+"""Every reader of files, with the good files that attacks start from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tests.hostile import world
+from tests.hostile.answers import (
+    of_checkpoint,
+    of_collection,
+    of_degrees,
+    of_index,
+    of_model,
+    of_pairs,
+    of_result,
+    of_rows,
+    of_scenes,
+    of_word_vectors,
+)
+
+Read = Callable[[Path], Any]
+"""From the copied folder to an answer that can be compared; counts what was skipped under ``"issues"``."""
+
+Cover = Literal["seal", "structure", "nothing"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A reader and the files that it reads.
+
+    Attributes:
+        name: For the table.
+        folder: Of the world; copied for each case.
+        files: That are attacked, relative to the folder.
+        read: The reader.
+        cover: What would show a change: a checksum (``"seal"``), the format's own counts and sizes (``"structure"``),
+            or nothing, as in a text that anybody may have written so.
+        whole: The folder itself is replaced by other things as well.
+    """
+
+    name: str
+    folder: str
+    files: tuple[str, ...]
+    read: Read
+    cover: Cover = "nothing"
+    whole: bool = False
+
+
+def subjects() -> list[Subject]:
+    return [*_collections(), *_brought(), *_own()]
+
+
+def _collections() -> list[Subject]:
+    def collection(name: str, *files: str, cover: Cover = "nothing") -> Subject:
+        return Subject(f"collection, {name}", name, files, of_collection, cover, whole=True)
+
+    return [
+        collection("csv", "captions.csv", world.NAMES[0]),
+        collection("tsv", "captions.tsv"),
+        collection("jsonl", "captions.jsonl"),
+        collection("parquet", "captions.parquet", cover="structure"),
+        collection("karpathy", "dataset_colours.json", cover="structure"),
+        collection("flickr8k", "Flickr8k.token.txt", "Flickr_8k.trainImages.txt"),
+        collection("folder", world.NAMES[0]),
+        collection("precomputed", "train_ims.npy", "train_caps.txt", "train_ids.txt", cover="structure"),
+        collection("features", "features.npy", "captions.csv", cover="structure"),
+    ]
+
+
+def _brought() -> list[Subject]:
+    from rungwise.data.pictures import load_picture, picture_digest, thumbnail
+    from rungwise.evaluation.inputs import read_embeddings, read_owners, read_relevance, read_similarity
+    from rungwise.evaluation.ranked_lists import read_ranked_lists
+    from rungwise.training.recipes import load_config
+
+    def file(name: str, path: str, read: Callable[[Path], Any], cover: Cover = "nothing") -> Subject:
+        folder, _, inside = path.partition("/")
+        return Subject(name, folder, (inside,), lambda root: read(root / inside), cover)
+
+    def array(values: Any) -> Any:
+        found = np.asarray(values)
+        return {"main": [list(found.shape), hashlib.sha256(found.tobytes()).hexdigest()]}
+
+    def lists(path: Path) -> Any:
+        found = read_ranked_lists([path], world.NAMES, world.caption_ids())
+        return {"main": [rows.tolist() for _, rows in found.rows(4)]}
+
+    def picture(path: Path) -> Any:
+        return {"main": [array(load_picture(path)), len(thumbnail(path, 16)), picture_digest(path)]}
+
+    evaluated: list[tuple[str, str, Callable[[Path], Any], Cover]] = [
+        *((f"embeddings, {kind}", f"vectors.{kind}", lambda p: array(read_embeddings(p).vectors), "structure")
+          for kind in ("npy", "npz", "safetensors", "parquet")),
+        ("embeddings, packed npz", "packed.npz", lambda p: array(read_embeddings(p).vectors), "structure"),
+        ("similarity, npy", "similarity.npy", lambda p: array(read_similarity(p)), "structure"),
+        ("similarity, json", "similarity.json", lambda p: array(read_similarity(p)), "structure"),
+        ("similarity, jsonl", "similarity.jsonl", lambda p: array(read_similarity(p)), "nothing"),
+        ("degrees, npy", "similarity.npy", lambda p: array(read_relevance(p, (8, 8))), "structure"),
+        *((f"owners, {kind}", f"owners.{kind}", lambda p: array(read_owners(p)), "nothing")
+          for kind in ("txt", "json", "npy")),
+        ("ranked lists, json", "run.json", lists, "structure"),
+        ("ranked lists, TREC", "run.trec", lists, "nothing"),
+        *((f"judgements, {name}", name, _judged, "nothing") for name in ("grades.csv", "expert.txt", "crowd.txt")),
+        ("judgements, ECCV", "eccv_i2t.json", _judged_eccv, "structure"),
+    ]  # fmt: skip
+    found = [file(name, f"evaluation/{inside}", read, cover) for name, inside, read, cover in evaluated]
+    found += [file(f"picture, {form}", f"pictures/{name}", picture) for name, form in world.picture_formats().items()]
+    found += [
+        file(f"word vectors, {name}", f"words/{name}", of_word_vectors)
+        for name in ("glove.txt", "glove.txt.gz", "word2vec.txt", "word2vec.bin")
+    ]
+    config = file("configuration of a run", "run/config.yaml", lambda path: {"main": repr(load_config(str(path)))})
+    return [*found, config]
+
+
+def _own() -> list[Subject]:
+    from rungwise.relevance.ngrams import DocumentFrequencies
+
+    index = ("index.json", "issues.jsonl", *(f"{side}/{name}" for side in ("pictures", "captions")
+             for name in ("store.json", "vectors-0.npy", "rows-0.jsonl")))  # fmt: skip
+    model = ("config.json", "model.safetensors", "tokenizer.json", "preprocessing.json")
+    seal = "SHA256SUMS"
+
+    def inside(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"{folder}/{name}" for name in (*names, seal))
+
+    def frequencies(root: Path) -> Any:
+        return {"main": DocumentFrequencies.load(root / "frequencies.npz").content_hash()}
+
+    return [
+        Subject("model", "run", inside("model", model), lambda root: of_model(root / "model"), "seal"),
+        Subject("checkpoint", "run", ("checkpoint.safetensors",), of_checkpoint, "structure"),
+        Subject("index", "index", inside("index", index), lambda root: of_index(root / "index"), "seal"),
+        Subject("saved degrees, dense", "degrees",
+                inside("dense", ("relevance.json", "values.npy", "image_of_caption.npy")),
+                lambda root: of_degrees(root / "dense"), "seal"),
+        Subject("saved degrees, best", "degrees", inside("best", ("relevance.json", "values.npy", "indices.npy")),
+                lambda root: of_degrees(root / "best"), "seal"),
+        Subject("pair cache", "caches", ("pairs",), of_pairs, "seal"),
+        Subject("feature cache", "caches", ("rows/rows.bin", "rows/keys.bin"), of_rows, "seal"),
+        Subject("document frequencies", "words", ("frequencies.npz",), frequencies, "structure"),
+        Subject("result", "evaluation", ("first.json",), of_result, "structure"),
+        Subject("scenes", "scenes", ("scenes/scenes.json", "scenes/captions.jsonl"),
+                lambda root: of_scenes(root / "scenes"), "structure"),
+    ]  # fmt: skip
+
+
+def _judged(path: Path) -> Any:
+    from rungwise.relevance.human import Human
+
+    found = Human.read(path, _collection())
+    return {"main": [found.pairs.tolist(), found.grades.tolist()], "issues": len(found.issues)}
+
+
+def _judged_eccv(path: Path) -> Any:
+    from rungwise.relevance.human import Human
+
+    found = Human.eccv(path, path.with_name("eccv_t2i.json"), _collection())
+    return {"main": [found.pairs.tolist(), found.grades.tolist()], "issues": len(found.issues)}
+
+
+def _collection() -> Any:
+    from rungwise.data.collection import ImageCaptions
+
+    return ImageCaptions(world.NAMES, world.CAPTIONS, np.arange(len(world.NAMES)), world.caption_ids(), name="colours")

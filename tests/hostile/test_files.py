@@ -1,0 +1,19 @@
+"""Hostile files under every reader of files: a refusal in one line, or the right answer."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.hostile.counting import Report
+
+
+def test_a_share_of_hostile_files_is_refused_or_read_right(usual: Report) -> None:
+    assert sum(case.family == "files" for case in usual.cases) > 100
+    assert not usual.bad("files"), usual.faults()
+
+
+@pytest.mark.slow
+def test_every_hostile_file_is_refused_or_read_right(whole: Callable[[str], Report]) -> None:
+    found = whole("files")
+    assert len(found.cases) > 3000
+    assert not found.bad(), found.faults()

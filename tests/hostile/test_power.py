@@ -1,0 +1,76 @@
+"""A power cut after every call of every writer: old or new stands, and new once the writer has returned."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.hostile import shim
+from tests.hostile.counting import Report
+from tests.hostile.disk import CUTS, Cut, after, put, some_writes
+from tests.hostile.shim import Operation
+
+with_shim = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing() or "")
+
+
+@with_shim
+def test_a_share_of_power_cuts_loses_nothing(usual: Report) -> None:
+    assert sum(case.family == "power" for case in usual.cases) > 50
+    assert not usual.bad("power"), usual.faults()
+
+
+@with_shim
+@pytest.mark.slow
+def test_no_power_cut_loses_anything(whole: Callable[[str], Report]) -> None:
+    found = whole("power")
+    assert len(found.cases) > 1000
+    assert not found.bad(), found.faults()
+
+
+def _overwritten(place: Path) -> list[Operation]:
+    """Of a writer that makes a new file, writes it, syncs it, puts it in the old one's place, and syncs the folder."""
+    draft, target = f"{place}/draft", f"{place}/a"
+    return [
+        Operation("o", (2, 1, 0), draft, "", b""),
+        Operation("w", (2, 0, 0), draft, "", b"new"),
+        Operation("s", (2, 0, 0), draft, "", b""),
+        Operation("r", (0, 0, 0), draft, target, b""),
+        Operation("s", (9, 1, 0), str(place), "", b""),
+    ]
+
+
+def _left(tmp_path: Path, calls: list[Operation], cut: Cut, journal: int | None = None) -> dict[str, bytes]:
+    before, place = tmp_path / "before", tmp_path / "place"
+    before.mkdir(exist_ok=True)
+    (before / "a").write_bytes(b"old")
+    put(after(before, {"a": 1}, place, calls, journal), cut, place)
+    return {path.name: path.read_bytes() for path in place.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("count", "cut", "left"),
+    [
+        (5, 0, {"a": b"new"}),
+        (4, 0, {"a": b"old"}),
+        (4, 1, {"a": b"new"}),
+        (2, 1, {"a": b"old", "draft": bytes(3)}),
+        (2, 2, {"a": b"old", "draft": b""}),
+        (2, 0, {"a": b"old"}),
+    ],
+)
+def test_a_cut_leaves_what_was_synced(tmp_path: Path, count: int, cut: int, left: dict[str, bytes]) -> None:
+    assert _left(tmp_path, _overwritten(tmp_path / "place")[:count], CUTS[cut]) == left
+
+
+def test_a_journal_at_an_earlier_moment_has_the_old_names_and_some_of_the_new_bytes(tmp_path: Path) -> None:
+    calls = _overwritten(tmp_path / "place")[:4]
+    cut = Cut("some", lambda folder: folder.now, some_writes(Random(0)))
+    assert _left(tmp_path, calls, cut, journal=3) == {"a": b"old", "draft": b"new"}
+
+
+def test_an_exchange_of_two_names_is_undone_or_done(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    calls = [*_overwritten(place)[:3], Operation("r", (2, 0, 0), f"{place}/draft", f"{place}/a", b"")]
+    assert _left(tmp_path, calls, CUTS[0]) == {"a": b"old"}
+    assert _left(tmp_path, [*calls, _overwritten(place)[4]], CUTS[0]) == {"a": b"new", "draft": b"old"}

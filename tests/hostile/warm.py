@@ -1,0 +1,22 @@
+"""The parent of all cases: everything is imported before the first fork, and nothing is computed."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import suppress
+
+from tests.house import modules
+
+_BESIDE = ("pyarrow.parquet", "timm", "torch.utils.tensorboard", "tensorboard.compat.tensorflow_stub", "numba",
+           "safetensors.torch", "tests.colour_model")  # fmt: skip
+
+
+def warm() -> None:
+    """Import what cases would import one by one, each in its own child."""
+    from PIL import Image
+
+    for name in (*modules(), *_BESIDE):
+        if not name.endswith("__main__"):
+            with suppress(ImportError):  # extras that are not installed
+                importlib.import_module(name)
+    Image.init()

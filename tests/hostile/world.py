@@ -1,0 +1,205 @@
+"""One small good example of every kind of file that rungwise reads, each in a folder of its own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, features
+
+COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
+NAMES = tuple(f"{number}-{name}.png" for number, name in enumerate([*COLOURS, *COLOURS]))
+SPLITS = ("train",) * 4 + ("val",) * 2 + ("test",) * 2
+CAPTIONS = tuple(f"a {name.split('-')[1][:-4]} picture, number {at}" for at, name in enumerate(NAMES))
+WORDS = ("a", "red", "green", "blue", "white", "picture", "number")
+
+PICTURES = {
+    "a.png": "PNG",
+    "a.jpg": "JPEG",
+    "a.gif": "GIF",
+    "a.bmp": "BMP",
+    "a.tiff": "TIFF",
+    "a.webp": "WEBP",
+    "a.ppm": "PPM",
+    "a.avif": "AVIF",
+}
+
+
+def picture_formats() -> dict[str, str]:
+    """Names and formats of pictures that this Pillow writes."""
+    known = features.check("avif")
+    return {name: form for name, form in PICTURES.items() if form != "AVIF" or known}
+
+
+def make(root: Path) -> None:
+    """All of them."""
+    make_data(root)
+    make_own(root)
+
+
+def make_data(root: Path) -> None:
+    """Collections in every layout, and what auditors bring."""
+    for kind in ("csv", "tsv", "jsonl", "parquet", "karpathy", "flickr8k", "folder"):
+        draw_pictures(root / kind)
+    rows = [
+        {"image": name, "caption": text, "split": split, "label": text.split()[1]}
+        for name, text, split in zip(NAMES, CAPTIONS, SPLITS, strict=True)
+    ]
+    for kind, comma in (("csv", ","), ("tsv", "\t")):
+        lines = [comma.join(rows[0]), *(comma.join(f'"{cell}"' for cell in row.values()) for row in rows)]
+        (root / kind / f"captions.{kind}").write_text("\n".join(lines) + "\n")
+    (root / "jsonl/captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _write_parquet(root / "parquet/captions.parquet", {name: [row[name] for row in rows] for name in rows[0]})
+    images = [
+        {"filename": row["image"], "split": row["split"], "sentences": [{"raw": row["caption"], "sentid": at}]}
+        for at, row in enumerate(rows)
+    ]
+    (root / "karpathy/dataset_colours.json").write_text(json.dumps({"images": images, "dataset": "colours"}))
+    lines = [f"{row['image']}#0\t{row['caption']}" for row in rows]
+    (root / "flickr8k/Flickr8k.token.txt").write_text("\n".join(lines) + "\n")
+    (root / "flickr8k/Flickr_8k.trainImages.txt").write_text("\n".join(NAMES[:4]) + "\n")
+    _make_rows(root)
+    _make_evaluation(root / "evaluation")
+    _make_words(root / "words")
+    _make_pictures(root / "pictures")
+
+
+def draw_pictures(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for name in NAMES:
+        colour = COLOURS[name.split("-")[1].removesuffix(".png")]
+        Image.new("RGB", (24, 24), colour).save(folder / name)
+
+
+def _make_rows(root: Path) -> None:
+    draw = np.random.default_rng(0)
+    folder = root / "precomputed"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        np.save(folder / f"{split}_ims.npy", draw.normal(size=(6, 5)).astype(np.float32))
+        (folder / f"{split}_caps.txt").write_text("".join(f"caption {at} of {split}\n" for at in range(12)))
+        (folder / f"{split}_ids.txt").write_text("".join(f"{split}{at}\n" for at in range(6)))
+    folder = root / "features"
+    folder.mkdir()
+    np.save(folder / "features.npy", draw.normal(size=(8, 5)).astype(np.float32))
+    lines = [f"{name},{text}" for name, text in zip(NAMES, (one.replace(",", "") for one in CAPTIONS), strict=True)]
+    (folder / "captions.csv").write_text("image,caption\n" + "\n".join(lines) + "\n")
+
+
+def _make_evaluation(folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    folder.mkdir()
+    draw = np.random.default_rng(1)
+    vectors = draw.normal(size=(8, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.save(folder / "vectors.npy", vectors)
+    np.savez(folder / "vectors.npz", vectors=vectors)
+    np.savez_compressed(folder / "packed.npz", vectors=vectors)
+    save_file({"vectors": vectors}, folder / "vectors.safetensors")
+    _write_parquet(folder / "vectors.parquet", {"id": list(NAMES), "embedding": vectors.tolist()})
+    matrix = (vectors @ vectors.T).astype(np.float32)
+    np.save(folder / "similarity.npy", matrix)
+    (folder / "similarity.json").write_text(json.dumps(matrix.tolist()))
+    (folder / "similarity.jsonl").write_text("".join(json.dumps(row) + "\n" for row in matrix.tolist()))
+    (folder / "owners.txt").write_text("".join(f"{at}\n" for at in range(8)))
+    (folder / "owners.json").write_text(json.dumps(list(range(8))))
+    np.save(folder / "owners.npy", np.arange(8))
+    names = caption_ids()
+    (folder / "run.json").write_text(json.dumps({one: list(names[:5]) for one in NAMES}))
+    lines = [f"{one} Q0 {names[at]} {at + 1} {1 - at / 10} mine" for one in NAMES for at in range(5)]
+    (folder / "run.trec").write_text("\n".join(lines) + "\n")
+    pairs = [(image, caption, at % 5) for at, (image, caption) in enumerate(zip(NAMES, names, strict=True))]
+    (folder / "grades.csv").write_text("image,caption,grade\n" + "".join(f"{a},{b},{c}\n" for a, b, c in pairs))
+    (folder / "expert.txt").write_text("".join(f"{a}\t{b}\t1\t2\t3\n" for a, b, _ in pairs))
+    (folder / "crowd.txt").write_text("".join(f"{a}\t{b}\t0.5\t1\t1\n" for a, b, _ in pairs))
+    (folder / "eccv_i2t.json").write_text(json.dumps({one: list(names[:3]) for one in NAMES}))
+    (folder / "eccv_t2i.json").write_text(json.dumps({one: list(NAMES[:3]) for one in names}))
+
+
+def caption_ids() -> tuple[str, ...]:
+    return tuple(f"{name}#0" for name in NAMES)
+
+
+def _make_words(folder: Path) -> None:
+    folder.mkdir()
+    vectors = np.random.default_rng(2).normal(size=(len(WORDS), 3)).astype(np.float32)
+    lines = [f"{word} {' '.join(f'{value:.4f}' for value in row)}" for word, row in zip(WORDS, vectors, strict=True)]
+    text = "\n".join(lines) + "\n"
+    (folder / "glove.txt").write_text(text)
+    (folder / "glove.txt.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    (folder / "word2vec.txt").write_text(f"{len(WORDS)} 3\n{text}")
+    binary = b"".join(word.encode() + b" " + row.tobytes() + b"\n" for word, row in zip(WORDS, vectors, strict=True))
+    (folder / "word2vec.bin").write_bytes(f"{len(WORDS)} 3\n".encode() + binary)
+
+
+def _make_pictures(folder: Path) -> None:
+    folder.mkdir()
+    noise = np.random.default_rng(3).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    for name, form in picture_formats().items():
+        Image.fromarray(noise).save(folder / name, form)
+
+
+def _write_parquet(path: Path, columns: dict[str, list[object]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(columns), path)
+
+
+def make_own(root: Path) -> None:
+    """What rungwise itself writes: models, runs, indexes, degrees, caches, results, scenes."""
+    from rungwise import evaluate
+    from rungwise.data.readers import read
+    from rungwise.encoders.cache import RowStore
+    from rungwise.index import Index
+    from rungwise.relevance import CIDErD
+    from rungwise.relevance.ngrams import DocumentFrequencies
+    from rungwise.relevance.pair_cache import Keys, PairCache
+    from rungwise.scenes.collection import SceneConfig, generate
+    from rungwise.training.loop import train
+
+    data = read(root / "csv")
+    train(run_config(), data, root / "run", cache=root / "cache", device="cpu")
+    index = Index.build(data, model_in(root / "run/model"), root / "index/index", model_location="../run/model")
+    assert len(index) == len(NAMES)
+    source = CIDErD(data.captions, data.image_of_caption)
+    (root / "degrees").mkdir()
+    source.save(root / "degrees/dense")
+    source.save(root / "degrees/best", k=3)
+    (root / "caches").mkdir()
+    keys = Keys(data.captions, "model", symmetric=True).of(np.zeros(7, np.int64), np.arange(1, 8))
+    PairCache(root / "caches/pairs").add(keys, np.linspace(0, 1, 7, dtype=np.float32))
+    store = RowStore(root / "caches/rows", (3,), np.float32)
+    store.append(row_keys(8), np.arange(24, dtype=np.float32).reshape(8, 3))
+    DocumentFrequencies.of(data.captions, data.image_of_caption).save(root / "words/frequencies.npz")
+    for seed, name in enumerate(("first", "second")):
+        scores = np.random.default_rng(seed).normal(size=(8, 8))
+        result = evaluate(similarity=scores, image_of_caption=np.arange(8), data_name="colours", data_hash="00")
+        result.to_json(root / f"evaluation/{name}.json", per_query=True)
+    (root / "scenes").mkdir()
+    generate(root / "scenes/scenes", SceneConfig(pictures=12, side=32))
+
+
+def run_config():  # type: ignore[no-untyped-def]
+    """A run of a few steps."""
+    from rungwise.encoders.image import ImageConfig
+    from rungwise.encoders.text import TextConfig
+    from rungwise.models import VSEConfig
+    from rungwise.training.config import TrainConfig
+
+    image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
+    model = VSEConfig(image=image, text=TextConfig(word_dimension=4, min_count=1), dimension=8)
+    return TrainConfig(model=model, epochs=(2,), learning_rates=(1e-2,), batch_size=2, checkpoint_steps=1)
+
+
+def model_in(folder: Path):  # type: ignore[no-untyped-def]
+    from rungwise.models import load_dual_encoder
+
+    return load_dual_encoder(folder, "cpu")
+
+
+def row_keys(count: int) -> list[bytes]:
+    return [bytes([at + 1]) * 32 for at in range(count)]

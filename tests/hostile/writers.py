@@ -1,0 +1,283 @@
+"""Every writer: what stood before, the change, how the state is read, and what the next start does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.hostile import world
+from tests.hostile.answers import digest, of_checkpoint, of_degrees, of_index, of_model, of_scenes
+
+Step = Callable[[Path], Any]
+"""Works in the place of one case; a closure over nothing that lasts."""
+
+ABSENT = "absent"
+"""The state where nothing stands, which readers refuse."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One way to change what is on the disk.
+
+    Attributes:
+        name: For the table.
+        before: Makes what stands there before, in an empty folder.
+        write: The change that is interrupted.
+        state: What stands there now, as a plain value; a UserError where it refuses.
+        target: The file or folder that is written, relative to the place; strangers stand beside it.
+        again: What the next start does to finish the change; ``write`` itself if None.
+        between: Whether a state that is neither old nor new is right too, as for caches, which may know a part.
+        costly: It takes a second or so.
+    """
+
+    name: str
+    before: Step
+    write: Step
+    state: Step
+    target: str
+    again: Step | None = None
+    between: Callable[[Any], bool] = lambda state: False
+    costly: bool = False
+
+    def state_or_absent(self, place: Path) -> Any:
+        """The state; :data:`ABSENT` where there is nothing at all to read."""
+        if not (place / self.target).exists():
+            return ABSENT
+        return self.state(place)
+
+    def finish(self, place: Path) -> None:
+        """What the next start does."""
+        (self.again or self.write)(place)
+
+
+def writers(root: Path) -> list[Writer]:
+    """All of them; ``root`` is the world whose collections and model they use."""
+    return [*_files(root), *_caches(), *_folders(root), *_indexes(root), *_runs(root)]
+
+
+_NUMBERED = re.compile(r"(?<=-)\d+(?=\.)|(?<=tfevents).*")
+_LOCK = re.compile(r"(^|/)[^/]*lock$")
+
+
+def names_in(place: Path) -> list[str]:
+    """All names below a place; numbers of parts and locks do not count."""
+    found = {path.relative_to(place).as_posix() for path in place.rglob("*")}
+    return sorted({_NUMBERED.sub("N", name) for name in found if not _LOCK.search(name)})
+
+
+def _nothing(place: Path) -> None:
+    """Nothing stands there before."""
+
+
+def _text(path: str) -> Step:
+    return lambda place: (place / path).read_bytes().hex()
+
+
+def _files(root: Path) -> list[Writer]:
+    from rungwise.data.contact_sheet import contact_sheet
+    from rungwise.data.readers import read
+    from rungwise.evaluation import Result, evaluate
+    from rungwise.evaluation.compare import compare
+    from rungwise.relevance.ngrams import DocumentFrequencies
+
+    def result(seed: int) -> Result:
+        scores = np.random.default_rng(seed).normal(size=(40, 40))
+        return evaluate(similarity=scores, image_of_caption=np.arange(40), data_name="colours", data_hash="00")
+
+    def frequencies(words: str) -> Step:
+        return lambda place: DocumentFrequencies.of([words, "a cat"], [0, 1]).save(place / "counts.npz")
+
+    def sheet(seed: int) -> Step:
+        return lambda place: contact_sheet(read(root / "csv"), place / "sheet.png", columns=2, rows=1, seed=seed)
+
+    def comparison(draws: int) -> Step:
+        return lambda place: compare(result(1), result(2), draws=draws).to_json(place / "comparison.json")
+
+    def state_of_result(place: Path) -> Any:
+        found = Result.from_json(place / "result.json")
+        return [dict(found.numbers), found.per_query("i2t/R@1").tolist()]
+
+    return [
+        Writer("result, first", _nothing, lambda place: result(2).to_json(place / "result.json", per_query=True),
+               state_of_result, "result.json"),
+        Writer("result, again", lambda place: result(1).to_json(place / "result.json", per_query=True),
+               lambda place: result(2).to_json(place / "result.json", per_query=True), state_of_result, "result.json"),
+        Writer("comparison", comparison(20), comparison(30), _text("comparison.json"), "comparison.json"),
+        Writer("document frequencies", frequencies("a dog"), frequencies("a red dog"),
+               lambda place: DocumentFrequencies.load(place / "counts.npz").content_hash(), "counts.npz"),
+        Writer("contact sheet", sheet(0), sheet(1), _text("sheet.png"), "sheet.png"),
+    ]  # fmt: skip
+
+
+def _caches() -> list[Writer]:
+    from rungwise.encoders.cache import RowStore
+    from rungwise.relevance.pair_cache import Keys, PairCache
+
+    texts = [f"text {number}" for number in range(41)]
+    keys = Keys(texts, "model", symmetric=True).of(np.zeros(40, np.int64), np.arange(1, 41))
+    scores = np.linspace(0, 1, 40, dtype=np.float32)
+
+    def add(start: int, stop: int) -> Step:
+        return lambda place: PairCache(place / "pairs").add(keys[start:stop], scores[start:stop])
+
+    def known_pairs(place: Path) -> Any:
+        found, known = PairCache(place / "pairs").look_up(keys)
+        return [bool((found == scores)[known].all()), int(known[:20].sum()), int(known.sum())]
+
+    rows = np.arange(40 * 600, dtype=np.float32).reshape(40, 600) + 1
+    row_keys = [bytes([number + 1]) * 32 for number in range(40)]
+
+    def append(start: int, stop: int) -> Step:
+        return lambda place: _store(place).append(row_keys[start:stop], rows[start:stop])
+
+    def _store(place: Path) -> RowStore:
+        return RowStore(place / "features", (600,), np.float32)
+
+    def known_rows(place: Path) -> Any:
+        store = _store(place)
+        found = store.find(row_keys)
+        known = found >= 0
+        whole = bool((store.rows()[found[known]] == rows[known]).all())
+        return [whole, int(known[:20].sum()), int(known.sum())]
+
+    def append_missing(place: Path) -> None:
+        store = _store(place)
+        lacking = [number for number in range(40) if store.find([row_keys[number]])[0] < 0]
+        if lacking:
+            store.append([row_keys[number] for number in lacking], rows[lacking])
+
+    def right(state: Any) -> bool:
+        """Nothing known is wrong, and the twenty that were there are still known."""
+        return state[0] is True and state[1] == 20
+
+    return [
+        Writer("pair cache", add(0, 20), add(20, 40), known_pairs, "pairs", between=right),
+        Writer("feature cache", append(0, 20), append(20, 40), known_rows, "features", append_missing, right),
+    ]
+
+
+def _folders(root: Path) -> list[Writer]:
+    from rungwise.data.readers import read
+    from rungwise.relevance import CIDErD
+    from rungwise.scenes.collection import SceneConfig, generate
+
+    data = read(root / "csv", captions_only=True)
+
+    def degrees(k: int | None, orders: int) -> Step:
+        captions = [text * orders for text in data.captions]
+        return lambda place: CIDErD(captions, data.image_of_caption).save(place / "degrees", k=k)
+
+    def state_of_degrees(place: Path) -> Any:
+        return of_degrees(place / "degrees")["main"]
+
+    def save_model(seed: int) -> Step:
+        def save(place: Path) -> None:
+            import torch
+
+            model = world.model_in(root / "run/model")
+            with torch.no_grad():
+                model.image_projection.bias += seed  # type: ignore[attr-defined]
+            model.save_pretrained(place / "model")  # type: ignore[attr-defined]
+
+        return save
+
+    scenes = SceneConfig(pictures=4, side=32)
+    return [
+        Writer("degrees, first", _nothing, degrees(None, 1), state_of_degrees, "degrees"),
+        Writer("degrees, again", degrees(None, 1), degrees(None, 2), state_of_degrees, "degrees"),
+        Writer("degrees, best in place of all", degrees(None, 1), degrees(2, 1), state_of_degrees, "degrees"),
+        Writer("model, first", _nothing, save_model(1), lambda place: of_model(place / "model"), "model"),
+        Writer("model, again", save_model(1), save_model(2), lambda place: of_model(place / "model"), "model"),
+        Writer("scenes", _nothing, lambda place: generate(place / "scenes", scenes),
+               lambda place: of_scenes(place / "scenes"), "scenes"),
+    ]  # fmt: skip
+
+
+def _indexes(root: Path) -> list[Writer]:
+    from rungwise.data.readers import read
+    from rungwise.index import Index
+    from tests.colour_model import ColourModel
+
+    data = read(root / "csv")
+    half, other = data.select(range(4)), data.select(range(4, 8))
+
+    def build(some: Any, overwrite: bool = False) -> Step:
+        return lambda place: Index.build(some, ColourModel(), place / "index", overwrite=overwrite)
+
+    def opened(place: Path) -> Index:
+        return Index.open(place / "index")
+
+    def state(place: Path) -> Any:
+        return of_index(place / "index")["main"]
+
+    def rows(place: Path) -> Any:
+        """Rows without their order: an upsert that is done again puts them last."""
+        index = opened(place)
+        stored = index.picture_store.get([one.id for one in index.items])
+        return sorted([one.id, list(one.captions), digest(stored[one.id].vector)] for one in index.items)
+
+    def thinned(place: Path) -> None:
+        build(data)(place)
+        opened(place).remove(data.image_ids[:1])
+
+    return [
+        Writer("index, first", _nothing, build(half), state, "index", build(half, True)),
+        Writer("index, again", build(half), build(other, True), state, "index"),
+        Writer("index, more pictures", build(half), lambda p: opened(p).upsert(other, ColourModel()), rows,
+               "index"),
+        Writer("index, fewer pictures", build(data), lambda p: opened(p).remove(list(other.image_ids)),
+               rows, "index"),
+        Writer("index, compacted", thinned, lambda p: opened(p).picture_store.compact(), rows, "index"),  # type: ignore[attr-defined]
+    ]  # fmt: skip
+
+
+def _runs(root: Path) -> list[Writer]:
+    from rungwise.core.configuration import dump_yaml
+    from rungwise.data.readers import read
+    from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
+    from rungwise.training.loop import train
+
+    def checkpoint(step: int) -> Step:
+        def save(place: Path) -> None:
+            import torch
+
+            torch.manual_seed(step)
+            model = torch.nn.Linear(40, 40)
+            trained = Trained(model, torch.nn.Identity(), torch.optim.Adam(model.parameters()))
+            save_checkpoint(place / "checkpoint.safetensors", trained, RunState(total_steps=step))
+
+        return save
+
+    data, config = read(root / "features"), world.run_config()
+    splits = world.SPLITS
+    data = changed(data, splits=splits)
+    config = changed(config, batch_size=2, epochs=(2,), checkpoint_steps=1)
+
+    def run(place: Path) -> None:
+        out = place / "run"
+        found = (out / "checkpoint.safetensors").exists()
+        train(config, data, out, cache=place / "cache", device="cpu", resume=found)
+
+    def state(place: Path) -> Any:
+        """Of the files that a run has written so far, each must be whole."""
+        out = place / "run"
+        known: list[Any] = []
+        if (out / "checkpoint.safetensors").exists():
+            stands, tensors = load_checkpoint(out / "checkpoint.safetensors")  # its history holds times, too
+            known.append([stands.epoch, stands.step, digest(*(tensors[name].numpy() for name in sorted(tensors)))])
+        if (out / "model").exists():
+            known.append(world.model_in(out / "model").fingerprint)
+        if (out / "config.yaml").exists():
+            known.append((out / "config.yaml").read_text() == dump_yaml(config))
+        return known
+
+    return [
+        Writer("checkpoint", checkpoint(1), checkpoint(2), of_checkpoint, "checkpoint.safetensors"),
+        Writer("training", _nothing, run, state, "run", between=lambda found: isinstance(found, list), costly=True),
+    ]

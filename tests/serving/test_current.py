@@ -1,0 +1,179 @@
+import logging
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.index import Index, Searcher
+from rungwise.serving import create_app, current
+from rungwise.serving.current import Current
+from tests.colour_model import COLOURS, ColourModel, colour_pictures
+
+
+def build(place: Path, colours: list[str], model: ColourModel | None = None) -> Index:
+    data = colour_pictures(place / f"photos-{'-'.join(colours)}", colours)
+    return Index.build(data, model or ColourModel(), place / "index", overwrite=True)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Current:
+    return Current(Searcher(build(tmp_path, ["red", "blue"]), ColourModel()), seconds=0)
+
+
+def settled(served: Current) -> Current:
+    served.now()
+    served.settle()
+    return served
+
+
+def test_nothing_changes_while_nothing_changes(served: Current) -> None:
+    first = served.now()
+    assert settled(served).now() is first
+
+
+def test_a_replaced_index_is_served_and_who_began_before_keeps_the_old(served: Current, tmp_path: Path) -> None:
+    old = served.now()
+    build(tmp_path, ["green", "yellow", "red"])
+    new = settled(served).now()
+    assert (len(old.index), len(new.index), served.problem) == (2, 3, None)
+    assert old.version != new.version
+    assert new.examples[0] == "a green square"
+    for version, words in ((old, ["0-red", "1-blue"]), (new, ["0-green", "1-yellow", "2-red"])):
+        assert sorted(hit.id for hit in version.searcher.search_text("red", 9)) == words
+
+
+def test_pictures_that_are_added_are_a_new_version(served: Current, tmp_path: Path) -> None:
+    old = served.now()
+    more = ImageCaptions(("more",), (), np.array([], int), features=FeatureRows(np.array([COLOURS["red"]], np.float32)))
+    Index.open(tmp_path / "index").upsert(more, ColourModel())
+    new = settled(served).now()
+    assert (len(old.index), len(new.index)) == (2, 3)
+    assert old.version != new.version
+
+
+def test_the_version_is_that_of_what_is_stored(served: Current, tmp_path: Path) -> None:
+    again = Current(Searcher(Index.open(tmp_path / "index"), ColourModel()))
+    assert again.now().version == served.now().version
+
+
+def test_weights_are_not_read_again(tmp_path: Path) -> None:
+    model = ColourModel()
+    served = Current(Searcher(build(tmp_path, ["red"]), model), seconds=0)
+    hashed = model.hashed
+    build(tmp_path, ["blue"])
+    assert settled(served).now().index.items[0].id == "0-blue"
+    assert model.hashed == hashed
+
+
+def test_an_index_of_another_model_is_not_served_and_said_once(
+    served: Current, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    old = served.now()
+    build(tmp_path, ["green"], ColourModel(fingerprint="another" * 6))
+    for _ in range(3):
+        assert settled(served).now() is old
+    assert served.problem == "another model built it"
+    assert len(caplog.messages) == 1
+    assert "c0ffeec0ffee" in caplog.text
+    build(tmp_path, ["yellow"])
+    assert settled(served).now().index.items[0].id == "0-yellow"
+    assert served.problem is None
+
+
+def test_a_damaged_index_is_not_served_and_its_path_is_not_told(
+    served: Current, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = served.now()
+    (tmp_path / "index" / "index.json").write_text("{")
+    assert settled(served).now() is old
+    assert served.problem is not None
+    assert str(tmp_path) not in served.problem
+    assert "index.json" in caplog.text
+    assert [hit.id for hit in old.searcher.search_text("red", 1)] == ["0-red"]
+
+
+def test_an_index_that_is_gone_is_served_on(served: Current, tmp_path: Path) -> None:
+    old = served.now()
+    shutil.rmtree(tmp_path / "index")
+    assert settled(served).now() is old
+    assert [hit.id for hit in old.searcher.search_text("blue", 1)] == ["1-blue"]
+    build(tmp_path, ["green"])
+    assert settled(served).now().index.items[0].id == "0-green"
+
+
+def test_what_was_refused_is_tried_again_later(
+    served: Current, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(folder: Path) -> Index:
+        raise MemoryError
+
+    build(tmp_path, ["green"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Index, "open", fail)
+        assert len(settled(served).now().index) == 2
+    assert len(settled(served).now().index) == 2  # not at once
+    monkeypatch.setattr(current, "_SECONDS_UNTIL_RETRY", 0)
+    assert len(settled(served).now().index) == 1
+
+
+def test_an_index_in_no_folder_stays(tmp_path: Path) -> None:
+    built = build(tmp_path, ["red"])
+    free = Index(built.manifest, built.picture_store, built.caption_store)
+    one, other = (Current(Searcher(free, ColourModel()), seconds=0) for _ in range(2))
+    assert one.now().version != other.now().version
+    assert settled(one).now() is one.now()
+
+
+def test_a_stale_page_gets_409_and_never_the_wrong_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(current, "_SECONDS_BETWEEN", 0.0)
+    client = TestClient(create_app(build(tmp_path, ["red", "blue"]), ColourModel()))
+    old = client.get("/api/search?q=red").json()
+    assert old["index_version"] == client.get("/api/status").json()["index_version"]
+    asked = [f"/pictures/0?v={old['index_version']}", f"/pictures/0?thumb=32&v={old['index_version']}"]
+    asked += [f"/api/similar/0?v={old['index_version']}"]
+    assert [client.get(address).status_code for address in asked] == [200] * 3
+    build(tmp_path, ["green", "yellow"])
+    while (status := client.get("/api/status").json())["index_version"] == old["index_version"]:
+        pass
+    for address in asked:
+        answer = client.get(address)
+        assert (answer.status_code, list(answer.json())) == (409, ["error"])
+    assert client.get(f"/pictures/0?v={status['index_version']}").status_code == 200
+    assert client.get("/pictures/0").status_code == 200
+
+
+def test_every_answer_is_of_one_version_while_the_index_is_replaced_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The two take turns: each position has another id, caption and vector in the other."""
+    monkeypatch.setattr(current, "_SECONDS_BETWEEN", 0.0)
+    versions = (["red", "blue", "green"], ["green", "red", "blue", "yellow"])
+    client = TestClient(create_app(build(tmp_path, versions[0]), ColourModel()))
+    done = threading.Event()
+
+    def replace() -> None:
+        for turn in range(1, 9):
+            build(tmp_path, versions[turn % 2])
+        done.set()
+
+    replacing = threading.Thread(target=replace)
+    replacing.start()
+    seen = set()
+    while not done.is_set():
+        answer = client.get("/api/search?q=red&k=9").json()
+        colours = versions[len(answer["results"]) - 3]
+        seen.add(answer["index_version"])
+        best = answer["results"][0]
+        assert best["score"] == pytest.approx(1, abs=1e-5)
+        assert best["id"] == f"{colours.index('red')}-red"
+        for hit in answer["results"]:
+            colour = colours[hit["position"]]
+            assert (hit["id"], hit["captions"]) == (f"{hit['position']}-{colour}", [f"a {colour} square"])
+    replacing.join()
+    assert len(seen) > 1

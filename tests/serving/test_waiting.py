@@ -1,0 +1,74 @@
+import asyncio
+import threading
+from concurrent.futures import Future
+
+import pytest
+from starlette.requests import ClientDisconnect, Request
+
+from rungwise.serving.lanes import Lane
+from rungwise.serving.waiting import BusyError, outcome
+
+
+def request_of(left: asyncio.Event) -> Request:
+    """A request whose client leaves when it is told to."""
+
+    async def receive() -> dict[str, object]:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    return Request({"type": "http", "headers": []}, receive)
+
+
+def test_result_and_error_come_through() -> None:
+    async def ask() -> None:
+        lane, request = Lane(threads=1), request_of(asyncio.Event())
+        assert await outcome(lane.submit(lambda: 3, client="a"), request, 30) == 3
+        with pytest.raises(ZeroDivisionError):
+            await outcome(lane.submit(lambda: 1 / 0, client="a"), request, 30)
+
+    asyncio.run(ask())
+
+
+def test_a_client_that_leaves_frees_its_place() -> None:
+    async def ask() -> None:
+        left, work = asyncio.Event(), Future()
+        asyncio.get_running_loop().call_later(0.01, left.set)
+        with pytest.raises(ClientDisconnect):
+            await outcome(work, request_of(left), 30)
+        assert work.cancelled()
+
+    asyncio.run(ask())
+
+
+def test_what_does_not_begin_in_time_is_dropped() -> None:
+    async def ask() -> None:
+        work = Future()
+        with pytest.raises(BusyError):
+            await outcome(work, request_of(asyncio.Event()), 0.01)
+        assert work.cancelled()
+
+    asyncio.run(ask())
+
+
+def test_what_has_begun_is_waited_for() -> None:
+    async def ask() -> None:
+        begun, go = threading.Event(), threading.Event()
+        work = Lane(threads=1).submit(lambda: (begun.set(), go.wait(30), "done")[2], client="a")
+        assert begun.wait(30)
+        asyncio.get_running_loop().call_later(0.05, go.set)
+        assert await outcome(work, request_of(asyncio.Event()), 0.01) == "done"
+
+    asyncio.run(ask())
+
+
+def test_shutdown_passes_through_and_frees_the_place() -> None:
+    async def ask() -> None:
+        work = Future()
+        task = asyncio.ensure_future(outcome(work, request_of(asyncio.Event()), 30))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert work.cancelled()
+
+    asyncio.run(ask())
