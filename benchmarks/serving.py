@@ -7,7 +7,7 @@
 
 The server is ``rungwise serve``, a process of its own with its default limits, on an index made for it: pictures, six
 picture bombs among them, under a small model with random weights. Visitors are in another process, strangers in a third
-and on another address of this machine. Beside latencies it prints the server's memory, every minute, with that of its
+and on other addresses of this machine. Beside latencies it prints the server's memory, every minute, with that of its
 children, and what it wrote to its log.
 """
 
@@ -32,6 +32,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
@@ -39,8 +41,8 @@ import clients
 from measuring import alone, status
 
 PARTS = ("queries", "load", "hostile")
-SIDE = 13370
-"""Of a picture bomb: as large as may be indexed."""
+SIDES = (13370, 8000)
+"""Of picture bombs: as large as may be indexed, and as large as the server decodes."""
 BOMBS = 6
 PICTURES = 4
 """Of an answer, at which a visitor looks."""
@@ -54,12 +56,16 @@ class Made:
     Attributes:
         index: Its folder.
         queries: Captions of its pictures.
-        bombs: Positions of the picture bombs.
+        uploads: Picture bombs to send.
+        bombs: Positions of others in the index.
+        large: Position of a picture of 18 MB.
     """
 
     index: Path
     queries: list[str]
+    uploads: list[bytes]
     bombs: list[int]
+    large: int
 
 
 def png(side: int, bits: int, colour: int, row: bytes) -> bytes:
@@ -74,14 +80,14 @@ def png(side: int, bits: int, colour: int, row: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
 
 
-def small_bomb() -> bytes:
+def small_bomb(side: int) -> bytes:
     """One bit a pixel: some 22 KB."""
-    return png(SIDE, 1, 0, bytes(-(-SIDE // 8)))
+    return png(side, 1, 0, bytes(-(-side // 8)))
 
 
-def large_bomb() -> bytes:
+def large_bomb(side: int) -> bytes:
     """Three bytes a pixel: some 0.5 MB."""
-    return png(SIDE, 8, 2, bytes(3 * SIDE))
+    return png(side, 8, 2, bytes(3 * side))
 
 
 def make(folder: Path, pictures: Path | None) -> Made:
@@ -95,13 +101,16 @@ def make(folder: Path, pictures: Path | None) -> Made:
     data = read(pictures) if pictures else generate(folder / "scenes", SceneConfig(pictures=400))
     assert data.paths is not None
     bombs = tuple(folder / f"bomb-{number}.png" for number in range(BOMBS))
-    for bomb in bombs:
-        bomb.write_bytes(small_bomb())
+    for number, bomb in enumerate(bombs):
+        bomb.write_bytes(small_bomb(SIDES[number % len(SIDES)]))
+    large = folder / "large.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (2000, 3000, 3), np.uint8)).save(large, compress_level=0)
+    added = (*bombs, large)
     whole = ImageCaptions(
-        (*data.image_ids, *(bomb.name for bomb in bombs)),
+        (*data.image_ids, *(path.name for path in added)),
         data.captions,
         data.image_of_caption,
-        paths=(*data.paths, *bombs),
+        paths=(*data.paths, *added),
         name="load",
     )
     queries = list(data.captions[:1000]) or ["a dog", "a cat on a chair", "people in a street"]
@@ -110,7 +119,13 @@ def make(folder: Path, pictures: Path | None) -> Made:
     model.save_pretrained(folder / "model")
     os.environ["RUNGWISE_CACHE"] = str(folder / "cache")
     Index.build(whole, model, folder / "index", model_location=str(folder / "model"))
-    return Made(folder / "index", queries, list(range(len(data), len(whole))))
+    return Made(
+        folder / "index",
+        queries,
+        [large_bomb(side) for side in SIDES],
+        list(range(len(data), len(data) + BOMBS)),
+        len(whole) - 1,
+    )
 
 
 @contextlib.contextmanager
@@ -145,20 +160,30 @@ def resident(process: int) -> float:
     return found
 
 
+def processor(process: int) -> float:
+    """Seconds of processor time that a process has used."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def share(values: Sequence[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else float("nan")
 
 
 def show_queries(console: Console, made: Made, seconds: float) -> None:
     table = Table(title="GET /api/search, the next as soon as the last is answered")
-    for column in ("clients", "queries/s", "p50, ms", "p99, ms", "errors"):
+    for column in ("clients", "queries/s", "p50, ms", "p99, ms", "processor, ms a query", "errors"):
         table.add_column(column, justify="right")
-    with served(made, made.index.parent / "log") as (port, _):
+    with served(made, made.index.parent / "log") as (port, server):
         for many in (1, 8):
+            used = processor(server)
             latencies, errors = alone(ask, port, many, seconds, made.queries)
+            each = 1000 * (processor(server) - used) / len(latencies)
             rate = len(latencies) / seconds
             p50, p99 = 1000 * statistics.median(latencies), 1000 * share(latencies, 0.99)
-            table.add_row(str(many), f"{rate:.0f}", f"{p50:.1f}", f"{p99:.1f}", str(errors))
+            table.add_row(str(many), f"{rate:.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{each:.1f}", str(errors))
     console.print(table)
 
 
@@ -172,25 +197,28 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
     seconds = 60 * asked.minutes
     log = made.index.parent / "log"
     with served(made, log) as (port, server), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        arguments = {"think": asked.think, "pictures": PICTURES, "but": made.bombs}
+        arguments = {"think": asked.think, "pictures": PICTURES, "but": [*made.bombs, made.large]}
         visiting = pool.submit(clients.visit, port, asked.clients, seconds, made.queries, **arguments)
         attacking = None
         if hostile:
-            attacking = pool.submit(clients.attack, port, seconds, asked.strangers, large_bomb(), made.bombs)
+            attacking = pool.submit(clients.attack, port, seconds, made.uploads, made.bombs, made.large)
         memory: list[list[float]] = []
+        used = [processor(server)]
         start = time.monotonic()
         while not visiting.done():
             minute = min(int((time.monotonic() - start) // 60), max(0, math.ceil(asked.minutes) - 1))
             if minute == len(memory):
                 memory.append([])
+                used.append(0.0)
             memory[minute].append(resident(server))
+            used[-1] = processor(server)
             time.sleep(0.5)
         visits = visiting.result()
         harm = attacking.result() if attacking else None
     table = Table(title=f"{asked.clients} visitors{', and strangers' if hostile else ''}, {asked.minutes:g} minutes")
     for column in ("minute", "requests", "requests/s", "errors", "text p50, ms", "p99", "max", "thumbnail p99"):
         table.add_column(column, justify="right")
-    for column in ("memory, MB", "highest"):
+    for column in ("memory, MB", "highest", "processor, s"):
         table.add_column(column, justify="right")
     minutes = range(len(memory))
     for which in (*((minute,) for minute in minutes), tuple(minutes)):
@@ -208,6 +236,7 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
             f"{share(thumbnails, 0.99):.0f}",
             f"{sizes[-1]:.0f}",
             f"{max(sizes):.0f}",
+            f"{used[which[-1] + 1] - used[which[0]]:.0f}",
         )
     console.print(table)
     for outcome, many in Counter(f"{visit.kind}: {visit.outcome}" for visit in visits if visit.outcome).most_common():
@@ -228,7 +257,6 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="of load, and of hostile")
     parser.add_argument("--clients", type=int, default=50, help="visitors")
     parser.add_argument("--think", type=float, default=1.0, help="seconds from what was found to the next query")
-    parser.add_argument("--strangers", default="127.0.0.2", help="the address from which they come")
     parser.add_argument("--pictures", type=Path, help="a folder of pictures; 400 generated scenes unless given")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):

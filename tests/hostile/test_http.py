@@ -96,10 +96,13 @@ def test_malformed_requests(server: tuple[str, int], count: int, seed: int, capf
 def asked(place: tuple[str, int], target: bytes, *headers: bytes, method: bytes = b"GET") -> bytes:
     """The whole answer to one request, sent as it stands."""
     named = headers if any(line.startswith(b"Host:") for line in headers) else (b"Host: 127.0.0.1", *headers)
+    return sent(place, b"\r\n".join((method + b" " + target + b" HTTP/1.1", *named, b"Connection: close", b"", b"")))
+
+
+def sent(place: tuple[str, int], request: bytes) -> bytes:
+    """Everything that is answered until the server closes."""
     with create_connection(place, timeout=WATCHDOG_SECONDS) as connection, connection.makefile("rb") as answer:
-        connection.sendall(
-            b"\r\n".join((method + b" " + target + b" HTTP/1.1", *named, b"Connection: close", b"", b""))
-        )
+        connection.sendall(request)
         return answer.read()
 
 
@@ -147,3 +150,60 @@ def test_a_link_beside_the_pictures_is_not_a_picture(index: Index, server: tuple
     finally:
         picture.unlink()
         picture.write_bytes(kept)
+
+
+def test_the_server_answers_under_its_own_names_alone(server: tuple[str, int]) -> None:
+    """Those forms that no client library would send; tests/serving has the rest."""
+    port = str(server[1]).encode()
+    for host in (b"127.0.0.1:" + port, b"localhost:" + port, b"LOCALHOST"):
+        assert asked(server, b"/api/status", b"Host: " + host).startswith(b"HTTP/1.1 200"), host
+    for host in (
+        b"elsewhere.example",
+        b"127.0.0.1.elsewhere.example",
+        b"\xff",
+        b"127.0.0.1@elsewhere",
+        b"localhost\\x",
+    ):
+        assert asked(server, b"/api/status", b"Host: " + host).startswith((b"HTTP/1.1 421", b"HTTP/1.1 400")), host
+    twice = asked(server, b"/api/status", b"Host: 127.0.0.1", b"Host: elsewhere.example")
+    assert twice.startswith(b"HTTP/1.1 400")
+    # The name in an absolute target must not take the place of the one that is checked.
+    assert asked(server, b"http://127.0.0.1/api/status", b"Host: elsewhere.example").startswith(b"HTTP/1.1 421")
+    assert sent(server, b"GET /api/status HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 421")
+
+
+def test_pages_elsewhere_are_refused(server: tuple[str, int]) -> None:
+    own = f"127.0.0.1:{server[1]}".encode()
+    same = asked(
+        server, b"/api/search?q=red", b"Host: " + own, b"Origin: http://" + own, b"Sec-Fetch-Site: same-origin"
+    )
+    assert same.startswith(b"HTTP/1.1 200")
+    for line in (
+        *(b"Origin: http://elsewhere.example", b"Origin: null", b"Origin: http://" + own + b".elsewhere.example"),
+        *(b"Origin: http://127.0.0.1:1", b"Origin: file://" + own, b"Origin: \xff", b"Origin:"),
+        *(b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Site: same-site"),
+    ):
+        for target in (b"/api/search?q=red", b"/pictures/0", b"/api/status"):
+            answer = asked(server, target, b"Host: " + own, line)
+            assert answer.startswith(b"HTTP/1.1 403"), (target, line, answer)
+
+
+def test_a_token_lets_in_who_has_it(index: Index) -> None:
+    with background(index, ColourModel(), token="correct-horse-battery") as address:
+        place = urlsplit(address)
+        server = place.hostname, place.port
+        right = b"Authorization: Bearer correct-horse-battery"
+        assert asked(server, b"/api/status", right).startswith(b"HTTP/1.1 200")
+        for line in (
+            *(b"X: no token", right[:-1], right + b"x", right.upper(), b"Authorization: correct-horse-battery"),
+            *(b"Authorization: Basic correct-horse-battery", b"Authorization: Bearer \xff", b"Authorization: Bearer"),
+        ):
+            for target in (
+                b"/api/status",
+                b"/api/status?token=correct-horse-battery",
+                b"/pictures/0",
+                b"/openapi.json",
+            ):
+                answer = asked(server, target, line)
+                assert answer.startswith(b"HTTP/1.1 401"), (target, line, answer)
+                assert b"correct-horse" not in answer

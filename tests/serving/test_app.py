@@ -311,9 +311,11 @@ def test_the_most_pixels_are_a_setting(index: Index) -> None:
     refused(client.post("/api/search-by-picture", content=black_png(1000, 1000)), 413)
 
 
-def test_a_picture_larger_than_all_memory_for_decoding_is_decoded_alone(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=1)))
-    assert client.post("/api/search-by-picture", content=black_png(500, 500)).status_code == 200
+def test_a_picture_that_takes_more_memory_than_all_is_refused(index: Index) -> None:
+    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=40 << 20)))
+    assert client.post("/api/search-by-picture", content=black_png(1000, 1000)).status_code == 200
+    message = refused(client.post("/api/search-by-picture", content=black_png(2000, 2000)), 413)
+    assert "would take 50 MiB to decode, more than 40" in message
 
 
 class Gate(ColourModel):

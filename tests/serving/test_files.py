@@ -35,9 +35,10 @@ def test_a_picture_too_large_to_be_made_smaller_gets_a_plain_answer(index: Index
     assert client.get("/pictures/0").status_code == 422
 
 
-def test_thumbnails_need_no_more_memory_than_there_is(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=1)))
-    assert client.get("/pictures/0?thumb=32").status_code == 200
+def test_a_picture_that_takes_more_memory_than_all_gets_a_plain_answer(index: Index) -> None:
+    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=1 << 20)))
+    assert client.get("/pictures/0?thumb=32").status_code == 422
+    assert client.get("/pictures/0").status_code == 200
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes and devices in folders there")

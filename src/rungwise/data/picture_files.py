@@ -32,8 +32,9 @@ _ALONE = {0x01, 0xD8}
 _TILE_WIDTH, _TILE_HEIGHT = 0x142, 0x143
 _LARGE_TILE = 1 << 24
 _PILLOW_REFUSES = 178_956_970
-# Bytes that Pillow keeps of each pixel, and what the decoders of some formats hold besides at their peak, as measured.
-_BYTES_OF_MODE = {"1": 1, "L": 1, "P": 1}
+# A pixel is held in three channels, and in the (up to) four bytes of Pillow's or of what resizes. Decoders of some
+# formats hold more at their peak, as measured; tiles on the way need a little.
+_BYTES_OF_PIXEL = 7
 _BESIDES = {"WEBP": 12, "AVIF": 8}
 _FIXED = 24 << 20
 
@@ -62,10 +63,10 @@ class PictureHeader:
         return self.width * self.height
 
     def memory(self, shorter_side: int | None = None) -> int:
-        """Bytes that :func:`~rungwise.data.pictures.load_picture` takes at most, the file itself left out.
+        """Bytes that it takes at most to load the picture and to resize it, the file itself left out.
 
         Args:
-            shorter_side: The same hint.
+            shorter_side: As in :func:`~rungwise.data.pictures.load_picture`.
 
         >>> png = PictureHeader("PNG", 10_000, 10_000, "RGBA", working=0)
         >>> jpeg = PictureHeader("JPEG", 10_000, 10_000, "RGB", working=0)
@@ -75,8 +76,7 @@ class PictureHeader:
         decoded = self.pixels
         if self.form in ("JPEG", "MPO") and shorter_side:
             decoded //= reduction(self, shorter_side) ** 2
-        # The picture as Pillow keeps it, the same as three channels, and the tiles on the way.
-        return decoded * (_BYTES_OF_MODE.get(self.mode, 4) + 3) + self.working + _FIXED
+        return decoded * _BYTES_OF_PIXEL + self.working + _FIXED
 
 
 def reduction(header: PictureHeader, shorter_side: int) -> int:

@@ -311,7 +311,7 @@ def _read_parquet(path: Path, key: str | None) -> tuple[NDArray[Any], tuple[str,
         count = 0
         for batch in file.batches([key, *([ids] if ids else [])]):
             blocks.append(_vectors_of(batch.column(key), path, key, count, blocks[0].shape[1] if blocks else None))
-            rows += [str(one) for one in batch.column(ids).to_pylist()] if ids else []
+            rows += [str(one) for one in file.values(batch.column(ids))] if ids else []
             count += batch.num_rows
     if not count:
         raise UserError(f"{path}: column {key!r} is empty or has gaps; give every item a vector")

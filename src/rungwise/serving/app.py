@@ -217,7 +217,7 @@ class _Work:
         self._limits = limits
         # Encoding uses every core already; requests at the same time would only contend for them.
         self._encoding = Lane(threads=1)
-        self._decoding = Lane(limits.decoding_threads)
+        self._decoding = Lane(limits.decoding_threads, yielding=True)
         self._memory = Memory(limits.decoding_memory)
         self._uploads = Uploads(limits)
         self.files = PictureFiles(self._decoding, self._memory, limits)
@@ -249,8 +249,14 @@ class _Work:
             raise HTTPException(
                 413, f"the picture has {header.pixels} pixels; send one of at most {self._limits.upload_pixels}"
             )
-        # The file is there twice while it is decoded.
-        with self._memory.taken(header.memory(_SHORTER_SIDE) + 2 * len(body)):
+        needed = header.memory(_SHORTER_SIDE) + 2 * len(body)  # the file is there twice while it is decoded
+        if needed > self._limits.decoding_memory:
+            raise HTTPException(
+                413,
+                f"the picture would take {needed >> 20} MiB to decode, more than {self._limits.decoding_memory >> 20};"
+                " send a smaller one, or a JPEG",
+            )
+        with self._memory.taken(needed):
             return searcher.prepare_picture(body)
 
 

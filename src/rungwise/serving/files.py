@@ -91,13 +91,12 @@ class PictureFiles:
 
     def _make(self, number: int, path: Path, side: int) -> bytes:
         header = read_header(path)
-        if header.pixels > self.limits.thumbnail_pixels:
+        needed = header.memory(side) + path.stat().st_size
+        if header.pixels > self.limits.thumbnail_pixels or needed > self.limits.decoding_memory:
             raise HTTPException(
-                422,
-                f"picture {number} has {header.pixels} pixels, more than {self.limits.thumbnail_pixels}; it is sent as"
-                " it is or not at all",
+                422, f"picture {number} has {header.pixels} pixels, which are too many for a small copy of it"
             )
-        with self._memory.taken(header.memory(side) + path.stat().st_size):
+        with self._memory.taken(needed):
             return thumbnail(path, side)
 
 

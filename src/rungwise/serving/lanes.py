@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import os
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Condition, Lock
+from threading import Condition, Lock, get_native_id
 from time import monotonic
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_NICENESS = 10
 
 
 @dataclass(order=True)
@@ -32,14 +36,18 @@ class Lane:
 
     Args:
         threads: How many work at once.
+        yielding: Whether they leave the processor to other threads where both want it; only Linux can tell threads
+            apart.
 
     >>> lane = Lane(threads=1)
     >>> lane.submit(lambda: 6 * 7, client="192.0.2.7").result()
     42
     """
 
-    def __init__(self, threads: int) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="rungwise-lane")
+    def __init__(self, threads: int, *, yielding: bool = False) -> None:
+        self._threads = ThreadPoolExecutor(
+            threads, thread_name_prefix="rungwise-lane", initializer=_yield_to_others if yielding else None
+        )
         self._lock = Lock()
         self._free = threads
         self._waiting: list[_Job] = []
@@ -97,11 +105,16 @@ class Lane:
                 heapq.heapify(self._waiting)
 
 
+def _yield_to_others() -> None:
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), _NICENESS)
+
+
 class Memory:
     """Bytes that work in several threads may take together, as far as is known before it is done.
 
     Args:
-        total: How many; work that needs more than all has to be alone.
+        total: How many.
 
     >>> memory = Memory(100)
     >>> with memory.taken(70):
@@ -121,8 +134,13 @@ class Memory:
 
     @contextmanager
     def taken(self, size: int) -> Iterator[None]:
-        """Within it, these bytes are taken; waits until they are free."""
-        size = min(size, self._total)
+        """Within it, these bytes are taken; waits until they are free.
+
+        Raises:
+            ValueError: If they are more than all.
+        """
+        if size > self._total:
+            raise ValueError(f"{size} bytes of {self._total}")
         with self._changed:
             self._changed.wait_for(lambda: self._left >= size)
             self._left -= size

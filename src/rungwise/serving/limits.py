@@ -30,8 +30,8 @@ class ServingLimits:
         thumbnail_pixels: Most pixels of a picture of the index that is made smaller; then status 422.
         thumbnail_bytes: Kept in memory of pictures that were made smaller; the longest unused are dropped first.
         decoding_threads: Pictures decoded at once.
-        decoding_memory: Bytes that decoding may take, as reckoned from the headers of the pictures; those that need
-            more than is left wait for the others.
+        decoding_memory: Bytes that decoding may take, as reckoned from the headers of the pictures. Those that need
+            more than is left wait for the others; those that need more than all are refused.
         waiting_seconds: For which a picture may wait to be decoded; then status 503.
 
     Raises:
@@ -48,7 +48,7 @@ class ServingLimits:
     header_seconds: float = 20.0
     body_seconds: float = 60.0
     idle_seconds: float = 15.0
-    send_seconds: float = 60.0
+    send_seconds: float = 20.0
     graceful_seconds: float = 5.0
     connections: int = 1024
     connections_per_client: int = 256

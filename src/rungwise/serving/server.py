@@ -38,6 +38,8 @@ class _Server(uvicorn.Server):
     def __init__(self, app: FastAPI, limits: ServingLimits, started: Callable[[], None]) -> None:
         config = uvicorn.Config(
             without_the_departed(app),
+            # One loop wherever it runs: others, where they are installed, close connections in ways of their own.
+            loop="asyncio",
             http=LimitedConnection,
             ws="none",
             # What uvicorn warns of is what strangers send.
