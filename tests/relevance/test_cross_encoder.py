@@ -1,3 +1,4 @@
+import json
 import shutil
 import tracemalloc
 from itertools import product
@@ -135,6 +136,16 @@ def test_a_model_that_is_not_there_is_refused_in_one_line(tmp_path):
         CrossEncoder(CAPTIONS, OWNERS, tmp_path / "nowhere", scale="raw")
     with pytest.raises(UserError, match="cannot be loaded as a sequence-classification model") as caught:
         CrossEncoder(CAPTIONS, OWNERS, tmp_path, scale="raw")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("longest", ["evil", -1, 0, [8]])
+def test_a_length_that_is_none_is_one_line(model, tmp_path, longest):
+    folder = shutil.copytree(model, tmp_path / "model")
+    said = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(said | {"model_max_length": longest}))
+    with pytest.raises(UserError, match="cannot be loaded as a sequence-classification model") as caught:
+        CrossEncoder(CAPTIONS, OWNERS, folder, scale="raw")
     assert "\n" not in str(caught.value)
 
 

@@ -230,6 +230,7 @@ def _load(model: str | Path) -> tuple[Any, Any]:
     with without_bars(), loading(model, "sequence-classification"):
         tokenizer: Any = AutoTokenizer.from_pretrained(place, **alone)
         network: Any = AutoModelForSequenceClassification.from_pretrained(place, use_safetensors=True, **alone)
+        _longest(tokenizer, network.config)
         with torch.inference_mode():
             network.eval()(**tokenizer([TRIED], [TRIED], truncation=True, max_length=8, return_tensors="pt"))
     return tokenizer, network
@@ -237,4 +238,7 @@ def _load(model: str | Path) -> tuple[Any, Any]:
 
 def _longest(tokenizer: Any, config: Any) -> int:
     """The most tokens a model reads; tokenizers that know no limit say a huge number."""
-    return int(min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512)))
+    most = int(min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512)))
+    if most < 1:
+        raise ValueError(f"its longest text has {most} tokens")
+    return most
