@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
-import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,15 +228,16 @@ def _coefficients(image: Image.Image) -> int:
     sampling = [(across, down) for _, across, down, _ in getattr(image, "layer", [])] or [(1, 1)]
     widest, highest = (max(side) for side in zip(*sampling, strict=True))
     samples = sum(across * down for across, down in sampling) / max(1, widest * highest)
-    return math.ceil(2 * samples * image.width * image.height)
+    return int(2 * samples * image.width * image.height)
 
 
 def _tile(image: Image.Image) -> int:
     """Pixels of a TIFF's tile, which may be larger than the picture."""
-    tags, pixels = getattr(image, "tag_v2", {}), 1
+    tags = getattr(image, "tag_v2", {})
+    pixels = 1
     for tag in (_TILE_WIDTH, _TILE_HEIGHT):
         side = tags.get(tag)
-        pixels *= side if isinstance(side, int) else 0
+        pixels *= int(side) if isinstance(side, int) else 0
     return pixels
 
 
