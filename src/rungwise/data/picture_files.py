@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,17 +228,16 @@ def _coefficients(image: Image.Image) -> int:
     """Bytes for the coefficients of a JPEG, all of which are kept where it comes in several scans."""
     sampling = [(across, down) for _, across, down, _ in getattr(image, "layer", [])] or [(1, 1)]
     widest, highest = (max(side) for side in zip(*sampling, strict=True))
-    samples = sum(across * down for across, down in sampling) / max(1, widest * highest)
-    return int(2 * samples * image.width * image.height)
+    samples: float = sum(across * down for across, down in sampling) / max(1, widest * highest)
+    return math.ceil(2 * samples * image.width * image.height)
 
 
 def _tile(image: Image.Image) -> int:
     """Pixels of a TIFF's tile, which may be larger than the picture."""
-    tags = getattr(image, "tag_v2", {})
-    pixels = 1
+    tags, pixels = getattr(image, "tag_v2", {}), 1
     for tag in (_TILE_WIDTH, _TILE_HEIGHT):
         side = tags.get(tag)
-        pixels *= int(side) if isinstance(side, int) else 0
+        pixels *= side if isinstance(side, int) else 0
     return pixels
 
 
