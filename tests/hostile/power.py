@@ -28,7 +28,7 @@ def _cut(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
         last = calls[-1]
         for cut in (*CUTS, *_drawn(draw)):
             # After the writer has returned, the harshest cut is always played.
-            if not (ended and cut is CUTS[0]) and draw.random() >= (max(share, 0.2) if ended else share):
+            if not (ended and cut is CUTS[0]) and draw.random() >= share:
                 continue
             journal = draw.choice(list(disk.journals(calls))) if cut not in CUTS else None
             shutil.rmtree(one.place, ignore_errors=True)
