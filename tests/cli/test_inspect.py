@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from rungwise.cli import main
+from tests.odd_files import on_posix, put, watched
 
 
 def test_features_are_counted_and_sampled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,3 +55,25 @@ def test_no_matplotlib_is_needed(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert Image.open(sheet).format == "PNG"
+
+
+@on_posix
+def test_odd_files_and_names_are_listed_and_nothing_steers_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "[b]x \x1b[31m"
+    folder.mkdir()
+    Image.new("RGB", (8, 8)).save(folder / "a\x1b]0;x\x07.png")
+    put(folder / "pipe.jpg", "pipe")
+    put(folder / "endless.json", "endless")
+    put(folder / "dangling.csv", "dangling")
+    (folder / "captions.jsonl").write_text('{"image": "a\\u001b]0;x\\u0007.png", "caption": "\\u009b2J A dog."}\n')
+    with watched():
+        assert main(["inspect", str(folder), "--contact-sheet", str(tmp_path / "sheet.png")]) == 0
+    printed = capsys.readouterr()
+    assert not set("\x1b\x07\x9b") & set(printed.out + printed.err)
+    said = " ".join(printed.out.split())
+    assert "[b]x \\x1b[31m (table)" in said
+    assert "not a regular file 3" in said
+    assert "pipe.jpg: a pipe" in said
+    assert "malformed text 1" in said

@@ -27,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
 
     monkeypatch.delenv(serve.TOKEN, raising=False)
     monkeypatch.setattr(serve, "serve", served)
-    monkeypatch.setattr(serve, "load_dual_encoder", lambda *_: ColourModel())
+    monkeypatch.setattr(serve, "read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 
 
@@ -40,15 +40,18 @@ def test_this_machine_alone_needs_no_token(
 
 
 def test_others_get_a_token_that_is_printed_with_the_address(
-    folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+    folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    seen = lambda host, bound, port: (f"http://127.0.0.1:{port}/", f"http://192.0.2.7:{port}/")  # noqa: E731
+    monkeypatch.setattr(serve, "addresses", seen)
     for _ in range(2):
         assert main(["serve", str(folder), "--device", "cpu", "--host", "0.0.0.0"]) == 0
     first, second = (call["token"] for call in asked)
     assert first != second
-    warning, ready, *_ = capsys.readouterr().out.splitlines()
+    warning, ready, others, *_ = capsys.readouterr().out.splitlines()
     assert "2 pictures and 2 captions can be seen by everybody who has the token" in warning
     assert ready == f"2 pictures at http://192.0.2.7:8000/?token={first}   (Ctrl-C ends)"
+    assert others == f"from other machines: http://192.0.2.7:8000/?token={first}"
 
 
 def test_open_is_said_and_warned_of(

@@ -91,7 +91,7 @@ def nan_weights(folder: Path) -> None:
         ("run", lambda folder: flip(folder / "run/checkpoint.safetensors"), "checkpoint.safetensors"),
         ("run", lambda folder: flip(folder / "run/model/model.safetensors"), "model.safetensors: altered or damaged"),
         ("run/model", lambda folder: flip(folder / "run/model/README.md"), "README.md: altered or damaged"),
-        ("run/model", nan_weights, "holds NaN or infinity"),
+        ("run/model", nan_weights, "holds NaN or infinite numbers"),
         ("degrees", lambda folder: flip(folder / "degrees/values.npy"), "values.npy: altered or damaged"),
         ("cache", lambda folder: [flip(path) for path in folder.rglob("rows.bin")], "1 of 32 rows are damaged"),
         ("scores", lambda folder: flip(folder / "scores"), "1 of 2 scores are damaged"),

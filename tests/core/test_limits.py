@@ -1,10 +1,12 @@
 import threading
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from rungwise.core import limits as module
 from rungwise.core.errors import UserError
-from rungwise.core.limits import Limits, from_environment, limited, limits, readable, too_large
+from rungwise.core.limits import Limits, from_environment, limited, limits, readable, too_large, variable
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,11 @@ def test_messages_name_the_remedy():
             "a.png: 5,000 pixels, where at most 1,000 are read; if it is meant, set RUNGWISE_MAX_PICTURE_PIXELS=5000"
         )
     assert readable(3 << 30) == "3.0 GiB"
+
+
+def test_the_documentation_lists_every_limit_with_its_default():
+    page = Path(__file__).parents[2].joinpath("docs", "safety.md").read_text(encoding="utf-8")
+    for field in fields(Limits):
+        size = getattr(Limits(), field.name)
+        shown = f"{size:,}" if field.name == "picture_pixels" else readable(size)
+        assert f"| `{variable(field.name)}` | {shown} |" in page

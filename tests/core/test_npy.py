@@ -112,3 +112,22 @@ def test_no_pipe_is_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.npy")
     with pytest.raises(ValueError, match="is a pipe, not a file"):
         mapped(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("descr", ["'(4,)<f4'", "'<f4,<f4'", "[('a', '<f4')]", "'|V0'", "'<U0'"])
+def test_records_and_what_takes_no_room_are_value_errors(tmp_path, descr):
+    (tmp_path / "a.npy").write_bytes(
+        header(f"{{'descr': {descr}, 'fortran_order': False, 'shape': (2,)}}\n") + b"\0" * 64
+    )
+    with pytest.raises(ValueError):
+        mapped(tmp_path / "a.npy")
+
+
+def test_a_mapped_file_may_be_replaced_but_not_swapped_in_between(tmp_path):
+    """The array is that of the file that was opened, whatever takes its place afterwards."""
+    np.save(tmp_path / "a.npy", np.arange(3))
+    found = mapped(tmp_path / "a.npy")
+    np.save(tmp_path / "b.npy", np.zeros(5))
+    (tmp_path / "b.npy").replace(tmp_path / "a.npy")
+    assert found.tolist() == [0, 1, 2]
+    assert found.filename == str(tmp_path / "a.npy")

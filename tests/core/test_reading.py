@@ -16,6 +16,8 @@ from rungwise.core.reading import (
     read_json,
     read_text,
     require_regular,
+    require_there,
+    user_path,
 )
 
 PSEUDO_FILE = Path("/proc/self/pagemap")
@@ -159,3 +161,40 @@ def test_json(tmp_path):
     assert parse_json("[NaN]", "a", finite=False)[0] != 0
     with pytest.raises(UserError, match="offset 0 is not UTF-8"):
         parse_json(b"\xff", "a")
+
+
+def test_all_of_a_file_is_read_in_one_step(tmp_path, monkeypatch):
+    file = tmp_path / "a.bin"
+    file.write_bytes(bytes(range(256)) * 4000)
+    reads = []
+    read = os.read
+    monkeypatch.setattr(os, "read", lambda handle, count: reads.append(count) or read(handle, count))
+    assert read_bytes(file, "picture_bytes") == bytes(range(256)) * 4000
+    assert len(reads) <= 2
+
+
+def test_a_place_in_json_is_a_column_and_where_there_are_several_a_line():
+    for text, place in (
+        ('{"a": ]', r"\(Expecting value, column 7\)"),
+        ('{"a":\n]', r"\(Expecting value, line 2, column 1\)"),
+    ):
+        with pytest.raises(UserError, match=place):
+            parse_json(text, "a.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("nowhere", "no such file or folder"), ("a" * 5000, "file name too long"), ("a\0", "embedded null byte")],
+)
+def test_a_place_that_is_not_there(path, said):
+    with pytest.raises(UserError, match=said):
+        require_there(Path(path))
+    require_there(Path())
+
+
+def test_home_folders(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert user_path("~/a") == tmp_path / "a"
+    with pytest.raises(UserError, match="there is no such home folder"):
+        user_path("~nobody of this name")

@@ -11,6 +11,7 @@ from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.inspection import SAMPLED_ROWS, FeatureSize, Inspection, SplitSize, inspect, render
 from rungwise.data.readers import read
+from tests.odd_files import KINDS, on_posix, put, watched
 
 MakePicture = Callable[..., Path]
 
@@ -165,3 +166,22 @@ def test_the_real_photos(real_data: Path) -> None:
     assert found.captions_per_picture == (5, 5.0, 5)
     assert "unreadable picture" not in found.kinds
     assert found.tokens > found.frequent_tokens > 2000
+
+
+@on_posix
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_an_odd_thing(tmp_path: Path, picture: MakePicture, kind: str) -> None:
+    put(tmp_path / "odd.png", kind)
+    data = ImageCaptions(("a", "odd"), (), np.empty(0), paths=(picture("a.png"), tmp_path / "odd.png"))
+    with watched():
+        (issue,) = inspect(data).odd
+    assert (issue.kind, issue.where) == ("missing file" if kind == "dangling" else "unreadable picture", "odd")
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are(picture: MakePicture) -> None:
+    data = ImageCaptions(
+        ("[/b]",), ("A dog.",), np.array([0]), paths=(picture("a.png"),), splits=("[red]x[/]",), name="[/b]:smile:"
+    )
+    text = printed(inspect(data))
+    assert "[/b]:smile: (given)" in text
+    assert "[red]x[/]" in text

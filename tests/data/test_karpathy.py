@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +8,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
+from tests.odd_files import on_posix, put, watched
 
 
 def image(name: str, split: str, *captions: str, **more: Any) -> dict[str, Any]:
@@ -110,3 +113,63 @@ def test_two_files_in_one_folder_need_a_choice(tmp_path: Path) -> None:
     ):
         read(tmp_path)
     assert len(read(tmp_path / "dataset_coco.json")) == 3
+
+
+def test_half_a_character_is_left_out_and_listed(tmp_path: Path) -> None:
+    """What is kept goes through every tokeniser and into every file; the field's files do hold such escapes."""
+    add_pictures(tmp_path, "a.jpg")
+    raw = ["A \\ud83d\\ude00 dog.", "A \\ud83d cat.", "A \\u001b[31mred\\u0000 bird.", "\\udc00"]
+    sentences = ", ".join(f'{{"raw": "{text}", "sentid": {number}}}' for number, text in enumerate(raw))
+    path = tmp_path / "dataset_x.json"
+    path.write_text(
+        f'{{"images": [{{"filename": "a.jpg", "split": "train", "sentences": [{sentences}]}},'
+        ' {"filename": "\\udcff.jpg", "split": "train", "sentences": [{"raw": "Nothing."}]}]}'
+    )
+    data = read(tmp_path)
+    assert data.captions == ("A \U0001f600 dog.", "A  [31mred  bird.")
+    assert data.caption_ids == ("0", "2")
+    assert [(issue.kind, issue.where.partition(", ")[2]) for issue in data.issues] == [
+        ("malformed text", "images[0].sentences[1]"),
+        ("malformed text", "images[0].sentences[2]"),
+        ("malformed text", "images[0].sentences[3]"),
+        ("malformed text", "images[1]"),
+    ]
+    for text in data.captions:
+        text.encode()
+
+
+@pytest.mark.parametrize(
+    "content", ['{"images": ' + "[" * 100_000, '{"images": ' + "9" * 5000 + "}", '{"images": NaN}']
+)
+def test_json_made_to_hurt_gets_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "dataset_x.json").write_text(content)
+    with pytest.raises(UserError, match=r"dataset_x.json: not valid JSON") as caught:
+        read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@on_posix
+@pytest.mark.parametrize("kind", ["pipe", "socket", "endless", "dangling", "loop"])
+def test_odd_things_beside_the_file_are_listed(tmp_path: Path, kind: str) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    put(tmp_path / "annotations.json", kind)
+    with watched():
+        data = read(write(tmp_path, [image("a.jpg", "train", "A dog.")]))
+    assert (data.layout, data.captions) == ("karpathy", ("A dog.",))
+    assert [issue.where for issue in data.issues] == ["annotations.json"]
+
+
+def test_a_file_that_may_not_be_read_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    (tmp_path / "secret.json").write_text("{}")
+    opened = os.open
+
+    def refuse(path: object, *more: int, **others: int) -> int:
+        if Path(str(path)).name == "secret.json":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *more, **others)
+
+    monkeypatch.setattr(os, "open", refuse)
+    (issue,) = read(tmp_path).issues
+    assert (issue.kind, issue.where) == ("unreadable file", "secret.json")
+    assert "permission denied" in issue.detail

@@ -51,3 +51,19 @@ def test_only_line_feeds_end_lines(tmp_path_factory: pytest.TempPathFactory, lin
     path.write_bytes(("x\r\n" + "\n".join(lines)).encode())
     expected = [(number, line) for number, line in enumerate(["x", *lines], start=1) if line.strip()]
     assert list(read_lines(path)) == expected
+
+
+@pytest.mark.parametrize("content", [b"a dog\n\0", "a dog\n".encode("utf-16-le"), b"\0" * 1000])
+def test_zero_bytes_are_no_text(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"a.csv, line [12]: holds a zero byte, so it is no text; save the file as UTF-8"
+    ):
+        read_text(tmp_path / "a.csv")
+
+
+def test_a_text_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
+    with (tmp_path / "a.csv").open("wb") as file:
+        file.truncate(3 << 30)  # which takes no room
+    with pytest.raises(UserError, match=r"a.csv: 3.0 GiB, where at most 2.0 GiB are read; .*RUNGWISE_MAX_TEXT_BYTES"):
+        read_text(tmp_path / "a.csv")

@@ -104,6 +104,14 @@ def test_a_folder_of_a_stranger_is_not_read(tmp_path: Path, evil: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+def test_the_timm_that_is_here_does_not_unpickle_by_itself(evil: Path, tmp_path: Path) -> None:
+    """The floor in pyproject.toml: weights of timm's own list may still be pickles."""
+    network = timm.create_model(SMALL)
+    with pytest.raises(RuntimeError, match="weights_only=True"):
+        timm.models.load_checkpoint(network, str(evil))
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_pickle_in_place_of_weights_is_not_unpickled(evil: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a readable safetensors file"):
         load_backbone(ImageConfig(SMALL, weights=str(evil), size=32))

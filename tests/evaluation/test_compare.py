@@ -1,6 +1,7 @@
 import io
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -228,3 +229,10 @@ def test_what_cannot_be_checked_is_said():
     output = io.StringIO()
     Console(width=80, file=output).print(render_comparison(compare(evaluated(data_hash=""), evaluated(data_hash=""))))
     assert "neither result names its data" in " ".join(output.getvalue().split())
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are():
+    one = replace(evaluated(), protocol="[/b] :smile:")
+    console = Console(width=100, file=io.StringIO())
+    console.print(render_comparison(compare(one, one)))
+    assert "protocol [/b] :smile:" in console.file.getvalue()

@@ -4,6 +4,7 @@ import numpy as np
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import RankedLists, find_false_negatives, write_false_negatives
+from rungwise.evaluation.false_negatives import FalseNegative
 from rungwise.evaluation.top_candidates import top_candidates_of
 
 
@@ -62,3 +63,15 @@ def test_candidates_that_a_short_list_does_not_name_are_none_and_have_no_similar
     write_false_negatives(tmp_path / "f.csv", found, data)
     with (tmp_path / "f.csv").open(newline="") as file:
         assert [row["similarity"] for row in csv.DictReader(file)] == ["", ""]
+
+
+def test_no_text_is_a_formula_and_half_a_character_is_a_mark(tmp_path):
+    data = ImageCaptions(("=1+1", "b"), ("@SUM(A1)", "half \ud83d"), np.array([0, 1]), caption_ids=("+x", "-y"))
+    found = [FalseNegative("i2t", 0, 0, 1, 0.5, 1.0, 0.5), FalseNegative("i2t", 1, 1, 1, 0.5, 1.0, 0.5)]
+    write_false_negatives(tmp_path / "f.csv", found, data)
+    with (tmp_path / "f.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["image"], row["caption"], row["text"]) for row in rows] == [
+        ("'=1+1", "'+x", "'@SUM(A1)"),
+        ("b", "'-y", "half ?"),
+    ]

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import limited
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation.inputs import (
     owners_by_count,
@@ -17,6 +18,7 @@ from rungwise.evaluation.inputs import (
     split_key,
 )
 from rungwise.relevance import CIDErD, Labels
+from tests.odd_files import on_posix, put, watched
 
 VECTORS = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
 
@@ -209,3 +211,80 @@ def test_a_colon_in_a_file_s_name_is_no_key(tmp_path):
     file = tmp_path / "a.npy:b"
     file.touch()
     assert split_key(str(file)) == (file, None)
+
+
+READERS = {
+    "embeddings": read_embeddings,
+    "similarity": read_similarity,
+    "relevance": lambda path: read_relevance(path, (6, 4)),
+    "owners": read_owners,
+}
+
+
+@on_posix
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "endless", "dangling", "loop"])
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.safetensors", "a.parquet", "a.json", "a.jsonl", "a.txt"])
+def test_nothing_but_a_file_is_read(tmp_path, reader, name, kind):
+    put(tmp_path / name, kind)
+    with watched(), pytest.raises(UserError, match=r"a\."):
+        READERS[reader](tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", "cut off"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 1000)}", "cut off"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (-6, -4)}", "claims the shape"),
+        ("{'descr': '<f4,<f4', 'fortran_order': False, 'shape': (6, 4)}", "holds records"),
+        ("(" * 5000, "no header of an array"),
+    ],
+)
+def test_headers_that_lie_take_no_memory(tmp_path, header, said):
+    text = header.encode() + b"\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + b"\0" * 96)
+    for reader in READERS.values():
+        with pytest.raises(UserError, match=rf"a.npy: cannot be read as numpy's \(.*{said}"):
+            reader(tmp_path / "a.npy")
+
+
+def test_an_archive_that_unpacks_beyond_the_limit_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", a=np.zeros((1000, 1000)))
+    with limited(unpacked_bytes=1 << 20), pytest.raises(UserError, match="7.6 MiB, where at most 1.0 MiB are read"):
+        read_similarity(tmp_path / "a.npz")
+
+
+def test_one_long_row_takes_no_memory_for_all_rows(tmp_path):
+    (tmp_path / "s.json").write_text(f"[[{'1,' * 100_000}1]{',[1]' * 200_000}]")
+    with pytest.raises(UserError, match="row 1: has 1 values where row 0 has 100001"):
+        read_similarity(tmp_path / "s.json")
+
+
+@pytest.mark.parametrize("content", ["9" * 5000, "1" * 20, "\u0661\n0", "-1", "1.0", "0x1"])
+def test_owners_are_whole_numbers_of_a_sane_size(tmp_path, content):
+    (tmp_path / "owners.txt").write_text(content)
+    if content.startswith("\u0661"):
+        assert read_owners(tmp_path / "owners.txt").tolist() == [1, 0]
+        return
+    with pytest.raises(UserError, match="line 1: .* is no position"):
+        read_owners(tmp_path / "owners.txt")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        '{"a":{"dtype":"F32","shape":[1000000,1000000],"data_offsets":[0,4000000000000]}}',
+        '{"a":{"dtype":"F32","shape":[18446744073709551615,18446744073709551615],"data_offsets":[0,16]}}',
+        '{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[16,0]}}',
+        '{"a":{"dtype":"F4","shape":[8,4],"data_offsets":[0,16]}}',
+        '{"a":{"dtype":"C64","shape":[1,2],"data_offsets":[0,16]}}',
+        "[" * 100_000,
+        "{}",
+    ],
+)
+def test_tensors_whose_header_lies_get_one_line(tmp_path, header):
+    (tmp_path / "a.safetensors").write_bytes(len(header).to_bytes(8, "little") + header.encode() + b"\1" * 16)
+    with pytest.raises(UserError, match=r"a\.safetensors") as caught:
+        read_embeddings(tmp_path / "a.safetensors")
+    assert "\n" not in str(caught.value)

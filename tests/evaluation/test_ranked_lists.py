@@ -5,6 +5,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.evaluation import RankedLists, evaluate, read_ranked_lists
+from tests.odd_files import KINDS, on_posix, put, watched
 
 IMAGES = ("one.jpg", "two.jpg", "three.jpg")
 CAPTIONS = ("a", "b", "c", "d")
@@ -116,3 +117,30 @@ def test_lists_of_positions_are_checked():
         RankedLists({"i2t": [[2], [1]]}, (2, 2))
     with pytest.raises(UserError, match="1 lists for 2 queries"):
         RankedLists({"i2t": [[0]]}, (2, 2))
+
+
+@on_posix
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["run.trec", "run.json"])
+def test_nothing_but_a_file_is_read(tmp_path, name, kind):
+    put(tmp_path / name, kind)
+    with watched(), pytest.raises(UserError, match=r"run\."):
+        read_ranked_lists([tmp_path / name], IMAGES, CAPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("run.json", "[" * 100_000),
+        ("run.json", '{"one.jpg": [' + "9" * 5000 + "]}"),
+        ("run.json", '{"one.jpg": [NaN]}'),
+        ("run.trec", "one.jpg Q0 a nan 0.5 x"),
+        ("run.trec", "one.jpg Q0 a 1 0.5 \0x"),
+        ("run.trec", f"one.jpg Q0 {'9' * 5000} 1 {'9' * 5000} x"),
+    ],
+)
+def test_lists_made_to_hurt_get_one_line(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match=r"run\.") as caught:
+        read_ranked_lists([tmp_path / name], IMAGES, CAPTIONS)
+    assert "\n" not in str(caught.value)

@@ -7,6 +7,8 @@ import pytest
 import rungwise
 from rungwise.core.errors import UserError
 from rungwise.evaluation import Result, evaluate
+from rungwise.evaluation.protocols import ConsecutiveFolds
+from tests.odd_files import KINDS, on_posix, put, watched
 
 
 @pytest.fixture
@@ -109,3 +111,131 @@ def test_a_damaged_result_is_refused(result, tmp_path):
         path.write_text(json.dumps({**whole, "per_query": {**whole["per_query"], name: values}}))
         with pytest.raises(UserError, match=rf"r\.json: the result is damaged \({message}.*\); evaluate again"):
             Result.from_json(path)
+
+
+def changed(path, **parts):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **parts}))
+
+
+def test_a_number_that_was_edited_against_its_own_values_is_refused_by_its_name(result, tmp_path):
+    path = tmp_path / "r.json"
+    for name, number, said in (
+        ("i2t/R@1", 99.0, r"i2t/R@1 is 99, but its values per query give 100"),
+        ("t2i/CS@3", 0.25, r"t2i/CS@3 is 0.25, but its values per query give"),
+        ("t2i/R@1", None, r"t2i/R@1 is nan, but its values per query give"),
+        ("rsum", 599.0, r"rsum is 599, but its terms give"),
+    ):
+        result.to_json(path, per_query=True)
+        whole = json.loads(path.read_text())
+        for kept in (whole, {key: part for key, part in whole.items() if key != "checksum"}):  # as an older version's
+            path.write_text(json.dumps({**kept, "numbers": {**whole["numbers"], name: number}}))
+            with pytest.raises(UserError, match=rf"r\.json: the result is damaged \({said}"):
+                Result.from_json(path)
+
+
+def test_numbers_without_values_per_query_are_covered_by_the_checksum(result, tmp_path):
+    path = tmp_path / "r.json"
+    result.to_json(path)
+    changed(path, model_hash="other")
+    with pytest.raises(UserError, match=r"r\.json: the result was altered after it was written; evaluate again"):
+        Result.from_json(path)
+    result.to_json(path)
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=None, sort_keys=True))  # laid out otherwise
+    assert Result.from_json(path) == result
+
+
+@pytest.mark.parametrize("per_query", [False, True])
+def test_files_of_older_versions_are_read_as_before(result, tmp_path, per_query):
+    path = tmp_path / "r.json"
+    result.to_json(path, per_query=per_query)
+    whole = json.loads(path.read_text())
+    without = ("checksum",) if per_query else ("checksum", "per_query", "image_of_query", "query_ids")
+    path.write_text(json.dumps({key: part for key, part in whole.items() if key not in without}))
+    again = Result.from_json(path)
+    assert again == result
+    assert again.has_queries == per_query
+
+
+def test_values_and_images_of_queries_are_covered_too(result, tmp_path):
+    path = tmp_path / "r.json"
+    result.to_json(path, per_query=True)
+    whole = json.loads(path.read_text())
+    swapped = {**whole["per_query"], "i2t/R@1": whole["per_query"]["i2t/R@1"][::-1]}  # with the same mean
+    for parts in ({"per_query": swapped}, {"image_of_query": {**whole["image_of_query"], "i2t": [2, 1, 0]}}):
+        path.write_text(json.dumps({**whole, **parts}))
+        with pytest.raises(UserError, match="was altered after it was written"):
+            Result.from_json(path)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"per_query": {}, "numbers": {"i2t/R@1": 250.0}}, r"i2t/R@1 is 250, where 0..100 is possible"),
+        ({"numbers": {"i2t/R@1": float("nan")}}, "NaN is no number that JSON knows"),
+        ({"numbers": {"i2t/R@1": "100"}}, "numbers.i2t/R@1: Input should be a valid number"),
+        ({"per_query": {}, "numbers": {"up/R@1": 1.0}, "units": {"up/R@1": "percent"}}, "'up/R@1' is in no direction"),
+        (
+            {"per_query": {}, "numbers": {"R@1": 1.0}, "units": {"R@1": "percent"}},
+            "'R@1' is a sum with a direction, or a measure",
+        ),
+        (
+            {"per_query": {}, "numbers": {"i2t/rsum": 1.0}, "units": {"i2t/rsum": "percent"}},
+            "'i2t/rsum' is a sum with a direction",
+        ),
+        ({"units": {}}, "has no unit"),
+        ({"gallery": {"i2t": [3]}}, "gallery and queries are not those of i2t and t2i"),
+        ({"gallery": {"i2t": [3], "t2i": [1, 1, 2]}}, "3 queries i2t, but the galleries are"),
+        ({"gallery": {"i2t": [3], "t2i": [4, -1]}}, "3 queries i2t, but the galleries are"),
+        ({"gallery": {"i2t": [3], "t2i": [1, 2]}}, "are not of the same folds"),
+        ({"queries": {"i2t": 10**30, "t2i": 3}}, "queries i2t, but the galleries are"),
+        (
+            {"image_of_query": {"i2t": [0, 1.5, 2], "t2i": [0, 1, 1]}},
+            "image_of_query.i2t.1: Input should be a valid int",
+        ),
+        ({"image_of_query": {"i2t": [0, 1, -2], "t2i": [0, 1, 1]}}, "-2..1 are no positions"),
+        ({"image_of_query": {"i2t": [0, 1, 10**30], "t2i": [0, 1, 1]}}, "are no positions"),
+        ({"query_ids": {"i2t": ["a"], "t2i": []}}, "query_ids of i2t: 1 values for 3 queries"),
+        ({"per_query": {"i2t/R@7": [1.0, 2.0, 3.0]}}, "values per query of i2t/R@7, which is no number of it"),
+        ({"per_query": {"i2t/R@1": [500.0, -200.0, None]}}, "i2t/R@1 of a query is 500, where 0..100 is possible"),
+        ({"surprise": 1}, "surprise: Extra inputs are not permitted"),
+        ({"warnings": "odd"}, "warnings: Input should be a valid list"),
+        ({"seed": "7"}, "seed: Input should be a valid integer"),
+        ({"protocol": ["full"]}, "protocol: Input should be a valid string"),
+    ],
+)
+def test_parts_that_make_no_sense_are_refused_in_one_line(result, tmp_path, parts, said):
+    path = tmp_path / "r.json"
+    result.to_json(path, per_query=True)
+    changed(path, **parts)
+    with pytest.raises(UserError, match=rf"r\.json.*{said}") as caught:
+        Result.from_json(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": ' + "9" * 5000 + "}", '{"a":' * 100_000, "\ud83d"])
+def test_json_made_to_hurt_is_refused_in_one_line(tmp_path, text):
+    (tmp_path / "r.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(UserError, match=r"r\.json") as caught:
+        Result.from_json(tmp_path / "r.json")
+    assert "\n" not in str(caught.value)
+
+
+@on_posix
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_but_a_file_is_read(tmp_path, kind):
+    put(tmp_path / "r.json", kind)
+    with watched(), pytest.raises(UserError, match=r"r\.json"):
+        Result.from_json(tmp_path / "r.json")
+
+
+def test_folds_are_averaged_as_they_were(tmp_path):
+    rng = np.random.default_rng(0)
+    many = evaluate(
+        similarity=rng.standard_normal((50, 100)).astype(np.float32),
+        image_of_caption=np.repeat(np.arange(50), 2),
+        protocol=ConsecutiveFolds("five", count=5, size=10, per_image=2),
+        measures=["R@10", "MedR", "rsum"],
+    )
+    assert len(many.gallery["i2t"]) == 5
+    many.to_json(tmp_path / "r.json", per_query=True)
+    assert Result.from_json(tmp_path / "r.json") == many

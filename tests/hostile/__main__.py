@@ -10,7 +10,6 @@ import argparse
 import importlib
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -23,12 +22,23 @@ from tests.hostile.counting import Report
 from tests.hostile.forked import outcome_of
 
 READERS = ("files", "commands")
-WRITERS = ("kills", "power", "full")
+WRITERS = ("kills", "power", "full", "traced")
 FAMILIES = (*READERS, *WRITERS)
 
 LIMITS = {"TEXT_BYTES": "16M", "JSON_BYTES": "16M", "UNPACKED_BYTES": "64M", "PICTURE_BYTES": "16M",
           "PICTURE_PIXELS": "16M"}  # fmt: skip
 """Below what the attacks ask for, so that a reader without limits is found out."""
+
+
+SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # the others reserve more addresses than a case may have
+    "COLUMNS": "200",
+}
+"""No threads in the parent, which would not survive a fork; and no network."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,8 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _prepare(place: Path, families: Sequence[str]) -> str | None:
     """Limits, one thread, the shim; the reason if there can be no shim."""
     os.environ |= {f"RUNGWISE_MAX_{name}": size for name, size in LIMITS.items()}
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false",
-                   "HF_HUB_OFFLINE": "1", "ARROW_DEFAULT_MEMORY_POOL": "system", "RUNGWISE_CACHE": str(place / "cache"), "COLUMNS": "200"}  # fmt: skip
+    os.environ |= SETTINGS | {"RUNGWISE_CACHE": str(place / "cache")}
     if not set(families) & set(WRITERS) or shim.is_loaded():
         return None
     if lacking := shim.missing():
@@ -96,8 +105,11 @@ def _make_world(place: Path) -> Path:
 
 def _run(report: Report, family: str, world: Path, place: Path, asked: argparse.Namespace) -> None:
     module = importlib.import_module(f"tests.hostile.{family}")
-    scratch = place / "scratch"
-    scratch.mkdir()
+    if family == "traced" and (lacking := module.missing()):
+        report.left_out.append(lacking)
+        return
+    scratch = place / ("scratch" if family in READERS else "writers")
+    scratch.mkdir(exist_ok=True)
     scratch.chmod(0o777)
     began, before = time.monotonic(), len(report.cases)
     report.add(module.run(world, scratch, asked.seed, asked.share, asked.only))
@@ -110,7 +122,6 @@ def _run(report: Report, family: str, world: Path, place: Path, asked: argparse.
             f"{family}: the user's own files without permission are read as this user, not as nobody"
         )
     print(f"{family}: {len(report.cases) - before} cases in {time.monotonic() - began:.0f} s", flush=True)
-    shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

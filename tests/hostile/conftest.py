@@ -11,7 +11,7 @@ import pytest
 from tests.hostile.counting import Report
 
 ROOT = Path(__file__).parents[2]
-USUAL = ("--share", "0.03", "--processes", "2")
+USUAL = ("files", "commands", "kills", "power", "full", "--share", "0.015", "--processes", "1")
 """A share that takes about a minute."""
 
 

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,10 +16,9 @@ from random import Random
 from tests.hostile.counting import Case
 from tests.hostile.files import _last
 from tests.hostile.forked import Outcome, outcome_of
-from tests.hostile.interrupted import Prepared, aftermath, attacked, fresh, prepared
+from tests.hostile.interrupted import Prepared, aftermath, all_prepared, attacked, fresh
 from tests.hostile.kills import WORDS
 from tests.hostile.shim import Mode
-from tests.hostile.writers import writers
 
 DISK, MEMORY = "full", "memory"
 
@@ -29,17 +29,14 @@ _LEVELS = (0, 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 <
 
 def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "") -> Iterator[Case]:
     """Every writer, at every call or a share of them."""
-    for number, writer in enumerate(writers(world)):
-        if only and only not in writer.name:
-            continue
-        one = prepared(writer, scratch / f"full-{number}")
-        draw = Random(f"{seed} {writer.name}")
-        some = share / 4 if writer.costly else share
+    mounts = can_mount()
+    for one in all_prepared(world, scratch, only):
+        draw = Random(f"{seed} {one.writer.name}")
+        some = share / 4 if one.writer.costly else share
         yield from _refused(one, draw, some)
-        if can_mount():
-            yield from _small_disks(one, draw, max(some, 0.3))
-        yield from _short_of_memory(one, draw, max(some, 0.3))
-        shutil.rmtree(scratch / f"full-{number}")
+        if mounts:
+            yield from _small_disks(one, draw, some)
+        yield from _short_of_memory(one, draw, some)
 
 
 def _refused(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
@@ -61,7 +58,9 @@ def _ended(one: Prepared, family: str, attack: str, outcome: Outcome) -> Case:
     """Judge how the writer took it, then what stands there."""
     if outcome.ending == "hung":
         return Case(family, one.writer.name, attack, "hang", outcome.text)
-    out_of_memory = outcome.ending == "raised" and outcome.value == "MemoryError"
+    # A compiler among the libraries ends the process itself when memory is out, with a line that says so.
+    aborted = family == MEMORY and outcome.ending == "died" and outcome.value == -signal.SIGABRT
+    out_of_memory = aborted or (outcome.ending == "raised" and outcome.value == "MemoryError")
     if outcome.ending in ("raised", "died") and not out_of_memory:
         detail = (
             "\n    ".join(_last(outcome.text))
@@ -70,7 +69,7 @@ def _ended(one: Prepared, family: str, attack: str, outcome: Outcome) -> Case:
         )
         return Case(family, one.writer.name, attack, "traceback", detail)
     # The command line makes one line of a MemoryError.
-    refusal = "out of memory" if out_of_memory else outcome.text
+    refusal = outcome.text or "out of memory"
     return aftermath(one, family, attack, done=outcome.ending == "returned", refusal=refusal)
 
 

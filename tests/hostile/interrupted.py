@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+import signal
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,7 @@ from tests.hostile.disk import inodes_in
 from tests.hostile.files import _last
 from tests.hostile.forked import Outcome, outcome_of
 from tests.hostile.shim import Mode, Operation
-from tests.hostile.writers import ABSENT, Writer, names_in
+from tests.hostile.writers import ABSENT, Writer, names_in, writers
 
 STRANGERS = ("stranger.txt", ".hidden-stranger", "index.old", ".index.1.partial", ".result.json.7.partial")
 REFUSED = "refused"
@@ -35,6 +37,7 @@ class Prepared:
         calls: What the writer asks of the file system, in order.
         place: Where every case is played, always the same path.
         inodes: Of the files that stood there before the calls.
+        seconds: That the change took.
     """
 
     writer: Writer
@@ -45,9 +48,23 @@ class Prepared:
     calls: Sequence[Operation]
     place: Path
     inodes: dict[str, int]
+    seconds: float
 
 
-def prepared(writer: Writer, folder: Path) -> Prepared:
+_known: dict[Path, Prepared] = {}
+
+
+def all_prepared(world: Path, scratch: Path, only: str = "") -> Iterator[Prepared]:
+    """Every writer whose name holds a text, ready to be attacked; the families of one run share them."""
+    for number, writer in enumerate(writers(world)):
+        folder = scratch / str(number)
+        if only in writer.name:
+            if folder not in _known:
+                _known[folder] = _prepared(writer, folder)
+            yield _known[folder]
+
+
+def _prepared(writer: Writer, folder: Path) -> Prepared:
     """Make the old state, and see once how the writer goes its way undisturbed."""
     before, place, log = folder / "before", folder / "place", folder / "log"
     before.mkdir(parents=True)
@@ -61,7 +78,9 @@ def prepared(writer: Writer, folder: Path) -> Prepared:
     assert seen.ending == "returned", f"{writer.name}: {seen}"
     calls = shim.operations(log)
     names = frozenset([*made.value["names"], *seen.value["names"]])
-    return Prepared(writer, before, made.value["state"], seen.value["state"], names, calls, place, inodes)
+    return Prepared(
+        writer, before, made.value["state"], seen.value["state"], names, calls, place, inodes, seen.value["seconds"]
+    )
 
 
 def _make(writer: Writer, before: Path, place: Path) -> Any:
@@ -74,10 +93,12 @@ def _make(writer: Writer, before: Path, place: Path) -> Any:
 
 
 def _watched(writer: Writer, place: Path, log: Path) -> Any:
+    began = time.monotonic()
     shim.arm(place, Mode.WATCH, log=log)
     writer.write(place)
     shim.disarm()
-    return {"state": writer.state_or_absent(place), "names": names_in(place)}
+    seconds = time.monotonic() - began
+    return {"state": writer.state_or_absent(place), "names": names_in(place), "seconds": seconds}
 
 
 def fresh(before: Path, place: Path) -> None:
@@ -90,6 +111,19 @@ def attacked(one: Prepared, mode: Mode, at: int, error: int = 0) -> Outcome:
     """How the writer ends that is disturbed at a call, from the old state."""
     fresh(one.before, one.place)
     return outcome_of(partial(_armed, one, mode, at, error))
+
+
+def killed_after(one: Prepared, seconds: float) -> Outcome:
+    """How the writer ends that the system kills after some time."""
+    fresh(one.before, one.place)
+    return outcome_of(partial(_timed, one, seconds))
+
+
+def _timed(one: Prepared, seconds: float) -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends the process on the spot, as SIGKILL does
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-4))
+    one.writer.write(one.place)
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _armed(one: Prepared, mode: Mode, at: int, error: int) -> Any:

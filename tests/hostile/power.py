@@ -10,21 +10,16 @@ from random import Random
 from tests.hostile import disk
 from tests.hostile.counting import Case
 from tests.hostile.disk import CUTS, Cut
-from tests.hostile.interrupted import Prepared, aftermath, prepared
+from tests.hostile.interrupted import Prepared, aftermath, all_prepared
 from tests.hostile.kills import WORDS
-from tests.hostile.writers import writers
 
 FAMILY = "power"
 
 
 def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "") -> Iterator[Case]:
     """Every writer; after its last call the new state must stand, since the writer has returned by then."""
-    for number, writer in enumerate(writers(world)):
-        if only and only not in writer.name:
-            continue
-        one = prepared(writer, scratch / f"cut-{number}")
-        yield from _cut(one, Random(f"{seed} {writer.name}"), share / 4 if writer.costly else share)
-        shutil.rmtree(scratch / f"cut-{number}")
+    for one in all_prepared(world, scratch, only):
+        yield from _cut(one, Random(f"{seed} {one.writer.name}"), share / 4 if one.writer.costly else share)
 
 
 def _cut(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
@@ -32,7 +27,8 @@ def _cut(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
         calls, ended = one.calls[:done], done == len(one.calls)
         last = calls[-1]
         for cut in (*CUTS, *_drawn(draw)):
-            if not ended and draw.random() >= share:
+            # After the writer has returned, the harshest cut is always played.
+            if not (ended and cut is CUTS[0]) and draw.random() >= share:
                 continue
             journal = draw.choice(list(disk.journals(calls))) if cut not in CUTS else None
             shutil.rmtree(one.place, ignore_errors=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.hostile import shim
+from tests.hostile import shim, traced
 from tests.hostile.counting import Report
 
 pytestmark = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing() or "")
@@ -19,4 +19,12 @@ def test_a_share_of_kills_loses_nothing(usual: Report) -> None:
 def test_no_kill_loses_anything(whole: Callable[[str], Report]) -> None:
     found = whole("kills")
     assert len(found.cases) > 500
+    assert not found.bad(), found.faults()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(traced.missing() is not None, reason=traced.missing() or "")
+def test_the_shim_sees_every_call_that_strace_sees(whole: Callable[[str], Report]) -> None:
+    found = whole("traced")
+    assert len(found.cases) > 10
     assert not found.bad(), found.faults()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from contextlib import suppress
 
@@ -20,3 +21,5 @@ def warm() -> None:
             with suppress(ImportError):  # extras that are not installed
                 importlib.import_module(name)
     Image.init()
+    gc.collect()
+    gc.freeze()  # or every child would copy all of it, only to find no garbage

@@ -289,6 +289,12 @@ def test_sizes_that_no_memory_holds_are_refused_before_any_is_taken(
     assert all(device.type == "meta" for device in made)
 
 
+def test_weights_much_larger_than_the_model_are_not_read_through(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.truncate(saved / "model.safetensors", 1 << 40)  # takes no room on the disk
+    monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("the file was read through"))
+    assert "model.safetensors: 1.0 TiB, more than the tensors take" in refusal(saved, UserError)
+
+
 def test_large_and_deep_files_have_one_line(saved: Path) -> None:
     facts = json.loads((saved / "config.json").read_text())
     (saved / "config.json").write_text(json.dumps(facts | {"provenance": {"log": "x" * (2 << 20)}}))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.data.readers import read
 from rungwise.relevance.bi_encoder import PACKAGED_MODEL, BiEncoder, load_sentence_model
 from rungwise.relevance.cascade import Cascade
 
@@ -123,3 +124,13 @@ def test_the_hash_stays_when_the_model_was_used(model):
     used.dense()
     model.encode(["a much longer caption than the others were"], show_progress_bar=False)
     assert BiEncoder(CAPTIONS, OWNERS, model).fingerprint == before
+
+
+def test_what_a_reader_lets_through_is_encoded(tmp_path, model):
+    """Of JSON with halves of characters and codes for terminals, as strangers may write it."""
+    path = tmp_path / "captions.jsonl"
+    texts = ["A \\ud83d\\ude00 dog.", "A \\ud83d cat.", "A \\u001b[31mred\\u0000 bird."]
+    path.write_text("".join(f'{{"image": "{n}.jpg", "caption": "{text}"}}\n' for n, text in enumerate(texts)))
+    data = read(path, captions_only=True)
+    assert len(data.captions) == 2
+    assert np.isfinite(BiEncoder(data.captions, data.image_of_caption, model, images=len(data)).dense()).all()

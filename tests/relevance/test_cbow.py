@@ -133,3 +133,14 @@ def test_a_cascade_s_cache_serves_another_collection(tmp_path):
     cascade = Cascade(second, second, threshold=-1, cache=tmp_path / "scores")
     np.testing.assert_allclose(cascade.dense(), second.dense(), atol=1e-6)
     assert cascade.report.scored == 3
+
+
+def test_vectors_that_were_replaced_after_they_were_read_have_no_fingerprint(tmp_path):
+    file = tmp_path / "vectors.txt"
+    file.write_text("dog 1 0\ncat 0 1\n")
+    captions = (["a dog", "a cat"], [0, 1])
+    assert CBoW(*captions, file).fingerprint == CBoW(*captions, str(file)).fingerprint
+    source = CBoW(*captions, file)
+    file.write_text("dog 1 0\ncat 1 1\n# more\n")
+    with pytest.raises(UserError, match=r"vectors.txt: was changed after its vectors were read; start again"):
+        _ = source.fingerprint

@@ -216,3 +216,27 @@ def test_coco_captions_are_read_with_their_own_number_of_references(real_data):
     owners = np.unique([row["image"] for row in rows], return_inverse=True)[1]
     degrees = CIDErD([row["caption"] for row in rows], owners).dense()
     assert (degrees.argmax(axis=0) == owners).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"words": np.zeros(0, np.uint8)}, "keys1 are not ascending n-grams of 0 words"),
+        ({"keys1": np.array([3, 2, 1, 0])}, "keys1 are not ascending n-grams of 4 words"),
+        ({"keys1": np.zeros((4, 1), np.int64)}, r"keys1 has the shape \(4, 1\)"),
+        ({"keys2": np.array([0.5, 1.5, 2.5])}, "keys2 has the shape .* and type float64"),
+        ({"counts1": np.array([1, 1, 1, 77])}, "counts1 run 1..77 in 2 images"),
+        ({"counts1": np.array([1, 1])}, "counts1 has the shape"),
+        ({"images": np.array([1, 2])}, "holds no document frequencies"),
+        ({"images": np.array(-2)}, "-2 images"),
+        ({"keys2": None}, "there are images, words, origin, keys1, counts1, counts2"),
+    ],
+)
+def test_counts_that_do_not_fit_together_are_refused(tmp_path, change, said):
+    DocumentFrequencies.of(["a dog", "a cat sits"], [0, 1], orders=2).save(tmp_path / "whole.npz")
+    with np.load(tmp_path / "whole.npz") as file:
+        arrays = dict(file) | change
+    np.savez(tmp_path / "f.npz", **{name: array for name, array in arrays.items() if array is not None})
+    with pytest.raises(UserError, match=rf"f\.npz: holds no document frequencies .*{said.split('holds')[0]}") as caught:
+        DocumentFrequencies.load(tmp_path / "f.npz")
+    assert "\n" not in str(caught.value)

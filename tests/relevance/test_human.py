@@ -9,6 +9,7 @@ from rungwise.data.readers import read
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.human import Human
 from rungwise.relevance.stored import load
+from tests.odd_files import KINDS, on_posix, put, watched
 
 COCO = ImageCaptions(
     ("COCO_val2014_000000391895.jpg", "COCO_val2014_000000000009.jpg"),
@@ -164,3 +165,38 @@ def test_real_judgements_are_all_found(real_data):
     assert len(crowd.grades) == 47830
     assert not crowd.issues
     assert Human.read(text / "CrowdFlowerAnnotations.txt", flickr).content_hash() == crowd.content_hash()
+
+
+@pytest.mark.parametrize("grade", ["1e39", "-1e300", "9" * 5000])
+def test_grades_beyond_the_range_of_degrees_are_no_grades(tmp_path, grade):
+    file = tmp_path / "grades.csv"
+    file.write_text(f"image,caption,grade\n391895,5,{grade}\n")
+    with pytest.raises(UserError, match="line 2: .* is no grade"):
+        Human.from_csv(file, COCO)
+    with pytest.raises(UserError, match="grade 1 is no finite number of 32 bits"):
+        Human([0, 1], [0, 0], [1, 1e39], (2, 3))
+
+
+def test_ids_of_thousands_of_digits_name_nothing(tmp_path):
+    digits = "9" * 5000
+    data = ImageCaptions((f"COCO_{digits}.jpg", "b.jpg"), ("x", "y"), np.array([0, 1]), caption_ids=(digits, "d"))
+    file = tmp_path / "lists.json"
+    file.write_text(json.dumps({f"COCO_{digits}": [digits, "d"]}))
+    assert Human.eccv(file, file, data).grades.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": [' + "9" * 5000 + "]}", '{"a": [NaN]}', '{"a": [1', "{}}"])
+def test_json_that_is_none_is_refused_in_one_line(tmp_path, content):
+    file = tmp_path / "lists.json"
+    file.write_text(content)
+    with pytest.raises(UserError, match=r"lists.json: not valid JSON \(.*\); correct it") as caught:
+        Human.eccv(file, file, COCO)
+    assert "\n" not in str(caught.value)
+
+
+@on_posix
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_but_a_file_is_read(tmp_path, kind):
+    put(tmp_path / "grades.csv", kind)
+    with watched(), pytest.raises(UserError, match=r"grades\.csv"):
+        Human.read(tmp_path / "grades.csv", COCO)

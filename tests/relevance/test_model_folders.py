@@ -213,6 +213,17 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
         ),
         "the pattern '(a|b+)*$' repeats a repetition",
     ),
+    "words without the one for others": (
+        edited("tokenizer.json", lambda found: found | {"model": found["model"] | {"vocab": {"a": 0}}}),
+        "cannot be loaded",
+    ),
+    "numbers beyond the table": (
+        edited(
+            "tokenizer.json",
+            lambda found: found | {"model": found["model"] | {"vocab": found["model"]["vocab"] | {",": 10**6}}},
+        ),
+        "cannot be loaded",
+    ),
     "a size that no memory holds": (updated("config.json", hidden_size=2**40), "cannot be loaded"),
 }
 

@@ -4,7 +4,7 @@ from itertools import product
 import numpy as np
 import pytest
 from filelock import FileLock
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
@@ -30,6 +30,7 @@ def test_keys_are_of_texts_and_not_of_positions():
     np.testing.assert_array_equal(again.of(3 - FIRST, 3 - SECOND), keys())
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 15), max_size=6), max_size=5))
 def test_finds_what_was_added_and_nothing_else(tmp_path_factory, additions):
     file = tmp_path_factory.mktemp("cache") / "scores"
@@ -45,6 +46,7 @@ def test_finds_what_was_added_and_nothing_else(tmp_path_factory, additions):
         assert len(found) == len(wanted)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 24 * 5))
 def test_a_file_that_was_cut_off_keeps_its_whole_records_and_grows_on(tmp_path_factory, size):
     file = tmp_path_factory.mktemp("cache") / "scores"

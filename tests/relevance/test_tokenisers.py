@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rungwise.data.gathering import clean_caption
 from rungwise.relevance.tokenisers import ptb, unicode_words, whitespace
 
 JAVA = {
@@ -41,3 +42,15 @@ def test_no_text_breaks_a_tokeniser(text):
         for token in tokeniser(text):
             assert token
             assert not any(mark.isspace() for mark in token)
+
+
+@pytest.mark.parametrize("tokeniser", [ptb, unicode_words, whitespace])
+@pytest.mark.parametrize(
+    "raw", ["A \x1b[31mred\0 dog.", "\x9b2J", "\ud83d", "A \udcff cat.", "\u202eA pup.", "\x1c\x85"]
+)
+def test_what_readers_let_through_gives_tokens_that_every_file_takes(tokeniser, raw):
+    text, _ = clean_caption(raw)
+    tokens = tokeniser(text)
+    assert tokens or not any(character.isalpha() for character in text)
+    "\0".join(tokens).encode()
+    assert not any(character in token for token in tokens for character in "\0\x1b\x9b")

@@ -6,8 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import limited
 from rungwise.relevance.cbow import CBoW
 from rungwise.relevance.word_vectors import load_word_vectors, nouns_from
+from tests.odd_files import KINDS, on_posix, put, watched
 
 TABLE = np.array([[1.5, -2, 0.25], [0, 3, -1], [7, 8, 9]], np.float32)
 WORDS = ["the", "hund", "straße"]
@@ -133,3 +135,38 @@ def test_tags_of_both_schools_are_nouns():
         *[True] * 5,
         *[False] * 3,
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"1000000000000 3\ndog " + b"\0" * 12, "word 2 of 1000000000000 is broken or missing"),
+        (b"5 1000000000000\ndog 1 2 3\n", r"line 1: claims vectors of 1000000000000 numbers, where 1..65536 are read"),
+        (b"9" * 5000 + b" 3\ndog 1 2 3\n", None),
+        (b"3 " + b"9" * 5000 + b"\ndog 1 2 3\n", "line 1: claims vectors of 999999999999999999 numbers"),
+        (b"3 0\ndog\n", "line 1: claims vectors of 0 numbers"),
+        (gzip.compress(glove(WORDS, TABLE))[:20] + b"\xff" * 30, "cannot be read as word vectors"),
+        (b"\x1f\x8b" + b"\0" * 100, "cannot be read as word vectors"),
+        (b"dog 1 2\n" + b"\0" * 300_000, "line 2: goes on beyond 64.0 KiB; .* set RUNGWISE_MAX_LINE_BYTES higher"),
+        (b"dog" * 100_000, "line 1: goes on beyond 64.0 KiB"),
+        (gzip.compress(b"dog 1 2\n" * 300_000), "unpacked: goes on beyond 1.0 MiB; .* set RUNGWISE_MAX_UNPACKED_BYTES"),
+    ],
+)
+def test_what_claims_or_packs_too_much_is_refused_before_it_takes_memory(tmp_path, content, said):
+    file = tmp_path / "vectors"
+    file.write_bytes(content)
+    with limited(line_bytes=1 << 16, unpacked_bytes=1 << 20):
+        if said is None:  # the claimed number of words decides nothing
+            assert load_word_vectors(file).row == {"dog": 0}
+            return
+        with pytest.raises(UserError, match=said) as caught:
+            load_word_vectors(file)
+    assert "\n" not in str(caught.value)
+
+
+@on_posix
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_but_a_file_is_read(tmp_path, kind):
+    put(tmp_path / "vectors.txt", kind)
+    with watched(), pytest.raises(UserError):
+        load_word_vectors(tmp_path / "vectors.txt")

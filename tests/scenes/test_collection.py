@@ -1,5 +1,7 @@
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -14,6 +16,7 @@ from rungwise.scenes.collection import (
     load_scene_file,
     sample_picture,
 )
+from tests.odd_files import KINDS, on_posix, put, watched
 
 CONFIG = SceneConfig(pictures=300, side=32, captions_per_picture=3)
 
@@ -129,3 +132,81 @@ def test_held_out_queries(folder):
 def test_too_many_queries(folder):
     with pytest.raises(UserError, match=r"allow \d+ held-out queries, not 5000"):
         held_out_queries(folder, count=5000)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("scenes", {"objects": [["star", "red", "small", "plain", 0.5, 0.5]] * 4, "background": 0}),
+        ("scenes", {"objects": [], "background": 0}),
+        ("scenes", {"objects": [["hexagon", "red", "small", "plain", 0.5, 0.5]], "background": 0}),
+        ("scenes", {"objects": [["star", "red", "small", "plain", "x", 0.5]], "background": 0}),
+        ("scenes", {"objects": [["star", "red", "small", "plain", 1e300, 0.5]], "background": 0}),
+        ("scenes", {"objects": [["star", "red"]], "background": 0}),
+        ("scenes", {"objects": [["star", "red", "small", "plain", 0.5, 0.5]], "background": "blue"}),
+        ("scenes", 7),
+        ("statements", {"mentions": [{"shape": "hexagon"}]}),
+        ("statements", {"mentions": [{"smell": "sweet"}]}),
+        ("statements", {"mentions": [{"shape": ["star"]}]}),
+        ("statements", {"mentions": [{}] * 4}),
+        ("statements", {"mentions": [{}, {}], "relations": [["left of", 0, 7]]}),
+        ("statements", {"mentions": [{}, {}], "relations": [["eats", 0, 1]]}),
+        ("statements", {"mentions": [{}, {}], "relations": [["left of", 1, 1]]}),
+        ("statements", {"mentions": [{}], "count": 10**30}),
+        ("statements", {"mentions": [{}], "count": "many"}),
+    ],
+)
+def test_scenes_that_cannot_be_drawn_or_said_are_refused(tmp_path, part, change):
+    generate(tmp_path, replace(CONFIG, pictures=2))
+    values = json.loads((tmp_path / "scenes.json").read_text())
+    values[part][next(iter(values[part]))] = change
+    (tmp_path / "scenes.json").write_text(json.dumps(values))
+    with pytest.raises(UserError, match=r"scenes\.json: damaged") as caught:
+        load_scene_file(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@on_posix
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_but_a_file_is_a_scene_file(tmp_path, kind):
+    put(tmp_path / "scenes.json", kind)
+    with watched(), pytest.raises(UserError, match=r"scenes\.json"):
+        load_scene_file(tmp_path)
+
+
+@on_posix
+def test_a_link_in_the_place_of_a_picture_is_not_followed(tmp_path):
+    """What an interrupted generation left may have been tampered with."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    made = tmp_path / "made"
+    (made / "pictures").mkdir(parents=True)
+    (made / ".scenes-unfinished").touch()
+    (made / "pictures" / "scene-00000.png").symlink_to(precious)
+    generate(made, replace(CONFIG, pictures=2))
+    assert precious.read_text() == "mine"
+    assert not (made / "pictures" / "scene-00000.png").is_symlink()
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="a file stands where a folder is needed"):
+        generate(tmp_path / "file", CONFIG)
+
+
+def test_pictures_are_on_the_disk_before_the_lists_that_name_them(tmp_path, monkeypatch):
+    order = []
+    fsync = os.fsync
+
+    def noted(handle):
+        order.append(Path(f"/proc/self/fd/{handle}").resolve().name)
+        fsync(handle)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("no way here to tell which file is synced")
+    monkeypatch.setattr(os, "fsync", noted)
+    generate(tmp_path / "new", replace(CONFIG, pictures=3))
+    drawn = [order.index(f"scene-0000{number}.png") for number in range(3)]
+    lists = [place for place, name in enumerate(order) if "scenes.json" in name]
+    assert max(drawn) < order.index("pictures") < lists[0] < len(order) - 1
+    assert order[-1] == "new"

@@ -1,7 +1,9 @@
 """The state of a run in one file: what it keeps, what it refuses, and a run that is cut off anywhere."""
 
 import json
+import os
 import re
+import stat
 from dataclasses import asdict
 from pathlib import Path
 
@@ -100,6 +102,16 @@ def written(path: Path, state: object) -> Path:
     text = state if isinstance(state, str) else json.dumps(state)
     save_file({"model/linear.bias": torch.zeros(4)}, path, metadata={"state": text})
     return path
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_a_checkpoint_gets_the_mode_that_the_umask_says(mask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        save_checkpoint(tmp_path / "state", stepped(), RunState())
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == mode
 
 
 def test_what_is_no_checkpoint_is_one_line(tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def test_a_source_with_options_is_the_one_that_is_built(tmp_path: Path) -> None:
     [
         ("- a\n- b\n", "expected a mapping of settings, found list"),
         ("epochs: [1\n", "not valid YAML"),
-        (b"\xff\xfe\x00epochs", "not UTF-8"),
-        (b"loss: \xe4\n", "not UTF-8"),
+        (b"\xff\xfe\x00epochs", "is not UTF-8"),
+        (b"loss: \xe4\n", "is not UTF-8"),
         ("seed: 2024-99-99", "not valid YAML"),
         ("a: " + "[" * 20_000, "not valid YAML"),
         ("epoch: [1]", "epoch"),

@@ -385,16 +385,16 @@ def test_files_of_no_run_are_not_overwritten(
     }
 
 
-@pytest.mark.parametrize("name", ["checkpoint.safetensors", "model", "history.jsonl"])
+@pytest.mark.parametrize(("name", "at"), [("checkpoint.safetensors", 4), ("model", 7), ("history.jsonl", 1)])
 def test_a_disk_that_fills_up_is_one_line_and_leaves_a_run_that_goes_on(
-    name: str, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, at: int, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache, out = tmp_path / "cache", tmp_path / "run"
     train(config, coloured, tmp_path / "whole", cache=cache)
     real, times = files_module.sync_file, iter(range(1000))
 
     def full(path: Path, *rest: object) -> None:
-        if name in path.parts and next(times) >= 4:
+        if name in path.parts and next(times) >= at:
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         real(path, *rest)  # type: ignore[arg-type]
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import tyro
 
@@ -14,7 +15,7 @@ from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.serving import ServingLimits, serve
-from rungwise.serving.hosts import bound_address, is_loopback
+from rungwise.serving.hosts import addresses, bound_address, is_loopback
 from rungwise.serving.tokens import SHORTEST, checked_token, new_token, with_token
 
 TOKEN = "RUNGWISE_TOKEN"
@@ -67,7 +68,7 @@ def main(arguments: list[str]) -> int:
         host=asked.host,
         port=asked.port,
         open_browser=asked.browser,
-        ready=lambda address: say(f"{len(index)} pictures at {with_token(address, token)}   (Ctrl-C ends)"),
+        ready=lambda address: _say_ready(len(index), address, asked.host, token),
         token=token,
         open_to_all=asked.open,
         allowed_hosts=asked.allowed_host,
@@ -95,6 +96,13 @@ def _token(asked: Serve) -> tuple[str | None, bool]:
         raise UserError(
             f"{name}: a token has at least {SHORTEST} characters, all printable ASCII without spaces"
         ) from None
+
+
+def _say_ready(pictures: int, address: str, host: str, token: str | None) -> None:
+    """Where the page is: for this machine, and for others if they reach it under another address."""
+    say(f"{pictures} pictures at {with_token(address, token)}   (Ctrl-C ends)")
+    for other in addresses(host, bound_address(host), urlsplit(address).port or 80)[1:]:
+        say(f"from other machines: {with_token(other, token)}")
 
 
 def _exposed(index: Index, token: str | None) -> str:

@@ -17,7 +17,7 @@ from rungwise.core.seals import check_seal, has_seal
 from rungwise.encoders import cache
 from rungwise.index import storage as index_storage
 from rungwise.index.verification import verify_index
-from rungwise.models import DualEncoder, load, load_dual_encoder
+from rungwise.models import AlteredModelError, DualEncoder, load, load_dual_encoder
 from rungwise.relevance import pair_cache
 from rungwise.relevance import storage as relevance_storage
 from rungwise.training.loop import MODEL
@@ -96,7 +96,8 @@ def _model_of(asked: Verify) -> Callable[[index_storage.Manifest], DualEncoder]:
         try:
             return load_dual_encoder(source, choose_device(asked.device))
         except UserError as error:
-            raise UserError(f"{error}; name the model with --model, or give --no-encode") from error
+            reason = error.reason if isinstance(error, AlteredModelError) else error
+            raise UserError(f"{reason}; name the model with --model, or give --no-encode") from error
 
     return load_it
 
@@ -126,9 +127,9 @@ def _sealed(folder: Path) -> str:
 
 
 def _loaded(folder: Path) -> str:
-    model = load(folder, "cpu")
+    try:
+        model = load(folder, "cpu")
+    except AlteredModelError as error:
+        raise UserError(f"{error.reason}; get the model anew") from None
     tensors = model.state_dict()
-    odd = [name for name, one in tensors.items() if one.is_floating_point() and not one.isfinite().all()]
-    if odd:
-        raise UserError(f"{folder}: {odd[0]} holds NaN or infinity; copy the model anew, or train it again")
     return f"kind {model.kind}, {len(tensors)} tensors, fingerprint {model.fingerprint[:12]}"

@@ -186,7 +186,7 @@ def read_header(file: IO[bytes]) -> Header:
         raise ValueError("it holds Python objects")
     if dtype.names is not None or dtype.subdtype is not None or not dtype.itemsize:
         raise ValueError(f"it holds records of type {dtype}, not numbers")
-    if any(size < 0 for size in shape):
+    if any(type(size) is not int or size < 0 for size in shape):  # numpy lets True pass for 1
         raise ValueError(f"its header claims the shape {shape}")
     return Header(shape, fortran, dtype, file.tell())
 

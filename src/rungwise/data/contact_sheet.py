@@ -13,11 +13,13 @@ from PIL import Image, ImageDraw, ImageFont
 
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.page import whole_characters
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.pictures import small_image
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
+_LONGEST = 1000
 _SIDE, _MARGIN, _TEXT_HEIGHT, _FONT_SIZE, _LINES = 200, 10, 66, 13, 4
 
 # Files that Pillow finds by name where Linux, macOS or Windows keep their fonts; those of many scripts come first.
@@ -63,8 +65,7 @@ def contact_sheet(data: ImageCaptions, path: Path | str, *, columns: int = 6, ro
     chosen = np.sort(generator.choice(len(data), min(len(data), columns * rows), replace=False))
     of_image = data.captions_of_image
     texts = [
-        " ".join((data.captions[of_image[image][0]] if of_image[image].size else data.image_ids[image]).split())
-        for image in chosen
+        _shown(data.captions[of_image[image][0]] if of_image[image].size else data.image_ids[image]) for image in chosen
     ]
     font, lacking = _font_for("".join(texts))
     across, down = _SIDE + _MARGIN, _SIDE + _TEXT_HEIGHT + _MARGIN
@@ -83,6 +84,11 @@ def contact_sheet(data: ImageCaptions, path: Path | str, *, columns: int = 6, ro
     with replacing(Path(path)) as draft:
         sheet.save(draft, "PNG")
     return lacking
+
+
+def _shown(text: str) -> str:
+    """As much of a text as can fit, without what a font cannot take."""
+    return whole_characters(" ".join(text[:_LONGEST].replace("\0", " ").split()))
 
 
 def _font_for(text: str) -> tuple[Font, int]:

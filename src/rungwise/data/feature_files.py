@@ -7,6 +7,7 @@ images.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def with_features(data: ImageCaptions, path: Path) -> ImageCaptions:
     """
     rows = FeatureRows(map_rows(path))
     ids_file = path.with_name(IDS_FILE)
-    if not ids_file.is_file():
+    if not os.path.lexists(ids_file):
         if len(rows) != len(data):
             raise UserError(
                 f"{path}: {len(rows)} rows, but the captions name {len(data)} images; write {IDS_FILE} beside it with"
@@ -108,7 +109,7 @@ def read_features(path: Path) -> ImageCaptions:
     >>> read_features(file).image_ids
     ('a.jpg', 'b.jpg')
     """
-    if not path.with_name(IDS_FILE).is_file():
+    if not os.path.lexists(path.with_name(IDS_FILE)):
         raise UserError(
             f"{path}: neither captions nor {IDS_FILE} beside it; add one of them, so that each row has an id"
         )

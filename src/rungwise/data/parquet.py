@@ -71,6 +71,15 @@ class Parquet:
                 raise beyond(f"{self._path}, unpacked", "text_bytes")
             yield from rows
 
+    def values(self, column: pyarrow.Array) -> list[Any]:
+        """The cells of a column of a batch as Python values.
+
+        Raises:
+            UserError: If a text is no UTF-8, or a value is beyond what Python has.
+        """
+        with _explained(self._path):
+            return list(column.to_pylist())
+
 
 def _length(cell: object) -> int:
     if isinstance(cell, list):

@@ -228,7 +228,7 @@ def _coefficients(image: Image.Image) -> int:
     """Bytes for the coefficients of a JPEG, all of which are kept where it comes in several scans."""
     sampling = [(across, down) for _, across, down, _ in getattr(image, "layer", [])] or [(1, 1)]
     widest, highest = (max(side) for side in zip(*sampling, strict=True))
-    samples = sum(across * down for across, down in sampling) / max(1, widest * highest)
+    samples: float = sum(across * down for across, down in sampling) / max(1, widest * highest)
     return math.ceil(2 * samples * image.width * image.height)
 
 

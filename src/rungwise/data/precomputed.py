@@ -11,6 +11,7 @@ the images.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows, map_rows
 from rungwise.data.folder import folder_name
@@ -50,7 +52,7 @@ def precomputed_splits(path: Path) -> list[Path]:
     names = sorted(file.name.removesuffix(_ROWS) for file in path.glob(f"*{_ROWS}")) if path.is_dir() else []
     names += [path.name.removesuffix(end) for end in (_ROWS, _CAPTIONS) if path.name.endswith(end)]
     folder = path if path.is_dir() else path.parent
-    there = [name for name in names if name and all((folder / f"{name}{end}").is_file() for end in (_ROWS, _CAPTIONS))]
+    there = [name for name in names if name and all(is_regular(folder / f"{name}{end}") for end in (_ROWS, _CAPTIONS))]
     there.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
     return [folder / f"{name}{_ROWS}" for name in there]
 
@@ -127,7 +129,7 @@ def _incomplete_splits(folder: Path) -> list[Issue]:
     for end, other in ((_ROWS, _CAPTIONS), (_CAPTIONS, _ROWS)):
         for path in sorted(folder.glob(f"*{end}")):
             partner = path.name.removesuffix(end) + other
-            if not path.with_name(partner).is_file():
+            if not is_regular(path.with_name(partner)):
                 issues.append(Issue("incomplete split", str(path), f"there is no {partner} beside it"))
     return issues
 
@@ -149,7 +151,7 @@ def _read_split(rows_file: Path) -> _Split:
     name = rows_file.name.removesuffix(_ROWS)
     file, ids_file = rows_file.with_name(f"{name}{_CAPTIONS}"), rows_file.with_name(f"{name}{_IDS}")
     rows, captions = map_rows(rows_file), read_every_line(file)
-    ids = _read_ids(ids_file, len(rows), len(captions)) if ids_file.is_file() else None
+    ids = _read_ids(ids_file, len(rows), len(captions)) if os.path.lexists(ids_file) else None
     if ids is not None and len(ids) == len(captions) and len(set(ids)) < len(ids):
         row_of_image, image_of_caption = _by_ids(ids, rows, file)
     else:

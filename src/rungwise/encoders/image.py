@@ -105,6 +105,12 @@ class Backbone(nn.Module):
 
     def _count_features(self) -> int:
         side = self.preprocessing.size
+        same = repr((self.config.backbone, sorted(self.config.options.items()), self.config.pool, side))
+        if same not in _widths:
+            _widths[same] = self._width(side)
+        return _widths[same]
+
+    def _width(self, side: int) -> int:
         training = self.training
         self.eval()
         try:
@@ -117,6 +123,10 @@ class Backbone(nn.Module):
             ) from error
         self.train(training)
         return int(width)
+
+
+_widths: dict[str, int] = {}
+"""Features by what decides their number, so that a model which is built twice computes one blank picture."""
 
 
 def load_backbone(config: ImageConfig) -> Backbone:

@@ -85,6 +85,8 @@ def find_false_negatives(
 def write_false_negatives(path: Path, found: Sequence[FalseNegative], data: ImageCaptions) -> None:
     r"""A CSV with ids and texts; all or nothing. A similarity that is not known is left empty.
 
+    A text that a spreadsheet would take for a formula has an apostrophe before it: captions may be a stranger's.
+
     Raises:
         UserError: If it cannot be written.
 
@@ -97,7 +99,7 @@ def write_false_negatives(path: Path, found: Sequence[FalseNegative], data: Imag
     i2t,a,b#0,1,0.75,1,0.5,a pup
     <BLANKLINE>
     """
-    with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+    with replacing(path) as draft, draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(("direction", "image", "caption", "rank", "similarity", "degree", "needed", "text"))
         for one in found:
@@ -105,7 +107,11 @@ def write_false_negatives(path: Path, found: Sequence[FalseNegative], data: Imag
             similarity = "" if math.isnan(one.similarity) else f"{one.similarity:.6g}"
             rows.writerow(
                 (
-                    one.direction, data.image_ids[image], data.caption_ids[caption], one.rank,
-                    similarity, f"{one.degree:.6g}", f"{one.needed:.6g}", data.captions[caption],
+                    one.direction, _no_formula(data.image_ids[image]), _no_formula(data.caption_ids[caption]), one.rank,
+                    similarity, f"{one.degree:.6g}", f"{one.needed:.6g}", _no_formula(data.captions[caption]),
                 )
             )  # fmt: skip
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -6,6 +6,7 @@ remedy; arrays are memory-mapped where their file allows it.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.core.npy import mapped
 from rungwise.core.npz import opened_npz
-from rungwise.core.reading import is_regular, opened, parse_json, require_regular, require_there
+from rungwise.core.reading import opened, parse_json, require_regular, require_there
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.parquet import opened_parquet
 from rungwise.data.textfiles import read_lines, read_text
@@ -311,7 +312,7 @@ def _read_parquet(path: Path, key: str | None) -> tuple[NDArray[Any], tuple[str,
         count = 0
         for batch in file.batches([key, *([ids] if ids else [])]):
             blocks.append(_vectors_of(batch.column(key), path, key, count, blocks[0].shape[1] if blocks else None))
-            rows += [str(one) for one in batch.column(ids).to_pylist()] if ids else []
+            rows += [str(one) for one in file.values(batch.column(ids))] if ids else []
             count += batch.num_rows
     if not count:
         raise UserError(f"{path}: column {key!r} is empty or has gaps; give every item a vector")
@@ -427,6 +428,6 @@ def split_key(argument: str) -> tuple[Path, str | None]:
     (PosixPath('vectors.npy'), None)
     """
     name, colon, key = argument.rpartition(":")
-    if not colon or is_regular(Path(argument)) or not Path(name).suffix:
+    if not colon or os.path.lexists(argument) or not Path(name).suffix:
         return Path(argument), None
     return Path(name), key

@@ -359,9 +359,11 @@ class Index:
             self._contents = self._read()
             try:
                 yield
-            finally:
-                with suppress(UserError):  # a change that failed may have got half way, to where nothing is lost
+            except BaseException:
+                with suppress(UserError):  # it may have got half way, to where nothing is lost
                     self._contents = self._read()
+                raise
+            finally:
                 self._stamps = storage.stamps(self.folder)
 
     def _encode(self, data: ImageCaptions, model: DualEncoder, progress: Progress | None) -> tuple[Issue, ...]:

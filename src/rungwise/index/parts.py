@@ -125,6 +125,8 @@ def read_state(folder: Path, known: State | None = None, *, all_vectors: bool = 
     """
     while True:
         description = read_store_description(folder)
+        if known is not None and known.description == description:
+            return known
         same = known is not None and known.description.identity == description.identity
         parts = {part.number: part for part in known.snapshot.parts} if same and known is not None else {}
         try:

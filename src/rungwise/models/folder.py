@@ -18,7 +18,8 @@ from torch import Tensor
 
 from rungwise.core.errors import UserError
 from rungwise.core.hub import hub_folder
-from rungwise.core.reading import MissingFileError, opened, parse_json, read_bytes
+from rungwise.core.limits import readable
+from rungwise.core.reading import MissingFileError, is_regular, opened, parse_json, read_bytes
 from rungwise.core.seals import SEAL, has_seal, read_seal
 from rungwise.core.tensors import read_tensors
 
@@ -44,6 +45,10 @@ class AlteredModelError(UserError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"{reason}; get the model anew, or take it as it is with altered=True")
+
+
+_WIDEST, _HEADER = 8, 128 << 20
+"""Bytes of the longest number in a tensor, and of the longest header of the format."""
 
 
 @dataclass(frozen=True)
@@ -117,14 +122,24 @@ class ModelFolder:
         return values
 
     @contextmanager
-    def weights(self) -> Iterator[dict[str, Tensor]]:
+    def weights(self, asked: Mapping[str, Tensor] | None = None) -> Iterator[dict[str, Tensor]]:
         """The tensors, by name. They stand in the file, so that they must be copied before the block ends.
 
+        Args:
+            asked: What the model needs, if that is known: a file that is much larger is not read through.
+
         Raises:
-            UserError: If the file is missing or is not safetensors, or if it changed while it was read.
-            AlteredModelError: If it is not as it was saved.
+            UserError: If the file is missing, is not safetensors, or is too large.
+            AlteredModelError: If it is not as it was saved, or changed while it was read.
         """
         path = self._place(WEIGHTS)
+        if asked is not None:
+            needed = sum(tensor.numel() * _WIDEST for tensor in asked.values()) + _HEADER
+            if is_regular(path) and path.stat().st_size > needed:
+                raise UserError(
+                    f"{path}: {readable(path.stat().st_size)}, more than the tensors take that config.json asks for;"
+                    " the files belong to different models"
+                )
         if self.seal is None:
             yield read_tensors(path)
             return

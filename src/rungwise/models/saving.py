@@ -190,8 +190,10 @@ def _loaded(folder: ModelFolder, altered: bool) -> SavedModel:
     except ValueError as error:
         raise UserError(f"{where}: kind: {error}") from None
     config = from_plain(found.config_type, facts.get("model"), where)
-    with folder.weights() as tensors:
-        _refuse_impossible(found, config, folder, tensors)
+    asked = _shapes(found, config, folder)
+    with folder.weights(asked) as tensors:
+        if asked is not None:
+            _refuse_other_tensors(folder.path / WEIGHTS, asked, tensors)
         try:
             model = found.restore(config, folder)
         except (RuntimeError, MemoryError) as error:  # such as tensors that no memory holds
@@ -261,19 +263,16 @@ AnyModel = Annotated[ModelConfig, PlainValidator(_parsed)]
 """A field of a configuration: any family's, told by ``kind``; without one, of the family ``vse``."""
 
 
-def _refuse_impossible(
-    found: type[SavedModel], config: Any, folder: ModelFolder, tensors: Mapping[str, Tensor]
-) -> None:
-    """Compare the shapes that a configuration asks for with those of the weights, before any memory is taken.
+def _shapes(found: type[SavedModel], config: Any, folder: ModelFolder) -> dict[str, Tensor] | None:
+    """What a configuration asks for, before any memory is taken: torch's device ``meta`` knows shapes and no numbers.
 
-    On torch's device ``meta`` a network has shapes and no numbers.
+    None for a family that computes with numbers while it is built.
     """
     try:
         with torch.device("meta"):
-            shapes = found.restore(config, folder).state_dict()
-    except (RuntimeError, ValueError, TypeError):  # a family that computes with numbers while it is built
-        return
-    _refuse_other_tensors(folder.path / WEIGHTS, shapes, tensors)
+            return dict(found.restore(config, folder).state_dict())
+    except (RuntimeError, ValueError, TypeError):
+        return None
 
 
 def _refuse_numbers_that_are_none(file: Path, weights: Mapping[str, Tensor]) -> None:

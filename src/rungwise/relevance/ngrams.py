@@ -195,6 +195,8 @@ class DocumentFrequencies:
         try:
             with opened_npz(Path(path)) as file:
                 orders = sum(name.startswith("keys") for name in file.names)
+                if sum(name.startswith("counts") for name in file.names) != orders:
+                    raise ValueError(f"there are {', '.join(file.names)}")
                 text = file["words"].tobytes().decode("utf-8", "surrogatepass")
                 found = cls(
                     int(file["images"]),

@@ -8,6 +8,7 @@ every caption states.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, replacing
+from rungwise.core.files import explained, make_folder, replacing, sync_folder
 from rungwise.core.reading import MissingFileError, read_json
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
@@ -142,15 +143,19 @@ def generate(
     """
     config = config or SceneConfig()
     held_out = held_out_combinations(config.seed, config.held_out_share)
-    if not _is_finished(folder, config):
+    with explained(folder):
+        finished = _is_finished(folder, config)
+    if not finished:
         marker = folder / _UNFINISHED
         with explained(folder):
-            (folder / PICTURES_FOLDER).mkdir(parents=True, exist_ok=True)
+            make_folder(folder / PICTURES_FOLDER)
             marker.touch()
         pictures = [sample_picture(config, number, held_out) for number in range(config.pictures)]
         _draw_all(folder, pictures, config.side, progress)
         _write_lists(folder, config, held_out, pictures)
-        marker.unlink()
+        with explained(folder):
+            marker.unlink()
+            sync_folder(folder)
     return read(folder)
 
 
@@ -234,10 +239,20 @@ def _draw_all(
         for stale in (folder / PICTURES_FOLDER).glob("scene-*.png"):
             if stale not in expected:
                 stale.unlink()
-        drawn = pool.map(lambda p: draw_scene(p.scene, side).save(folder / p.file, compress_level=3), pictures)
+        drawn = pool.map(lambda p: _draw(folder / p.file, p.scene, side), pictures)
         for done, _ in enumerate(drawn, start=1):
             if progress is not None and (done % 50 == 0 or done == len(pictures)):
                 progress(done, len(pictures))
+        sync_folder(folder / PICTURES_FOLDER)
+
+
+def _draw(path: Path, scene: Scene, side: int) -> None:
+    """A picture, on the disk when this returns: the lists that come after it say that all pictures are there."""
+    path.unlink(missing_ok=True)
+    with path.open("xb") as file:  # a new file, so that no link that lies there is followed
+        draw_scene(scene, side).save(file, "PNG", compress_level=3)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _write_lists(
