@@ -138,7 +138,7 @@ def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "
             jobs = [partial(_carry_out, one, world, scratch / str(number)) for number, one in enumerate(some)]
             ended = outcomes(jobs, memory=2 << 30, as_nobody=as_nobody and os.geteuid() == 0)
             for attack, outcome in zip(some, ended, strict=True):
-                verdict, detail = _judged(outcome)
+                verdict, detail = _judged(attack, outcome)
                 yield Case(FAMILY, command.name, f"{attack.file}: {attack.name}", verdict, detail)
             for left in scratch.iterdir():
                 _remove(left)
@@ -164,7 +164,7 @@ def run_processes(world: Path, scratch: Path, seed: int, count: int) -> Iterator
         code = run.returncode if run.returncode != -signal.SIGKILL else None
         texts = [one.decode("utf-8", "backslashreplace") for one in (out, error)]
         outcome = Outcome("hung") if code is None else Outcome("returned", [code, *texts])
-        verdict, detail = _judged(outcome)
+        verdict, detail = _judged(attack, outcome)
         yield Case(FAMILY, "as processes", f"{' '.join(arguments[:1])}: {attack.file}: {attack.name}", verdict, detail)
         _remove(place)
 
@@ -175,8 +175,9 @@ def _attacks(command: Command, world: Path, seed: int, share: float) -> Iterator
         path = world / file
         if not path.is_file():
             continue
-        for damage in damages(path.name, path.read_bytes(), Random(f"{seed} {file}")):
-            if draw.random() < share / 4:
+        data = path.read_bytes()
+        for damage in damages(path.name, data, Random(f"{seed} {file}")):
+            if damage.data != data and draw.random() < share / 4:
                 yield _Attack(command, file, damage.name, data=damage.data)
         for place in FILES:
             if draw.random() < share:
@@ -234,7 +235,7 @@ def _through_the_command_line(arguments: Sequence[str], place: Path) -> Any:
     return [code, *(file.read_bytes().decode("utf-8", "backslashreplace") for file in files)]
 
 
-def _judged(outcome: Outcome) -> tuple[Verdict, str]:
+def _judged(attack: _Attack, outcome: Outcome) -> tuple[Verdict, str]:
     if outcome.ending == "hung":
         return "hang", outcome.text
     if outcome.ending == "died":
@@ -246,8 +247,13 @@ def _judged(outcome: Outcome) -> tuple[Verdict, str]:
         return "wrong", f"{found[0]!r} reaches the terminal: {(out + error)[max(0, found.start() - 60) :][:120]!r}"
     if code == 70 or "Traceback" in error:
         return "traceback", error.strip()[-500:]
+    verifies = attack.command.name == "verify"
+    if code == 0 and verifies and attack.data is not None:
+        return "wrong", "altered, and verify finds all well"
     if code in (0, 130):
         return "accepted", f"exit {code}"
+    if code == 2 and verifies and not error and "found something wrong" in out:
+        return "clean", out.strip().splitlines()[-1]  # what it found is its answer, and not an error
     lines = error.strip().splitlines()
     if code == 2 and len(lines) == 1 and lines[0].startswith("rungwise "):
         return "clean", lines[0]

@@ -135,7 +135,7 @@ def _own() -> list[Subject]:
 
     return [
         Subject("model", "run", inside("model", model), lambda root: of_model(root / "model"), "seal"),
-        Subject("checkpoint", "run", ("checkpoint.safetensors",), of_checkpoint, "structure"),
+        Subject("checkpoint", "run", ("checkpoint.safetensors",), of_checkpoint, "seal"),
         Subject("index", "index", inside("index", index), lambda root: of_index(root / "index"), "seal"),
         Subject("saved degrees, dense", "degrees",
                 inside("dense", ("relevance.json", "values.npy", "image_of_caption.npy")),

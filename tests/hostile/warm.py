@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import importlib
 from contextlib import suppress
@@ -21,5 +22,7 @@ def warm() -> None:
             with suppress(ImportError):  # extras that are not installed
                 importlib.import_module(name)
     Image.init()
+    for name in ("utf-8-sig", "utf-16", "utf-32", "latin-1", "idna", "unicode_escape"):
+        codecs.lookup(name)  # which imports it; a case without privileges could not
     gc.collect()
     gc.freeze()  # or every child would copy all of it, only to find no garbage

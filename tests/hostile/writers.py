@@ -143,14 +143,16 @@ def _caches() -> list[Writer]:
         store = _store(place)
         found = store.find(row_keys)
         known = found >= 0
+        known[known] = store.sound(found[known])
         whole = bool((store.rows()[found[known]] == rows[known]).all())
         return [whole, int(known[:20].sum()), int(known.sum())]
 
     def append_missing(place: Path) -> None:
         store = _store(place)
-        lacking = [number for number in range(40) if store.find([row_keys[number]])[0] < 0]
+        found = store.find(row_keys)
+        lacking = [at for at in range(40) if found[at] < 0 or not store.sound(found[at : at + 1])[0]]
         if lacking:
-            store.append([row_keys[number] for number in lacking], rows[lacking])
+            store.append([row_keys[at] for at in lacking], rows[lacking])
 
     def right(state: Any) -> bool:
         """Nothing known is wrong, and the twenty that were there are still known."""
