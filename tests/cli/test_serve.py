@@ -27,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
 
     monkeypatch.delenv(serve.TOKEN, raising=False)
     monkeypatch.setattr(serve, "serve", served)
-    monkeypatch.setattr(serve, "load_dual_encoder", lambda *_: ColourModel())
+    monkeypatch.setattr(serve, "read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 
 

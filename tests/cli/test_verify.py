@@ -9,7 +9,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from rungwise.cli import main
-from rungwise.core.seals import SEAL
+from rungwise.core.seals import SEAL, write_seal
 from rungwise.encoders.cache import RowStore
 from rungwise.relevance import CIDErD
 from rungwise.relevance.pair_cache import Keys, PairCache
@@ -80,6 +80,7 @@ def nan_weights(folder: Path) -> None:
     name = next(iter(sorted(tensors)))
     save_file(tensors | {name: tensors[name] * np.nan}, path)
     (folder / "run/model" / SEAL).unlink()
+    write_seal(folder / "run/model")
 
 
 @pytest.mark.parametrize(

@@ -577,3 +577,14 @@ def test_an_index_without_checksums_opens_as_before_and_its_first_change_adds_th
     again = Index.open(index.folder)
     assert (len(again), again.manifest.version, len(again.manifest.identity)) == (3, 3, 32)
     assert again.manifest == other.manifest
+
+
+def test_what_a_killed_change_left_is_removed_by_the_next(index: Index) -> None:
+    left = [index.folder / store / ".store.json.0123456789abcdef.partial" for store in ("pictures", "captions")]
+    left.append(index.folder / ".index.json.0123456789abcdef.partial")
+    for folder in left:
+        folder.mkdir()
+        (folder / "store.json").write_text("{")
+    opened = Index.open(index.folder)
+    assert opened.remove(["nobody"]) == 0
+    assert not [folder for folder in left if folder.exists()]

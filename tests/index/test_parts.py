@@ -143,6 +143,14 @@ def test_a_store_without_checksums_is_looked_at_too(
         ExactStore.open(store.folder)
 
 
+def test_a_store_without_parts_is_no_empty_one(store: ExactStore) -> None:
+    old_format(store.folder)
+    fields = {name: value for name, value in fields_of(store.folder).items() if name != "parts"}
+    (store.folder / "store.json").write_text(json.dumps(fields))
+    with pytest.raises(UserError, match=r"store\.json: parts: Field required"):
+        ExactStore.open(store.folder)
+
+
 def test_an_id_may_stand_again_where_it_was_deleted_before(store: ExactStore) -> None:
     store.upsert(["b", "a"], VECTORS[:2])
     assert [one for one, _ in ExactStore.open(store.folder).records()] == list("cdefghba")

@@ -111,7 +111,15 @@ def piped(folder: Path) -> None:
     os.mkfifo(folder / "tokenizer.json")
 
 
+def deep(depth: int) -> Any:
+    found: Any = {}
+    for _ in range(depth):
+        found = {"normalizers": [found]}
+    return found
+
+
 DENSE = "2_Dense/config.json"
+GROWING = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
 SETTINGS = "sentence_bert_config.json"
 
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
@@ -190,6 +198,8 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "pickled shards": (updated("model.safetensors.index.json", weight_map={"a": "a.bin"}), "no safetensors file"),
     "a pipe": (piped, "is a pipe, not a file"),
     "deep settings": (lambda folder: (folder / "config.json").write_text("[" * 10**5) and None, "nested too deeply"),
+    "settings as deep as JSON can say them": (updated("config.json", x=deep(450)), "cannot be loaded"),
+    "rules as deep as JSON can say them": (updated("tokenizer.json", normalizer=deep(450)), "nested too deeply"),
     "settings that are none": (edited("config.json", lambda _: ["bert"]), "expected a JSON object"),
     "a tokenizer that is none": (edited("tokenizer.json", lambda _: {"model": {}}), "cannot be loaded"),
     "a tokenizer of tokens without end": (
@@ -212,6 +222,18 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
             ),
         ),
         "the pattern '(a|b+)*$' repeats a repetition",
+    ),
+    "rules that blow up a text": (
+        updated("tokenizer.json", normalizer={"type": "Sequence", "normalizers": [GROWING] * 8}),
+        "makes of a short text one that no memory holds",
+    ),
+    "padding without end": (
+        edited("tokenizer.json", lambda found: found | {"padding": {"strategy": {"Fixed": 10**12}}}),
+        "makes of a short text one that no memory holds",
+    ),
+    "padding to multiples without end": (
+        edited("tokenizer.json", lambda found: found | {"padding": {"pad_to_multiple_of": 10**12}}),
+        "makes of a short text one that no memory holds",
     ),
     "words without the one for others": (
         edited("tokenizer.json", lambda found: found | {"model": found["model"] | {"vocab": {"a": 0}}}),

@@ -56,6 +56,22 @@ def test_pictures_that_are_added_are_a_new_version(served: Current, tmp_path: Pa
     assert old.version != new.version
 
 
+def test_pictures_that_this_process_adds_to_the_served_index_are_a_new_version(tmp_path: Path) -> None:
+    index = build(tmp_path, ["red", "blue"])
+    served = Current(Searcher(index, ColourModel()), seconds=0)
+    old = served.now().version
+    index.remove(["0-red"])
+    new = settled(served).now()
+    assert new.version != old
+    assert [hit.id for hit in new.searcher.search_text("red", 9)] == ["1-blue"]
+
+
+def test_an_index_that_was_replaced_before_it_is_served_is_read_anew(tmp_path: Path) -> None:
+    index = build(tmp_path, ["red"])
+    build(tmp_path, ["blue", "green"])
+    assert len(settled(Current(Searcher(index, ColourModel()), seconds=0)).now().index) == 2
+
+
 def test_the_version_is_that_of_what_is_stored(served: Current, tmp_path: Path) -> None:
     again = Current(Searcher(Index.open(tmp_path / "index"), ColourModel()))
     assert again.now().version == served.now().version

@@ -461,3 +461,16 @@ def test_a_name_in_no_known_encoding_is_listed(config: TrainConfig, coloured: Im
     data = replace(coloured, paths=(tmp_path / "caf\udce9.jpg", *coloured.paths[1:]))
     assert train(replace(config, epochs=(1, 1)), data, tmp_path / "run", cache=tmp_path / "cache").finished
     assert "caf\\udce9.jpg" in (tmp_path / "run" / "skipped.txt").read_text()
+
+
+def test_what_a_killed_run_left_unfinished_is_removed(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config = replace(config, epochs=(1, 1))
+    train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+    names = ("checkpoint.safetensors", "history.jsonl", "model", "skipped.txt")
+    left = [tmp_path / "run" / f".{name}.0123456789abcdef.partial" for name in names]
+    for folder in left:
+        folder.mkdir()
+    train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", resume=True)
+    assert not [folder for folder in left if folder.exists()]

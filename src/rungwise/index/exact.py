@@ -86,7 +86,7 @@ class ExactStore(SnapshotStore):
         folder = Path(folder)
         if (folder / DESCRIPTION).exists():
             raise UserError(f"{folder}: a store stands here already; open it, or choose another place")
-        description = Description(dimension, similarity, side, identity=uuid4().hex)  # type: ignore[arg-type]  # a union
+        description = Description(dimension, similarity, side, (), identity=uuid4().hex)  # type: ignore[arg-type]  # a union
         with explained(folder):
             make_folder(folder)
             write_store_description(folder, description)

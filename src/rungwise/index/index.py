@@ -350,6 +350,7 @@ class Index:
             stored = storage.read_manifest(self.folder)
             if not stored.is_of(self.manifest):
                 raise UserError(f"{self.folder}: another index stands here now than was opened; open it again")
+            storage.sweep(self.folder)
             bring_up_to_date(self.folder)
             before, self.manifest = self.manifest, storage.read_manifest(self.folder)
             if before.version == 1:

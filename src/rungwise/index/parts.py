@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from rungwise.core.configuration import STRICT, check_size, from_plain, to_plain
+from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.files import sync_file, sync_folder
 from rungwise.core.limits import limits
@@ -79,7 +80,7 @@ class Description:
         version: Of the layout of the folder.
 
     >>> from rungwise.similarity import Cosine
-    >>> Description(2, Cosine(), "image").format
+    >>> Description(2, Cosine(), "image", parts=()).format
     'rungwise-exact-store'
     """
 
@@ -88,7 +89,7 @@ class Description:
     dimension: int
     similarity: AnySimilarity
     side: Side
-    parts: tuple[PartEntry, ...] = field(default=())
+    parts: tuple[PartEntry, ...]
     following: int = 0
     identity: str = ""
     format: str = FORMAT
@@ -210,6 +211,7 @@ def entry_of(part: Part) -> PartEntry:
 
 def clear(folder: Path, description: Description) -> None:
     """Remove the files that belong to no part: of a process that died, of a refused write, or merged ones."""
+    sweep(folder / DESCRIPTION)
     kept = {part.number for part in description.parts}
     for file in folder.iterdir():
         named = _FILE.fullmatch(file.name)

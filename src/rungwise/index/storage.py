@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rungwise.core import folders
+from rungwise.core import drafts, folders
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError, stamp
@@ -26,6 +26,9 @@ VECTORS_1 = "vectors.npy"
 CAPTION_VECTORS_1 = "caption_vectors.npy"
 ITEMS_1 = "items.jsonl"
 """What folders of version 1 hold in place of the two stores."""
+
+_REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
+"""Files that are replaced whenever an index changes."""
 
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
@@ -127,6 +130,15 @@ def read_issues(folder: Path, manifest: Manifest) -> tuple[Issue, ...]:
     return tuple(issues)
 
 
+def sweep(folder: Path) -> None:
+    """Remove what killed changes of an index left unfinished, in both stores; see :func:`rungwise.core.drafts.sweep`.
+
+    >>> sweep(Path("nowhere"))
+    """
+    for name in _REPLACED:
+        drafts.sweep(folder / name)
+
+
 Stamps = tuple[tuple[int, ...] | None, ...]
 """Of the files that are replaced whenever an index changes: what tells one of them from its successor."""
 
@@ -137,8 +149,7 @@ def stamps(folder: Path) -> Stamps:
     >>> stamps(Path("nowhere"))
     (None, None, None)
     """
-    names = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
-    return tuple(stamp(folder / name) for name in names)
+    return tuple(stamp(folder / name) for name in _REPLACED)
 
 
 def is_index(folder: Path) -> bool:

@@ -7,6 +7,7 @@ or it is refused: weights in safetensors, an architecture for texts, modules tha
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -46,6 +47,7 @@ _TRANSFORMER_SETTINGS = {
 _FORWARD = {"method": ("forward",), "method_output_name": ("last_hidden_state", "logits", None)}
 
 
+_MOST_GROWTH, _MOST_TOKENS = 1000, 100_000
 _TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
 """Of a regular expression: an escape, a class of characters, a number of times, any other character."""
 _ENDLESS = re.compile(r"\{\d+,\}")
@@ -71,7 +73,10 @@ def checked_folder(name: str | Path, kind: str) -> str:
         if not isinstance(name, str) or name.startswith((".", "/", "~")):
             raise UserError(f"{name}: no such folder of a {kind}; correct the path")
         folder = hub_folder(name, PATTERNS)
-    check_model_folder(folder)
+    try:
+        check_model_folder(folder)
+    except RecursionError:
+        raise UserError(f"{folder}: its settings are nested too deeply; give another model") from None
     return str(folder)
 
 
@@ -164,6 +169,8 @@ def _check_transformer(folder: Path) -> None:
         said = _mapping(rules)
         for part in ("normalizer", "pre_tokenizer"):
             _check_patterns(rules, said.get(part))
+        if _growth(said.get("normalizer")) > _MOST_GROWTH or _padded(said.get("padding")) > _MOST_TOKENS:
+            raise UserError(f"{rules}: makes of a short text one that no memory holds; give another model")
 
 
 def _check_patterns(file: Path, part: object) -> None:
@@ -173,6 +180,29 @@ def _check_patterns(file: Path, part: object) -> None:
     pattern = part.get("Regex") if isinstance(part, dict) else None
     if isinstance(pattern, str) and repeats_a_repetition(pattern):
         raise UserError(f"{file}: the pattern {pattern[:100]!r} repeats a repetition, which can take for ever")
+
+
+def _growth(part: object) -> float:
+    """How many times as long rules of replacement can make a text, one after the other."""
+    if isinstance(part, list):
+        return math.prod(_growth(one) for one in part)
+    if not isinstance(part, dict):
+        return 1
+    content, pattern = part.get("content"), part.get("pattern")
+    own = 1.0
+    if part.get("type") == "Replace" and isinstance(content, str):
+        given = pattern.get("String") if isinstance(pattern, dict) else None
+        own = max(1.0, len(content) / max(1, len(given) if isinstance(given, str) else 1))
+    return own * _growth(part.get("normalizers"))
+
+
+def _padded(padding: object) -> int:
+    """The length that every text is brought to, if the tokenizer says one."""
+    if not isinstance(padding, dict):
+        return 0
+    strategy = padding.get("strategy")
+    said = (strategy.get("Fixed") if isinstance(strategy, dict) else 0, padding.get("pad_to_multiple_of"))
+    return max((one for one in said if isinstance(one, int)), default=0)
 
 
 def repeats_a_repetition(pattern: str) -> bool:

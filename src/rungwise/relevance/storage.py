@@ -196,13 +196,13 @@ def _check(
     shape = _shape_of_values(header)
     images, captions = header["shape"]
     candidates = captions if header["direction"] == "i2t" else images
-    expected: list[tuple[str, NDArray[Any], tuple[int, ...], str, int | None]] = [(VALUES, values, shape, "f", None)]
+    expected: list[tuple[str, NDArray[Any], tuple[int, ...], str, int | None]] = [(VALUES, values, shape, "f4", None)]
     if indices is not None:
-        expected.append((INDICES, indices, shape, "i", candidates))
+        expected.append((INDICES, indices, shape, "i4", candidates))
     if owners is not None:
-        expected.append((OWNERS, owners, (captions,), "i", images))
+        expected.append((OWNERS, owners, (captions,), "i8", images))
     for name, array, wanted, kind, count in expected:
-        if array.shape != wanted or array.dtype.kind != kind:
+        if array.shape != wanted or array.dtype != kind:
             raise ValueError(f"{name} has shape {array.shape} of {array.dtype}, which does not fit {HEADER}")
         if count is not None and array.size and not 0 <= array.min() <= array.max() < count:
             raise ValueError(f"{name} names {array.min()}..{array.max()}, which does not lie in 0..{count - 1}")

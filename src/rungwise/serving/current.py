@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import Lock, Thread
 from time import monotonic
 
-from rungwise.core.errors import UserError
 from rungwise.core.printable import printable
 from rungwise.core.reading import is_regular, read_bytes
 from rungwise.index import Index, Searcher
+from rungwise.index.storage import Stamps, stamps
 
 _DESCRIPTIONS = ("index.json", "pictures/store.json", "captions/store.json")
 """Whoever changes an index replaces one of these in one step."""
@@ -27,7 +27,6 @@ _EXAMPLES = 4
 _EXAMPLE_LENGTH = 60
 
 _log = logging.getLogger(__name__)
-_Look = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,13 @@ class Current:
         self._lock = Lock()
         self._loading: Thread | None = None
         self._looked = monotonic()
-        self._refused: tuple[_Look, float] | None = None
+        self._refused: tuple[Stamps, float] | None = None
         self._folder = searcher.index.folder
-        self._look = _look_at(self._folder)
+        # Stamps of our own: an index that this process changes is another version too.
+        self._look: Stamps = () if self._folder is None else stamps(self._folder)
         self._served = _served(searcher, self._folder)
+        if searcher.index.is_replaced():  # since it was opened
+            self._look, self._served = (), _served(searcher, None)
         self.problem: str | None = None
 
     def now(self) -> Served:
@@ -80,7 +82,7 @@ class Current:
         with self._lock:
             if self._folder is not None and monotonic() - self._looked >= self._seconds and self._loading is None:
                 self._looked = monotonic()
-                look = _look_at(self._folder)
+                look = stamps(self._folder)
                 if look != self._look and not self._refused_lately(look):
                     self._loading = Thread(target=self._load, args=(self._folder, look), daemon=True)
                     self._loading.start()
@@ -93,31 +95,32 @@ class Current:
         if loading is not None:
             loading.join()
 
-    def _refused_lately(self, look: _Look) -> bool:
+    def _refused_lately(self, look: Stamps) -> bool:
         if self._refused is None:
             return False
         refused, when = self._refused
         return refused == look and monotonic() - when < _SECONDS_UNTIL_RETRY
 
-    def _load(self, folder: Path, look: _Look) -> None:
-        served, problem, reason = None, "it cannot be read; the server's log says why", ""
+    def _load(self, folder: Path, look: Stamps) -> None:
+        problem = "it cannot be read; the server's log says why"
         try:
             index = Index.open(folder)
             problem = "another model built it"
             served = _served(self._served.searcher.on(index), folder)
-        except (UserError, OSError, MemoryError) as error:
+            with self._lock:
+                # Changed once more meanwhile, its version may be that of the next, which the next request looks for.
+                if not index.is_replaced():
+                    self._served, self._look, self._refused, self.problem = served, look, None, None
+                    _log.warning("the index was replaced; %d pictures are served now", len(index))
+        except Exception as error:  # whatever it is, the old one is served on
             reason = printable(" ".join(str(error).split()) or type(error).__name__)
-        with self._lock:
-            self._loading = None
-            if served is None:
-                self._refused = look, monotonic()
+            with self._lock:
                 if problem != self.problem:
                     _log.warning("the index was replaced; the old one is served on: %s", reason)
-                self.problem = problem
-            else:
-                self._served, self._look, self._refused = served, look, None
-                _log.warning("the index was replaced; %d pictures are served now", len(served.index))
-                self.problem = None
+                self._refused, self.problem = (look, monotonic()), problem
+        finally:
+            with self._lock:
+                self._loading = None
 
 
 def _served(searcher: Searcher, folder: Path | None) -> Served:
@@ -125,19 +128,6 @@ def _served(searcher: Searcher, folder: Path | None) -> Served:
     short = [text for text in captions if len(text) <= _EXAMPLE_LENGTH]
     examples = tuple(short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES])
     return Served(searcher, _version(folder), len(captions), examples)
-
-
-def _look_at(folder: Path | None) -> _Look:
-    """What changes when the index does, without reading anything."""
-    return () if folder is None else tuple(_stat(folder / name) for name in _DESCRIPTIONS)
-
-
-def _stat(path: Path) -> tuple[int, int, int] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_ino, about.st_mtime_ns, about.st_size
 
 
 def _version(folder: Path | None) -> str:

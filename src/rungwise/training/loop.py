@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from rungwise.core.configuration import dump_yaml, load_yaml, to_plain
+from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.locks import alone
@@ -149,6 +150,8 @@ class _Run:
         self.state.settings, self.state.data_hash = settings, data_hash
         if not self.processes.first:
             return
+        for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL):  # what a killed run left unfinished
+            sweep(self.out / name)
         with replacing(self.out / CONFIG) as draft:
             draft.write_text(dump_yaml(self.config), encoding="utf-8")
         # A run that was cut off may have written an epoch that its checkpoint does not know.
