@@ -78,6 +78,8 @@ class ModelFolder:
         path = Path(source)
         if not path.is_dir():
             path = hub_folder(str(source), PATTERNS)
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise UserError(f"{source}: may not be read; change its permissions")
         if not (path / CONFIG).is_file():
             raise UserError(
                 f"{source}: no model here (config.json is missing); give the folder that training wrote, DIR/model"
