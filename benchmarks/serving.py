@@ -7,8 +7,8 @@
 
 The server is ``rungwise serve``, a process of its own with its default limits, on an index made for it: pictures, six
 picture bombs among them, under a small model with random weights. Visitors are in another process, strangers in a third
-and on other addresses of this machine. Beside latencies it prints the server's memory, every minute, with that of its
-children, and what it wrote to its log.
+and on other addresses of this machine. Beside latencies it prints, for every minute, the server's memory
+with that of its children, its processor time and the most files it had open; and what it wrote to its log.
 """
 
 from __future__ import annotations
@@ -168,6 +168,13 @@ def processor(process: int) -> float:
     return 0.0
 
 
+def open_files(process: int) -> int:
+    """Files and connections that a process has open."""
+    with contextlib.suppress(OSError):
+        return len(list(Path(f"/proc/{process}/fd").iterdir()))
+    return 0
+
+
 def share(values: Sequence[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else float("nan")
 
@@ -203,6 +210,7 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
         if hostile:
             attacking = pool.submit(clients.attack, port, seconds, made.uploads, made.bombs, made.large)
         memory: list[list[float]] = []
+        files: list[int] = []
         used = [processor(server)]
         start = time.monotonic()
         while not visiting.done():
@@ -210,15 +218,17 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
             if minute == len(memory):
                 memory.append([])
                 used.append(0.0)
+                files.append(0)
             memory[minute].append(resident(server))
             used[-1] = processor(server)
+            files[-1] = max(files[-1], open_files(server))
             time.sleep(0.5)
         visits = visiting.result()
         harm = attacking.result() if attacking else None
     table = Table(title=f"{asked.clients} visitors{', and strangers' if hostile else ''}, {asked.minutes:g} minutes")
     for column in ("minute", "requests", "requests/s", "errors", "text p50, ms", "p99", "max", "thumbnail p99"):
         table.add_column(column, justify="right")
-    for column in ("memory, MB", "highest", "processor, s"):
+    for column in ("memory, MB", "highest", "processor, s", "files"):
         table.add_column(column, justify="right")
     minutes = range(len(memory))
     for which in (*((minute,) for minute in minutes), tuple(minutes)):
@@ -237,6 +247,7 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
             f"{sizes[-1]:.0f}",
             f"{max(sizes):.0f}",
             f"{used[which[-1] + 1] - used[which[0]]:.0f}",
+            str(max(files[minute] for minute in which)),
         )
     console.print(table)
     for outcome, many in Counter(f"{visit.kind}: {visit.outcome}" for visit in visits if visit.outcome).most_common():

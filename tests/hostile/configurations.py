@@ -11,12 +11,12 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -305,7 +305,6 @@ def _sentence_model(folder: Path) -> None:
     SentenceTransformer(modules=parts, device="cpu").save(str(folder))
 
 
-@cache
 def _nobody_home(name: str, **_: Any) -> str:
     """The hub, which a name of a model is a reason to ask."""
     raise LocalEntryNotFoundError(f"{name}: no connection")
@@ -323,8 +322,17 @@ CONTROLS: dict[str, Callable[[], object]] = {
 """Harm that must be seen, or the walk tells nothing."""
 
 
+_PATIENCE = 120
+"""Seconds after which a case hangs: each takes a fraction of one."""
+
+
+def _hangs(*_: object) -> None:
+    raise TimeoutError("hangs")
+
+
 def main(home: Path, share: int) -> dict[str, Any]:
     """Walk, and say what happened."""
+    signal.signal(signal.SIGALRM, _hangs)
     plant(home)
     os.chdir(home)
     sys.path.insert(0, str(home))
@@ -366,6 +374,7 @@ def main(home: Path, share: int) -> dict[str, Any]:
 
 
 def _outcome(act: Callable[[], object]) -> str:
+    signal.alarm(_PATIENCE)
     try:
         act()
     except UserError as error:
@@ -378,6 +387,8 @@ def _outcome(act: Callable[[], object]) -> str:
             place = place.tb_next
         where = "" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
         return f"error: {type(error).__name__} {str(error)[:150]} at {where}"
+    finally:
+        signal.alarm(0)
     return "accepted"
 
 

@@ -12,7 +12,7 @@ def test_a_share_of_hostile_files_gets_one_line_of_each_command(usual: Report) -
     assert not usual.bad("commands"), usual.faults()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_hostile_file_gets_one_line_of_each_command(whole: Callable[[str], Report]) -> None:
     found = whole("commands")
     assert len(found.cases) > 1000

@@ -28,7 +28,7 @@ def walked(home: Path, share: int) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("share", [1, pytest.param(10, marks=pytest.mark.slow)], ids=["a share", "more"])
+@pytest.mark.parametrize("share", [1, pytest.param(10, marks=pytest.mark.long)], ids=["a share", "more"])
 def test_no_value_of_a_configuration_reaches_code_files_or_the_network(share: int, tmp_path: Path) -> None:
     found = walked(tmp_path / "home", share)
     assert found["blind"] == [], "the walk does not see harm that is done"

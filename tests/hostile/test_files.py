@@ -12,7 +12,7 @@ def test_a_share_of_hostile_files_is_refused_or_read_right(usual: Report) -> Non
     assert not usual.bad("files"), usual.faults()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_hostile_file_is_refused_or_read_right(whole: Callable[[str], Report]) -> None:
     found = whole("files")
     assert len(found.cases) > 3000

@@ -15,7 +15,7 @@ def test_a_share_of_full_disks_and_memories_loses_nothing(usual: Report) -> None
     assert not [*usual.bad("full"), *usual.bad("memory")], usual.faults()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_full_disk_or_memory_loses_anything(whole: Callable[[str], Report]) -> None:
     found = whole("full")
     assert len(found.cases) > 300

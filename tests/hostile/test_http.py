@@ -76,7 +76,7 @@ async def ask_all(place: tuple[str, int], requests: list[HostileRequest]) -> lis
     return await asyncio.gather(*(one(request) for request in requests))
 
 
-@pytest.mark.parametrize(("count", "seed"), [(300, 0), pytest.param(3000, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("count", "seed"), [(300, 0), pytest.param(3000, 1, marks=pytest.mark.long)])
 def test_malformed_requests(server: tuple[str, int], count: int, seed: int, capfd: pytest.CaptureFixture[str]) -> None:
     host, port = server
     requests = hostile_requests(count, seed, f"{host}:{port}")

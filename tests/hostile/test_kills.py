@@ -15,14 +15,14 @@ def test_a_share_of_kills_loses_nothing(usual: Report) -> None:
     assert not usual.bad("kills"), usual.faults()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_kill_loses_anything(whole: Callable[[str], Report]) -> None:
     found = whole("kills")
     assert len(found.cases) > 500
     assert not found.bad(), found.faults()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(traced.missing() is not None, reason=traced.missing() or "")
 def test_the_shim_sees_every_call_that_strace_sees(whole: Callable[[str], Report]) -> None:
     found = whole("traced")

@@ -21,7 +21,7 @@ def test_a_share_of_power_cuts_loses_nothing(usual: Report) -> None:
 
 
 @with_shim
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_power_cut_loses_anything(whole: Callable[[str], Report]) -> None:
     found = whole("power")
     assert len(found.cases) > 1000

@@ -227,3 +227,26 @@ def test_a_folder_of_other_data_is_refused(tmp_path):
 def test_configurations_load_neither_models_nor_kernels():
     code = "import sys, rungwise.relevance.config; sys.exit(bool({'torch', 'numba'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"kind": "tfidf", "orders": 10**18},
+            "tfidf: orders must be at most 100, got 10+$",
+        ),
+        ({"kind": "tfidf", "orders": 0}, "tfidf: orders must be at least 1, got 0"),
+        ({"kind": "bi-encoder", "batch_size": -1}, "bi-encoder: batch_size must lie in 1..1048576, got -1"),
+        ({"kind": "bi-encoder", "batch_size": 10**18}, "bi-encoder: batch_size must lie in"),
+        (
+            {"kind": "cross-encoder", "model": "./m", "scale": "raw", "batch_size": 0},
+            "cross-encoder: batch_size must lie",
+        ),
+        ({"kind": "cascade", "model": "./m", "scale": "raw", "batch_size": 0}, "cascade: batch_size must lie"),
+    ],
+)
+def test_sizes_that_nobody_means_are_refused_before_a_model_is_loaded(given, message):
+    data = ImageCaptions(("a",), ("a dog",), np.array([0]))
+    with pytest.raises(UserError, match=message):
+        source_config(given).build(data)

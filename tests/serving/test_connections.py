@@ -87,6 +87,8 @@ class World:
 
     Attributes:
         answering: Set when the application may answer.
+        reads: Whether it waits for the body of a request.
+        pauses: Whether it begins an answer before it may give it.
         bodies: What it read of each request, or None where the client left.
     """
 
@@ -101,6 +103,7 @@ class World:
         self.answering = asyncio.Event()
         self.answering.set()
         self.reads = True
+        self.pauses = False
         self.bodies: list[bytes | None] = []
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,6 +113,11 @@ class World:
             self.bodies.append(None)
             raise
         self.bodies.append(body)
+        if self.pauses:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await self.answering.wait()
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
         await self.answering.wait()
         await PlainTextResponse("here you are")(scope, receive, send)
 
@@ -257,8 +265,10 @@ def test_fewer_places_where_the_system_opens_few_files(monkeypatch: pytest.Monke
 @in_world(header_seconds=10)
 async def test_a_head_that_drips_in_is_not_waited_for(world: World) -> None:
     connection = world.connect()
+    begun = connection.since
     for letter in GET[:-1].decode():
         await world.send(connection, letter.encode())
+    assert connection.since == begun
     assert not passed(connection, 9.9).wire.written
     assert passed(connection, 10.1).wire.statuses == [408]
     assert "took too long" in connection.wire.error
@@ -279,6 +289,7 @@ async def test_silence_is_closed_without_a_word(world: World) -> None:
 @in_world(header_seconds=10, idle_seconds=30)
 async def test_an_idle_connection_is_closed_and_one_that_speaks_again_has_the_time_of_a_head(world: World) -> None:
     connection = await world.idle()
+    assert connection.timeout_keep_alive_task is None  # uvicorn's own clock
     assert not passed(connection, 29).wire.closed
     await world.send(connection, GET[:5])
     assert connection.turn is Turn.HEAD
@@ -292,8 +303,10 @@ async def test_an_idle_connection_is_closed_and_one_that_speaks_again_has_the_ti
 async def test_a_body_that_drips_in_is_not_waited_for(world: World) -> None:
     connection = world.connect()
     await world.send(connection, POST)
+    begun = connection.since
     for _ in range(9):
         await world.send(connection, b"x")
+    assert connection.since == begun
     assert not passed(connection, 9.9).wire.written
     assert passed(connection, 10.1).wire.statuses == [408]
     await world.send(connection, b"x")
@@ -414,7 +427,21 @@ async def test_a_chunk_that_is_none_after_the_answer_ends_the_connection(world: 
     assert connection.wire.statuses == [200]
     await world.send(connection, b"no number\r\n")
     assert connection.wire.ended
+    assert connection.wire.statuses == [200]
     assert passed(connection, LINGER_SECONDS + 0.1).wire.aborted
+
+
+@in_world()
+async def test_nothing_is_written_into_an_answer_that_has_begun(world: World) -> None:
+    world.reads = False
+    world.pauses = True
+    world.answering.clear()
+    connection = world.connect()
+    await world.send(connection, CHUNKED)
+    assert connection.wire.statuses == [200]
+    await world.send(connection, b"no number\r\n")
+    assert connection.wire.statuses == [200]
+    assert connection.wire.ended
 
 
 @in_world()

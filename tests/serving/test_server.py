@@ -19,6 +19,9 @@ from rungwise.serving import ServingLimits, background, serve
 from rungwise.serving.server import THREAD_NAME
 from tests.colour_model import ColourModel, colour_pictures
 
+PATIENCE = 120
+"""Seconds after which something hangs, however busy the machine is."""
+
 
 @pytest.fixture
 def index(tmp_path: Path) -> Index:
@@ -26,7 +29,7 @@ def index(tmp_path: Path) -> Index:
 
 
 def answer(address: str) -> dict[str, object]:
-    with urllib.request.urlopen(address, timeout=20) as reply:
+    with urllib.request.urlopen(address, timeout=PATIENCE) as reply:
         return json.load(reply)
 
 
@@ -118,13 +121,13 @@ def until_it_lets_nobody_in(address: str) -> None:
     place = urlsplit(address)
     with suppress(ConnectionRefusedError):
         while True:
-            socket.create_connection((place.hostname, place.port), timeout=20).close()
+            socket.create_connection((place.hostname, place.port), timeout=PATIENCE).close()
 
 
 def begun(address: str, path: str, body: bytes = b"") -> socket.socket:
     """A request that was sent, and not answered yet."""
     place = urlsplit(address)
-    connection = socket.create_connection((place.hostname, place.port), timeout=20)
+    connection = socket.create_connection((place.hostname, place.port), timeout=PATIENCE)
     length = f"Content-Length: {len(body) + 1}\r\n" if body else ""
     method = "POST" if body else "GET"
     connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: {place.netloc}\r\n{length}\r\n".encode() + body)
@@ -142,7 +145,7 @@ def test_ctrl_c_lets_answers_in_flight_be_given_and_ends_it_quietly(index: Index
             assert server.stdout.readline() == "begun\n"
             server.send_signal(signal.SIGINT)
             assert asked.recv(100).startswith(b"HTTP/1.1 200")
-        out, err = server.communicate(timeout=30)
+        out, err = server.communicate(timeout=PATIENCE)
     assert (server.returncode, out, err) == (0, "done\n", "")
 
 
@@ -156,7 +159,7 @@ def test_answers_in_flight_have_a_limit(index: Index) -> None:
         assert server.stdout.readline() == "begun\n"
         server.send_signal(signal.SIGTERM)
         assert asked.recv(100) == b""
-        out, err = server.communicate(timeout=30)
+        out, err = server.communicate(timeout=PATIENCE)
     assert (server.returncode, out) == (0, "done\n")
     assert "Traceback" not in err
 
@@ -169,7 +172,7 @@ def test_a_second_signal_ends_it_at_once(index: Index, second: signal.Signals) -
         server.send_signal(signal.SIGTERM)
         until_it_lets_nobody_in(address)  # the first was heard
         server.send_signal(second)
-        out, err = server.communicate(timeout=20)
+        out, err = server.communicate(timeout=PATIENCE)
     assert (server.returncode, out, err) == (-second, "", "")
 
 

@@ -164,7 +164,6 @@ class LimitedConnection(H11Protocol):
         self.client_key = ""
         self.turn = Turn.HEAD
         self.since = self.loop.time()
-        self._noted_cycle: object = None
         self._unsent_since: float | None = None
         self._hung_up = False
 
@@ -261,7 +260,8 @@ class LimitedConnection(H11Protocol):
     def refuse(self, status: HTTPStatus, reason: str) -> None:
         """Say why in one line, unless an answer has begun, and hang up."""
         self.table.leave(self)
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+        answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if not answering and self.turn is not Turn.REST:
             body = json.dumps({"error": reason}).encode()
             head = (
                 f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
@@ -298,8 +298,8 @@ class LimitedConnection(H11Protocol):
 
     def _note(self) -> None:
         turn = self._turn()
-        if turn is not self.turn or self.cycle is not self._noted_cycle:
-            self.turn, self._noted_cycle, self.since = turn, self.cycle, self.loop.time()
+        if turn is not self.turn:
+            self.turn, self.since = turn, self.loop.time()
 
 
 class _Parting:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
 
+from rungwise.core.configuration import check_size
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
@@ -55,6 +56,7 @@ class BiEncoderConfig(ModelConfig):
     batch_size: int = 128
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        check_size(f"bi-encoder: {building.option('batch_size')}", self.batch_size)
         from rungwise.relevance import bi_encoder
 
         counted = Counter(building, f"of {len(set(data.captions)):,} captions encoded")
@@ -106,6 +108,7 @@ class PairModelConfig(ModelConfig):
         from rungwise.relevance import cross_encoder
 
         assert self.model is not None, "missing() says so before"
+        check_size(f"{self.kind}: {building.option('batch_size')}", self.batch_size)
         return cross_encoder.CrossEncoder(
             data.captions,
             data.image_of_caption,

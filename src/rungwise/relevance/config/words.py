@@ -17,6 +17,8 @@ from rungwise.relevance.config.base import Building, CaptionPairsConfig, Caption
 if TYPE_CHECKING:
     from rungwise.relevance.ngrams import DocumentFrequencies
 
+LONGEST_NGRAM = 100
+"""Words; captions are shorter, and each order costs a pass through all of them."""
 Tokenizer = Literal["ptb", "unicode", "whitespace"]
 
 TOKENISERS: dict[Tokenizer, tokenisers.Tokeniser] = {
@@ -115,6 +117,8 @@ class TfIdfConfig(WordsConfig, CaptionPairsConfig):
 
         if self.orders < 1:
             raise UserError(f"tfidf: {building.option('orders')} must be at least 1, got {self.orders}")
+        if self.orders > LONGEST_NGRAM:
+            raise UserError(f"tfidf: {building.option('orders')} must be at most {LONGEST_NGRAM}, got {self.orders}")
         options = self._of_words(data, building, self.orders) | self.of_captions(data)
         return TfIdf(data.captions, data.image_of_caption, orders=self.orders, **options)
 
