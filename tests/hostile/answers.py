@@ -94,7 +94,7 @@ def of_rows(root: Path) -> Answer:
     """Rows that are known, as :func:`of_pairs`."""
     from rungwise.encoders.cache import RowStore
 
-    store = RowStore(root / "rows", (3,), np.float32)
+    store = RowStore(root / "rows-2", (3,), np.float32)
     found = store.find(world.row_keys(8))
     whole, rows = np.arange(24, dtype=np.float32).reshape(8, 3), store.rows()
     known = found >= 0

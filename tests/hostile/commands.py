@@ -114,7 +114,7 @@ def commands() -> list[Command]:
                 ("run/model", model),
                 ("run", ("run/checkpoint.safetensors",)),
                 ("degrees/dense", ("degrees/dense/relevance.json", "degrees/dense/values.npy")),
-                ("caches/rows", ("caches/rows/rows.bin", "caches/rows/keys.bin")),
+                ("caches/rows-2", ("caches/rows-2/rows.bin", "caches/rows-2/keys.bin")),
             )
         ]
     return found

@@ -18,6 +18,9 @@ from tests.hostile.readers import Subject, subjects
 
 FAMILY = "files"
 
+_LINES = frozenset({".txt", ".csv", ".tsv", ".jsonl"})
+"""Of files that may end anywhere."""
+
 
 class Attack(NamedTuple):
     """One case to be run.
@@ -60,7 +63,8 @@ def _on_file(subject: Subject, file: str, path: Path, seed: int) -> Iterator[Att
     good = path.read_bytes()
     for damage in damages(path.name, good, Random(f"{seed} {subject.name} {file}")):
         if damage.data != good:
-            covered = sealed or damage.kind == "bomb" or (subject.cover == damage.kind == "structure")
+            counted = subject.cover == "structure" and path.suffix not in _LINES
+            covered = sealed or damage.kind == "bomb" or (counted and damage.kind == "structure")
             yield Attack(subject, file, damage.name, data=damage.data, detectable=covered)
     for place in FILES:
         yield Attack(subject, file, place.name, place=place, detectable=place.harmless)

@@ -60,7 +60,8 @@ def _ended(one: Prepared, family: str, attack: str, outcome: Outcome) -> Case:
         return Case(family, one.writer.name, attack, "hang", outcome.text)
     # A compiler among the libraries ends the process itself when memory is out, with a line that says so.
     aborted = family == MEMORY and outcome.ending == "died" and outcome.value == -signal.SIGABRT
-    out_of_memory = aborted or (outcome.ending == "raised" and outcome.value == "MemoryError")
+    no_thread = outcome.value == "RuntimeError" and "can't start new thread" in outcome.text
+    out_of_memory = aborted or (outcome.ending == "raised" and (outcome.value == "MemoryError" or no_thread))
     if outcome.ending in ("raised", "died") and not out_of_memory:
         detail = (
             "\n    ".join(_last(outcome.text))
@@ -68,8 +69,8 @@ def _ended(one: Prepared, family: str, attack: str, outcome: Outcome) -> Case:
             else f"died: {outcome.value}: {outcome.text}"
         )
         return Case(family, one.writer.name, attack, "traceback", detail)
-    # The command line makes one line of a MemoryError.
-    refusal = outcome.text or "out of memory"
+    # The command line makes one line of a MemoryError, and of a thread that finds no memory for its stack.
+    refusal = "out of memory" if out_of_memory else outcome.text
     return aftermath(one, family, attack, done=outcome.ending == "returned", refusal=refusal)
 
 

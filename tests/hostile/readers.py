@@ -143,7 +143,7 @@ def _own() -> list[Subject]:
         Subject("saved degrees, best", "degrees", inside("best", ("relevance.json", "values.npy", "indices.npy")),
                 lambda root: of_degrees(root / "best"), "seal"),
         Subject("pair cache", "caches", ("pairs",), of_pairs, "seal"),
-        Subject("feature cache", "caches", ("rows/rows.bin", "rows/keys.bin"), of_rows, "seal"),
+        Subject("feature cache", "caches", ("rows-2/rows.bin", "rows-2/keys.bin"), of_rows, "seal"),
         Subject("document frequencies", "words", ("frequencies.npz",), frequencies, "structure"),
         Subject("result", "evaluation", ("first.json",), of_result, "structure"),
         Subject("scenes", "scenes", ("scenes/scenes.json", "scenes/captions.jsonl"),

@@ -89,12 +89,13 @@ static int of_handle(int handle, char *out) {
 static int64_t inode_of(int handle) { struct stat s; return fstat(handle, &s) ? -1 : (int64_t)s.st_ino; }
 static int64_t inode_at(const char *path) { struct stat s; return lstat(path, &s) ? -1 : (int64_t)s.st_ino; }
 
-/* Counts a call that is about to happen; 1 where it must fail. "grows" tells calls that take space. */
+/* Counts a call that is about to happen; 1 where it must fail. "grows" is 1 for calls that take space, and -1 for those
+   that give some back, which no full or failing disk of ours refuses. */
 static int before(int grows) {
     long number = ++state.count;
     if (state.mode == KILL && number == state.at) syscall(SYS_kill, getpid(), SIGKILL);
-    if (state.mode == FAIL_ONCE && number == state.at) { errno = state.error; return 1; }
-    if (state.mode == FAIL && number >= state.at && grows) { errno = state.error; return 1; }
+    if (state.mode == FAIL_ONCE && number == state.at && grows >= 0) { errno = state.error; return 1; }
+    if (state.mode == FAIL && number >= state.at && grows > 0) { errno = state.error; return 1; }
     return 0;
 }
 
@@ -213,7 +214,7 @@ static int unlink_any(int folder, const char *path, int flags) {
     char whole[PATH_MAX];
     ENTER(named(folder, path, whole));
     int result = -1;
-    if (!on || !before(0)) result = syscall(SYS_unlinkat, folder, path, flags);
+    if (!on || !before(-1)) result = syscall(SYS_unlinkat, folder, path, flags);
     if (on && !result) record('u', 0, 0, 0, whole, NULL, NULL, 0);
     LEAVE;
     return result;

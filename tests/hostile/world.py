@@ -172,7 +172,7 @@ def make_own(root: Path) -> None:
     (root / "caches").mkdir()
     keys = Keys(data.captions, "model", symmetric=True).of(np.zeros(7, np.int64), np.arange(1, 8))
     PairCache(root / "caches/pairs").add(keys, np.linspace(0, 1, 7, dtype=np.float32))
-    store = RowStore(root / "caches/rows", (3,), np.float32)
+    store = RowStore(root / "caches/rows-2", (3,), np.float32)
     store.append(row_keys(8), np.arange(24, dtype=np.float32).reshape(8, 3))
     DocumentFrequencies.of(data.captions, data.image_of_caption).save(root / "words/frequencies.npz")
     for seed, name in enumerate(("first", "second")):

@@ -170,3 +170,19 @@ def test_nothing_but_a_file_is_read(tmp_path, kind):
     put(tmp_path / "vectors.txt", kind)
     with watched(), pytest.raises(UserError):
         load_word_vectors(tmp_path / "vectors.txt")
+
+
+def test_a_packed_file_may_have_several_parts_with_padding_between_and_after(tmp_path):
+    path = tmp_path / "vectors.txt.gz"
+    padding = bytes(64 << 20)
+    path.write_bytes(gzip.compress(b"dog 1 0\n") + padding + gzip.compress(b"cat 0 1\n") + padding)
+    assert load_word_vectors(path).row == {"dog": 0, "cat": 1}
+
+
+def test_a_packed_file_that_is_cut_off_anywhere_is_refused(tmp_path):
+    path = tmp_path / "vectors.txt.gz"
+    whole = gzip.compress(b"dog 1 0\ncat 0 1\n")
+    for length in range(2, len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UserError, match="vectors.txt.gz"):
+            load_word_vectors(path)

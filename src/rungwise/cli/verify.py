@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,8 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
         UserError: If nothing that can be checked stands there.
     """
     folder = asked.folder
+    if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+        raise UserError(f"{folder}: may not be read; change its permissions")
     if index_storage.is_index(folder):
         return "an index", verify_index(folder, _model_of(asked) if asked.encode else None, asked.sample)
     if (folder / relevance_storage.HEADER).is_file():

@@ -32,7 +32,7 @@ from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
 from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
-from rungwise.core.reading import MissingFileError, opened, require_regular
+from rungwise.core.reading import MissingFileError, opened, require_regular, unreadable
 from rungwise.data.collection import Issue
 from rungwise.encoders.image import Backbone
 from rungwise.encoders.preprocessing import Preprocessing
@@ -127,7 +127,10 @@ class RowStore:
         if count == 0:
             return np.zeros((0, *self.shape), self.dtype)
         require_regular(self.folder / ROWS)
-        return np.memmap(self.folder / ROWS, self.dtype, mode="r", shape=(count, *self.shape))
+        try:
+            return np.memmap(self.folder / ROWS, self.dtype, mode="r", shape=(count, *self.shape))
+        except PermissionError as error:
+            raise unreadable(self.folder / ROWS, error) from error
 
     def sound(self, positions: Sequence[int] | NDArray[np.int64]) -> NDArray[np.bool_]:
         """(positions,) whether each of these rows is as it was written; all of them are read."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from rungwise.core import drafts, folders
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError, stamp
+from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.data.collection import Issue
 from rungwise.index.files import damaged, read_description, read_lines, write_description
 from rungwise.index.parts import DESCRIPTION as STORE
@@ -158,7 +158,7 @@ def is_index(folder: Path) -> bool:
     >>> is_index(Path("nowhere"))
     False
     """
-    return (folder / DESCRIPTION).is_file()
+    return is_regular(folder / DESCRIPTION)
 
 
 def refuse_strangers(folder: Path) -> None:

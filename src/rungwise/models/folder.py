@@ -78,6 +78,8 @@ class ModelFolder:
         path = Path(source)
         if not path.is_dir():
             path = hub_folder(str(source), PATTERNS)
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise UserError(f"{source}: may not be read; change its permissions")
         if not (path / CONFIG).is_file():
             raise UserError(
                 f"{source}: no model here (config.json is missing); give the folder that training wrote, DIR/model"
@@ -156,7 +158,10 @@ class ModelFolder:
     def _place(self, name: str) -> Path:
         """A file of the folder; a link may lead to another file of it, and into the store of the hub's cache."""
         path = self.path / name
-        target, home = path.resolve(), self.path.resolve()
+        try:
+            target, home = path.resolve(), self.path.resolve()
+        except (OSError, RuntimeError) as error:  # a link to itself
+            raise UserError(f"{path}: a link that leads nowhere; put the file itself there") from error
         stores = [home, home.parents[1] / "blobs"] if home.parent.name == "snapshots" else [home]
         if not any(target.is_relative_to(store) for store in stores):
             raise UserError(f"{path}: a link that leaves the model folder; put the file itself there")

@@ -8,7 +8,6 @@ r"""Word vectors from files: GloVe's text, word2vec's text and word2vec's binary
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 import zlib
@@ -33,6 +32,11 @@ _LONGEST_WORD = 4096
 _MOST_DIGITS = 18
 _MOST_DIMENSIONS = 1 << 16
 """No published vectors are nearly as long; a header that claims more is none."""
+
+_GZIP_FORMAT = 16 + zlib.MAX_WBITS
+"""Tells zlib that a header and a checksum of gzip stand around what is packed."""
+
+_CHUNK = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -101,17 +105,38 @@ class _Unpacked(io.RawIOBase):
     """What a gzipped file holds, up to the limit: a thousand times its size may be packed into it."""
 
     def __init__(self, path: Path, packed: BufferedReader[Any]) -> None:
-        self._path, self._unpacked, self._count = path, gzip.GzipFile(fileobj=packed), 0
+        self._path, self._packed, self._ahead, self._count = path, packed, b"", 0
+        self._member = zlib.decompressobj(_GZIP_FORMAT)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = self._unpacked.readinto(buffer)
-        self._count += count
+        data = self._next(len(buffer))
+        buffer[: len(data)] = data
+        self._count += len(data)
         if self._count > limits().unpacked_bytes:
             raise beyond(f"{self._path}, unpacked", "unpacked_bytes")
-        return count
+        return len(data)
+
+    def _next(self, most: int) -> bytes:
+        """Some bytes, none at the end; Python's gzip would take padding a byte at a time, and minutes for much."""
+        while True:
+            if self._member.eof:
+                self._ahead = self._ahead.lstrip(b"\0")
+                if self._ahead:  # another file was appended
+                    self._member = zlib.decompressobj(_GZIP_FORMAT)
+            if not self._ahead:
+                self._ahead = self._packed.read(_CHUNK)
+                if not self._ahead and self._member.eof:
+                    return b""
+                if not self._ahead:
+                    raise EOFError("the packed file is cut off")
+                continue
+            data = self._member.decompress(self._ahead, most)
+            self._ahead = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            if data:
+                return data
 
 
 def _lines(path: Path, file: BufferedReader[Any], first: int) -> Iterator[tuple[int, bytes]]:

@@ -148,8 +148,10 @@ def generate(
     if not finished:
         marker = folder / _UNFINISHED
         with explained(folder):
-            make_folder(folder / PICTURES_FOLDER)
+            make_folder(folder)
             marker.touch()
+            sync_folder(folder)  # before anything that would be a stranger's without it
+            make_folder(folder / PICTURES_FOLDER)
         pictures = [sample_picture(config, number, held_out) for number in range(config.pictures)]
         _draw_all(folder, pictures, config.side, progress)
         _write_lists(folder, config, held_out, pictures)

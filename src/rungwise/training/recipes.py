@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rungwise.core.configuration import load_yaml
 from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular
 from rungwise.training.config import TrainConfig
 
 
@@ -31,7 +32,7 @@ def load_config(name_or_file: str) -> TrainConfig:
     if name_or_file in preset_names():
         with resources.as_file(_folder() / f"{name_or_file}.yaml") as path:
             return load_yaml(TrainConfig, path)
-    if not Path(name_or_file).is_file():
+    if not is_regular(Path(name_or_file)):
         raise UserError(
             f"{name_or_file}: neither a configuration file nor a preset; presets are {', '.join(preset_names())}"
         )
