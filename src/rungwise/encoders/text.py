@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from torch import Tensor, nn
 
 from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.errors import UserError
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
 
@@ -30,6 +31,8 @@ class TextConfig:
 
     def __post_init__(self) -> None:
         check_size("text.word_dimension", self.word_dimension)
+        if self.min_count < 0:
+            raise UserError(f"text.min_count must not be negative, got {self.min_count}")
 
 
 def learn_vocabulary(captions: Iterable[str], min_count: int = 4) -> Tokenizer:

@@ -232,7 +232,9 @@ def _load(model: str | Path) -> tuple[Any, Any]:
         network: Any = AutoModelForSequenceClassification.from_pretrained(place, use_safetensors=True, **alone)
         _longest(tokenizer, network.config)
         with torch.inference_mode():
-            network.eval()(**tokenizer([TRIED], [TRIED], truncation=True, max_length=8, return_tensors="pt"))
+            network.eval()(
+                **tokenizer([TRIED], [TRIED], padding=True, truncation=True, max_length=8, return_tensors="pt")
+            )
     return tokenizer, network
 
 
