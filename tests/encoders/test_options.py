@@ -191,7 +191,7 @@ def test_an_option_that_this_network_does_not_take_has_one_line(options: dict[st
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_whatever_a_network_says_of_an_option_is_one_line() -> None:
     """One network of every family, on a device without memory."""
     families: dict[str, str] = {}
