@@ -117,6 +117,10 @@ def _run(report: Report, family: str, world: Path, place: Path, asked: argparse.
         report.add(module.run_processes(world, scratch, asked.seed, asked.processes))
     if family == "full" and not module.can_mount():
         report.left_out.append("small disks: this process may not mount any")
+    if family in READERS and forked.without_privileges() is None:
+        report.left_out.append(
+            f"{family}: files without permission, since nobody may not enter the interpreter's folder"
+        )
     if family in READERS and os.geteuid():
         report.left_out.append(
             f"{family}: the user's own files without permission are read as this user, not as nobody"

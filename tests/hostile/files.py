@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tests.hostile.counting import Case, Verdict
 from tests.hostile.damage import damages
-from tests.hostile.forked import Outcome, outcomes
+from tests.hostile.forked import Outcome, outcomes, without_privileges
 from tests.hostile.places import FILES, FOLDERS, Place
 from tests.hostile.readers import Subject, subjects
 
@@ -79,14 +78,14 @@ def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "
         found = [
             one for one in attacks(subject, world, seed, share) if only in f"{subject.name}: {one.file}: {one.name}"
         ]
-        for as_nobody in (False, True):
+        for as_nobody in (False, True) if without_privileges() is not None else (False,):
             yield from _judged(found, world, scratch, good.value, as_nobody)
 
 
 def _judged(found: Sequence[Attack], world: Path, scratch: Path, good: Any, as_nobody: bool) -> Iterator[Case]:
     some = [one for one in found if bool(one.place and one.place.as_nobody) == as_nobody]
     jobs = [partial(_carry_out, one, world, scratch / str(number)) for number, one in enumerate(some)]
-    for attack, outcome in zip(some, outcomes(jobs, as_nobody=as_nobody and os.geteuid() == 0), strict=True):
+    for attack, outcome in zip(some, outcomes(jobs, as_nobody=as_nobody and bool(without_privileges())), strict=True):
         verdict, detail = judged(attack, outcome, good)
         yield Case(FAMILY, attack.subject.name, f"{attack.file}: {attack.name}", verdict, detail)
     for left in scratch.iterdir():

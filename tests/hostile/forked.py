@@ -11,6 +11,7 @@ import os
 import resource
 import select
 import signal
+import stat
 import sys
 import time
 import traceback
@@ -119,6 +120,19 @@ def _redirect(said: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(said, 1)
     os.dup2(said, 2)
+
+
+def without_privileges() -> bool | None:
+    """Whether cases of files without permission run as nobody; None where they cannot run at all.
+
+    Who is not root needs not to be somebody else. For root nobody must be able to import the packages that a case
+    imports late.
+    """
+    if os.geteuid():
+        return False
+    places = {Path(sys.prefix), Path(__file__)}
+    folders = {parent for place in places for parent in (place, *place.parents)} - {Path(__file__)}
+    return True if all(folder.stat().st_mode & stat.S_IXOTH for folder in folders) else None
 
 
 def _limit(memory: int | None, as_nobody: bool) -> None:

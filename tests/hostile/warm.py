@@ -5,9 +5,7 @@ from __future__ import annotations
 import codecs
 import gc
 import importlib
-import pkgutil
 from contextlib import suppress
-from types import ModuleType
 
 from tests.house import modules
 
@@ -17,23 +15,14 @@ _BESIDE = ("pyarrow.parquet", "timm", "torch.utils.tensorboard", "tensorboard.co
 
 def warm() -> None:
     """Import what cases would import one by one, each in its own child."""
-    import tyro
     from PIL import Image
 
     for name in (*modules(), *_BESIDE):
         if not name.endswith("__main__"):
             with suppress(ImportError):  # extras that are not installed
                 importlib.import_module(name)
-    _import_below(tyro)
     Image.init()
     for name in ("utf-8-sig", "utf-16", "utf-32", "latin-1", "idna", "unicode_escape"):
         codecs.lookup(name)  # which imports it; a case without privileges could not
     gc.collect()
     gc.freeze()  # or every child would copy all of it, only to find no garbage
-
-
-def _import_below(package: ModuleType) -> None:
-    """Import every part of a package that imports its parts when they are first needed."""
-    for part in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        with suppress(ImportError):
-            importlib.import_module(part.name)
