@@ -1,9 +1,10 @@
 """How old the pinned packages are: the build date of each, as its wheel says, and known holes where pip-audit can ask.
 
-python benchmarks/pins.py
-python benchmarks/pins.py --only timm torch
+python benchmarks/pins.py INDEX
+python benchmarks/pins.py INDEX --only timm torch
 
-Needs the package index. Many builds set every date in a wheel to a constant; for those the date is not known.
+INDEX is the address of a package index, the one that ends in /simple. Many builds set every date in a wheel to a
+constant; for those the date is not known.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import urllib.error
 import urllib.request
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from urllib.parse import urljoin
 
-INDEX = "https://pypi.org/simple"
 CONSTRAINTS = Path(__file__).parents[1] / "constraints.txt"
 _PIN = re.compile(r"([A-Za-z0-9._-]+)==([^\s;]+)")
 _LINK = re.compile(r'href="([^"#]+\.whl)[^"]*"')
@@ -65,10 +66,10 @@ class Remote(io.RawIOBase):
         return len(data)
 
 
-def built(pin: tuple[str, str]) -> str:
+def built(pin: tuple[str, str], index: str) -> str:
     """The newest date in a wheel of this version, or why there is none."""
     name, version = pin
-    page_address = f"{INDEX}/{re.sub(r'[-_.]+', '-', name).lower()}/"
+    page_address = f"{index}/{re.sub(r'[-_.]+', '-', name).lower()}/"
     try:
         with urllib.request.urlopen(page_address, timeout=60) as page:
             links = _LINK.findall(page.read().decode())
@@ -85,6 +86,7 @@ def built(pin: tuple[str, str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("index", help="address of a package index")
     parser.add_argument("--only", nargs="+", default=[], help="names of packages; all if not given")
     options = parser.parse_args()
     pins = [
@@ -93,7 +95,9 @@ def main() -> None:
         if not options.only or pin[0] in options.only
     ]
     with ThreadPoolExecutor(8) as pool:
-        for (name, version), date in zip(pins, pool.map(built, pins), strict=True):
+        for (name, version), date in zip(
+            pins, pool.map(partial(built, index=options.index.rstrip("/")), pins), strict=True
+        ):
             print(f"{name:32} {version:16} {date}", flush=True)
     if shutil.which("pip-audit") is None:
         print("pip-audit is not installed: known holes were not looked for")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     Raises:
         UserError: If the file is missing or is not safetensors.
     """
-    try:
-        require_regular(path)
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-    except MissingFileError:
-        raise UserError(f"{path}: no such weights file") from None
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
-        raise _damaged(path, error) from error
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
 
 
 def read_metadata(path: Path) -> dict[str, str]:
@@ -70,10 +65,16 @@ def read_metadata(path: Path) -> dict[str, str]:
     Raises:
         UserError: If the file is missing or is not safetensors.
     """
+    with _opened(path) as file:
+        return dict(file.metadata() or {})
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         require_regular(path)
         with safe_open(path, framework="pt") as file:
-            return dict(file.metadata() or {})
+            yield file
     except MissingFileError:
         raise UserError(f"{path}: no such weights file") from None
     except (SafetensorError, OSError, ValueError, TypeError) as error:
