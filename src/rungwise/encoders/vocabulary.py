@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json
+from rungwise.relevance.model_folders import check_rules
 
 PARTS: Mapping[str, frozenset[str]] = {
     "model": frozenset({"WordLevel", "WordPiece", "BPE", "Unigram"}),
@@ -30,6 +31,14 @@ PARTS: Mapping[str, frozenset[str]] = {
 }
 """What the parts of a vocabulary may be of: each takes a time and a space in proportion to the text."""
 
+PUBLISHED_PARTS: Mapping[str, frozenset[str]] = {
+    "model": PARTS["model"],
+    "normalizer": PARTS["normalizer"] | {"Replace", "Prepend", "Precompiled", "ByteLevel", "Nmt"},
+    "pre_tokenizer": PARTS["pre_tokenizer"] | {"Split", "CharDelimiterSplit"},
+    "post_processor": PARTS["post_processor"],
+}
+"""Those of published tokenizers besides: their patterns are looked through (:func:`check_rules`)."""
+
 _IDLE = ("truncation", "padding")
 """What a model decides itself."""
 _MOST_FRAME = 16
@@ -37,15 +46,20 @@ _MOST_FRAME = 16
 _PROBES = ("", "a", "a dog", "\u2603 qzxv 1.5 \U0001f600")
 
 
-def read_vocabulary(text: str, where: str) -> Tokenizer:
+def read_vocabulary(
+    text: str, where: str, parts: Mapping[str, frozenset[str]] = PARTS, rows: int | None = None
+) -> Tokenizer:
     """A vocabulary whose tokens are numbered 0, 1, 2...
 
     Args:
         text: What ``tokenizer.json`` says.
         where: What to name in an error.
+        parts: What its parts may be of: :data:`PARTS`, or :data:`PUBLISHED_PARTS`.
+        rows: Of the table of word vectors, where that was made for the vocabulary by somebody else: numbers lie below
+            it, and there may be gaps.
 
     Raises:
-        UserError: If it is none, has parts that are not listed in :data:`PARTS`, or gives numbers of no token.
+        UserError: If it is none, has parts that are not listed, or gives numbers of no token.
 
     >>> read_vocabulary('{"version": "1.0"}', "tokenizer.json")
     Traceback (most recent call last):
@@ -54,18 +68,21 @@ def read_vocabulary(text: str, where: str) -> Tokenizer:
     said = parse_json(text, where)
     if not isinstance(said, dict):
         raise UserError(f"{where}: not a vocabulary (no JSON object); copy the folder anew")
-    for name, known in PARTS.items():
+    for name, known in parts.items():
         _check_part(said.get(name), name, known, where)
+    check_rules(said, where)
     for name in _IDLE:
         if said.get(name) is not None:
             raise UserError(f"{where}: {name}: must be null, since the model decides it; copy the folder anew")
     tokenizer = _parsed(text, where)
     numbers = tokenizer.get_vocab().values()
-    if sorted(numbers) != list(range(len(numbers))):
+    if rows is None and sorted(numbers) != list(range(len(numbers))):
         raise UserError(
             f"{where}: its {len(numbers)} words are not numbered 0..{len(numbers) - 1}; copy the folder anew"
         )
-    _try_out(tokenizer, where)
+    if rows is not None and max(numbers, default=0) >= rows:
+        raise UserError(f"{where}: has words numbered up to {max(numbers)}, but the model knows {rows}; copy both anew")
+    _try_out(tokenizer, where, len(numbers) if rows is None else rows)
     return tokenizer
 
 
@@ -96,9 +113,8 @@ def _parsed(text: str, where: str) -> Tokenizer:
         raise UserError(f"{where}: not a vocabulary ({_line(error)}); copy the folder anew") from None
 
 
-def _try_out(tokenizer: Tokenizer, where: str) -> None:
+def _try_out(tokenizer: Tokenizer, where: str, words: int) -> None:
     """Templates and fallbacks may give numbers that no word has."""
-    words = tokenizer.get_vocab_size()
     try:
         found = [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
     except (KeyboardInterrupt, MemoryError):
