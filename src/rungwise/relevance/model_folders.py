@@ -117,12 +117,17 @@ def _modules(file: Path) -> Iterator[tuple[Path, str]]:
                 f"{file}: a module of type {kind[:100]!r}, which would be imported and run; allowed are those of"
                 f" sentence-transformers named {', '.join(sorted(MODULES))}"
             )
-        if not _stays_inside(place):
+        if not stays_inside(place):
             raise UserError(f"{file}: the path {place[:100]!r} leaves the folder; save the model anew")
         yield file.parent / place, name
 
 
-def _stays_inside(path: str) -> bool:
+def stays_inside(path: str) -> bool:
+    """Whether a path that a folder names leads to a place in it.
+
+    >>> stays_inside("0_CLIPModel"), stays_inside("../other")
+    (True, False)
+    """
     return "\\" not in path and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
 
 
