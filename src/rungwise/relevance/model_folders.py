@@ -94,8 +94,8 @@ def check_model_folder(folder: Path) -> None:
     modules = folder / "modules.json"
     parts = dict(_modules(modules)) if modules.exists() else {folder: "Transformer"}
     for part, kind in parts.items():
-        _check_files(part)
-        _check_weights(part)
+        check_files(part)
+        check_weights(part)
         if kind == "Transformer":
             _check_transformer(part)
         elif (part / "config.json").exists():
@@ -117,23 +117,37 @@ def _modules(file: Path) -> Iterator[tuple[Path, str]]:
                 f"{file}: a module of type {kind[:100]!r}, which would be imported and run; allowed are those of"
                 f" sentence-transformers named {', '.join(sorted(MODULES))}"
             )
-        if not _stays_inside(place):
+        if not stays_inside(place):
             raise UserError(f"{file}: the path {place[:100]!r} leaves the folder; save the model anew")
         yield file.parent / place, name
 
 
-def _stays_inside(path: str) -> bool:
+def stays_inside(path: str) -> bool:
+    """Whether a path that a folder names leads to a place in it.
+
+    >>> stays_inside("0_CLIPModel"), stays_inside("../other")
+    (True, False)
+    """
     return "\\" not in path and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
 
 
-def _check_files(folder: Path) -> None:
-    """What libraries open by themselves must be files."""
+def check_files(folder: Path) -> None:
+    """Refuse what is no regular file among those that libraries open by themselves.
+
+    Raises:
+        UserError: Naming the file.
+    """
     for pattern in PATTERNS:
         for file in folder.glob(pattern):
             require_regular(file, None if file.suffix == ".safetensors" else "json_bytes")
 
 
-def _check_weights(folder: Path) -> None:
+def check_weights(folder: Path) -> None:
+    """Refuse weights that are pickled, or that lie outside the folder.
+
+    Raises:
+        UserError: Naming the file.
+    """
     pickled = [name for name in ("pytorch_model.bin", "pytorch_model.bin.index.json") if (folder / name).exists()]
     index = folder / "model.safetensors.index.json"
     if pickled and not index.exists() and not (folder / "model.safetensors").exists():
@@ -166,14 +180,30 @@ def _check_transformer(folder: Path) -> None:
         _mapping(tokenizer)
     rules = folder / "tokenizer.json"
     if rules.exists():
-        said = _mapping(rules)
-        for part in ("normalizer", "pre_tokenizer"):
-            _check_patterns(rules, said.get(part))
-        if _growth(said.get("normalizer")) > _MOST_GROWTH or _padded(said.get("padding")) > _MOST_TOKENS:
-            raise UserError(f"{rules}: makes of a short text one that no memory holds; give another model")
+        check_rules(_mapping(rules), rules)
 
 
-def _check_patterns(file: Path, part: object) -> None:
+def check_rules(said: Mapping[str, Any], where: object) -> None:
+    """Refuse rules of a tokenizer that can take for ever on one text, or make of it one that no memory holds.
+
+    Args:
+        said: What ``tokenizer.json`` says.
+        where: What to name in an error.
+
+    Raises:
+        UserError: Naming the pattern.
+
+    >>> check_rules({"normalizer": {"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""}}, "tokenizer.json")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: tokenizer.json: the pattern '(a+)+' repeats a repetition, which can take for ever
+    """
+    for part in ("normalizer", "pre_tokenizer"):
+        _check_patterns(where, said.get(part))
+    if _growth(said.get("normalizer")) > _MOST_GROWTH or _padded(said.get("padding")) > _MOST_TOKENS:
+        raise UserError(f"{where}: makes of a short text one that no memory holds; give another model")
+
+
+def _check_patterns(file: object, part: object) -> None:
     """Refuse patterns that repeat what already repeats, ``(a+)+``: one caption can hold them up for ever."""
     for one in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
         _check_patterns(file, one)
