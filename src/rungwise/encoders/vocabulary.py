@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json
+from rungwise.encoders.treebank import NORMALIZERS, PRE_TOKENIZER
 
 PARTS: Mapping[str, frozenset[str]] = {
     "model": frozenset({"WordLevel", "WordPiece", "BPE", "Unigram"}),
@@ -29,6 +30,8 @@ PARTS: Mapping[str, frozenset[str]] = {
     "post_processor": frozenset({"Sequence", "TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteLevel"}),
 }
 """What the parts of a vocabulary may be of: each takes a time and a space in proportion to the text."""
+_WORD_FOR_WORD = {"normalizer": list(NORMALIZERS), "pre_tokenizer": [PRE_TOKENIZER]}
+"""Parts with patterns, which are taken exactly as they are known here."""
 
 _IDLE = ("truncation", "padding")
 """What a model decides itself."""
@@ -71,7 +74,7 @@ def read_vocabulary(text: str, where: str) -> Tokenizer:
 
 def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None:
     """Its type, and those of the parts of a sequence."""
-    if part is None and name != "model":
+    if (part is None and name != "model") or part in _WORD_FOR_WORD.get(name, ()):
         return
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or kind not in known:
