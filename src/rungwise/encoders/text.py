@@ -22,7 +22,7 @@ from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import last_of, max_of, mean_of
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
-from rungwise.encoders.vocabulary import UNSPACED_LETTER, read_vocabulary
+from rungwise.encoders.vocabulary import UNSPACED_LETTER, cutting, read_vocabulary, tokenise, too_long
 from rungwise.encoders.word_table import Missing, WordCoverage, initialise
 from rungwise.relevance.word_vectors import load_word_vectors, word_vector_dimension
 
@@ -195,40 +195,6 @@ def with_words(tokenizer: Tokenizer, words: Iterable[str]) -> Tokenizer:
     return tokenizer
 
 
-def tokenise(tokenizer: Tokenizer, captions: Sequence[str]) -> list[list[int]]:
-    """Token numbers of each caption."""
-    return [encoding.ids for encoding in tokenizer.encode_batch(_whole(captions))]
-
-
-def cutting(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
-    """The same tokenizer, which keeps the first ``longest`` tokens of a text, those that frame it included.
-
-    >>> tokenise(cutting(learn_vocabulary(["a b c"], 1), 4), ["a b c", "a"])
-    [[2, 4, 5, 3], [2, 4, 3]]
-    """
-    if longest is None:
-        return tokenizer
-    other = Tokenizer.from_str(tokenizer.to_str())
-    other.enable_truncation(longest)
-    return other
-
-
-def too_long(cutter: Tokenizer, texts: Sequence[str]) -> NDArray[np.int64]:
-    """Positions of the texts that a tokenizer of :func:`cutting` cuts.
-
-    >>> too_long(cutting(learn_vocabulary(["a b c"], 1), 4), ["a b c", "a b"])
-    array([0])
-    """
-    if cutter.truncation is None:
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero([bool(encoding.overflowing) for encoding in cutter.encode_batch(_whole(texts))])
-
-
-def _whole(texts: Sequence[str]) -> list[str]:
-    """Texts without halves of surrogate pairs, which JSON can hold and UTF-8 cannot."""
-    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-
-
 def pad(tokens: Sequence[Sequence[int]], number: int = 0) -> tuple[Tensor, Tensor]:
     """Batch token lists.
 
@@ -314,7 +280,7 @@ class GRUEncoder(TextSide):
             if self.pool == "last":
                 return torch.as_tensor(last[-2:].mean(dim=0))
             both, _ = pad_packed_sequence(packed_states, batch_first=True)
-            states = both.unflatten(2, (2, self.width)).mean(dim=2)
+            states = torch.stack(both.chunk(2, dim=2)).mean(dim=0)
         return {"last": last_of, "mean": mean_of, "max": max_of}[self.pool](states, lengths)
 
     def identity(self) -> str:
