@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 import yaml
@@ -166,10 +167,10 @@ def _defaults(kind: Any) -> dict[str, Any]:
     usual = {}
     for field in dataclasses.fields(kind):
         if field.default is not dataclasses.MISSING:
-            usual[field.name] = _plain(field.default)
+            usual[field.name] = _inner_plain(field.default)
         elif field.default_factory is not dataclasses.MISSING:
             made = field.default_factory()
-            usual[field.name] = to_plain(made) if dataclasses.is_dataclass(made) else _plain(made)
+            usual[field.name] = _inner_plain(made)
     return usual
 
 
@@ -254,6 +255,41 @@ def to_plain(config: Any) -> dict[str, Any]:
     {'rates': [0.0002, 2e-05]}
     """
     return {key: _plain(value) for key, value in dataclasses.asdict(config).items()}
+
+
+LATER: Mapping[str, Any] = MappingProxyType({"later": True})
+"""``metadata`` of a field that came after configurations had been saved: at its default it changes no identity."""
+
+ELSEWHERE: Mapping[str, Any] = MappingProxyType({"elsewhere": True})
+"""``metadata`` of a field that says where something came from, or how it is trained, and changes no vector."""
+
+
+def identity(config: Any) -> dict[str, Any]:
+    """The plain values that decide what a model computes, in the form that the hashes of saved models remember.
+
+    Fields with the metadata :data:`ELSEWHERE` are left out, and those with :data:`LATER` where they are at their
+    default, so that a field which is added keeps the fingerprints of older models.
+
+    >>> @dataclasses.dataclass
+    ... class Side:
+    ...     width: int = 8
+    ...     weights: str = dataclasses.field(default="hub", metadata=ELSEWHERE)
+    ...     layers: int = dataclasses.field(default=1, metadata=LATER)
+    >>> identity(Side()), identity(Side(layers=2))
+    ({'width': 8}, {'width': 8, 'layers': 2})
+    """
+    usual, known = _defaults(type(config)), {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        is_later = field.metadata.get("later", False)
+        if field.metadata.get("elsewhere") or (is_later and _inner_plain(value) == usual.get(field.name)):
+            continue
+        known[field.name] = identity(value) if dataclasses.is_dataclass(value) else _plain(value)
+    return known
+
+
+def _inner_plain(value: Any) -> Any:
+    return to_plain(value) if dataclasses.is_dataclass(value) else _plain(value)
 
 
 def dump_yaml(config: Any) -> str:
