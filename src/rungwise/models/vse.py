@@ -33,6 +33,7 @@ from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
 from rungwise.encoders.text import GRUConfig, pad
 from rungwise.encoders.text_cache import text_rows
+from rungwise.encoders.transformer import TransformerConfig
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
 from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Positions, Rows, TrainableEncoder, pair_up
@@ -46,7 +47,7 @@ AnyImageSide = Annotated[
 """Pictures under a backbone, unless ``kind`` names another side."""
 
 AnyTextSide = Annotated[
-    Annotated[GRUConfig | TextFeatureConfig | PretrainedTextConfig, Field(discriminator="kind")],
+    Annotated[GRUConfig | TransformerConfig | TextFeatureConfig | PretrainedTextConfig, Field(discriminator="kind")],
     BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
 ]
 """A GRU, unless ``kind`` names another side."""
