@@ -280,6 +280,10 @@ class GRUEncoder(TextSide):
             states = torch.stack(both.chunk(2, dim=2)).mean(dim=0)
         return {"last": last_of, "mean": mean_of, "max": max_of}[self.pool](states, lengths)
 
+    def remarks(self) -> Sequence[str]:
+        """How many words the file of word vectors held."""
+        return () if self.coverage is None else (str(self.coverage),)
+
     def identity(self) -> str:
         """The vocabulary."""
         return self.tokenizer.to_str()

@@ -190,6 +190,10 @@ class TrainableScorer(SavedModel):
         """
         return Part()
 
+    def remarks(self) -> Sequence[str]:
+        """Sentences on a new model for a person, such as how many words a file of word vectors held."""
+        return ()
+
     @abstractmethod
     def read(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None

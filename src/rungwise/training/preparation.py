@@ -160,7 +160,9 @@ def _model(config: TrainConfig, data: ImageCaptions, images: NDArray[np.int64]) 
 def _remark(
     config: TrainConfig, data: ImageCaptions, model: TrainableScorer, loss: Loss, say: Callable[[str], None]
 ) -> None:
-    """Say what a user may not have meant."""
+    """Say what a user may not have meant or cannot see."""
+    for line in model.remarks():
+        say(line)
     if data.features is not None:
         say(f"the data are rows of features, {data.features.shape[1:]} each; they stand in for a backbone")
     published = loss.paper_similarity
@@ -190,6 +192,8 @@ def _read(
         f"{name}: {len(images)} images, {len(images) - rows.computed - len(rows.issues)} at hand,"
         f" {rows.computed} computed{how}"
     )
+    if isinstance(model, DualEncoder) and (cut := len(model.too_long(texts_at(data, pairs.captions)))):
+        say(f"{name}: {cut} of {len(pairs)} captions are longer than the model reads; it reads their beginning")
     if not len(pairs):
         raise UserError(f"{data.name}: none of the {len(images)} {name} images could be read")
     return pairs
