@@ -47,7 +47,7 @@ def prepared_batches(
         source = sources[position]
         name = UPLOAD_NAME if isinstance(source, bytes) else str(source)
         try:
-            return preprocessing.apply(load_picture(source, shorter_side=preprocessing.resized_side))
+            return preprocessing.apply(load_picture(source, shorter_side=preprocessing.decoded_side))
         except UserError as error:
             return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
 

@@ -166,7 +166,7 @@ def _known(family: object, where: str) -> str:
 
 def _vision(family: str, config: Mapping[str, Any], where: Path) -> TransformerVision:
     library: Any = importlib.import_module("transformers")
-    usual = library.CLIPVisionConfig() if family == "clip" else library.SiglipVisionConfig()
+    usual = library.CLIPVisionConfig if family == "clip" else library.SiglipVisionConfig
     values = _merged(config, "vision", usual, TransformerVision, where)
     if _part(config, "vision_config", where).get("vision_use_head", True) is not True:
         raise UserError(f"{where}: vision_config.vision_use_head is off: the model has no vector of a picture")
@@ -176,7 +176,7 @@ def _vision(family: str, config: Mapping[str, Any], where: Path) -> TransformerV
 
 def _text(family: str, config: Mapping[str, Any], where: Path) -> TransformerText:
     library: Any = importlib.import_module("transformers")
-    usual = library.CLIPTextConfig() if family == "clip" else library.SiglipTextConfig()
+    usual = library.CLIPTextConfig if family == "clip" else library.SiglipTextConfig
     values = _merged(config, "text", usual, TransformerText, where)
     if family == "clip":
         values["projection"] = config.get("projection_dim", 512)
