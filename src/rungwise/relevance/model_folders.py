@@ -199,7 +199,7 @@ def check_rules(said: Mapping[str, Any], where: object) -> None:
     """
     for part in ("normalizer", "pre_tokenizer"):
         _check_patterns(where, said.get(part))
-    if _growth(said.get("normalizer")) > _MOST_GROWTH or _padded(said.get("padding")) > _MOST_TOKENS:
+    if growth(said.get("normalizer")) > _MOST_GROWTH or _padded(said.get("padding")) > _MOST_TOKENS:
         raise UserError(f"{where}: makes of a short text one that no memory holds; give another model")
 
 
@@ -212,10 +212,15 @@ def _check_patterns(file: object, part: object) -> None:
         raise UserError(f"{file}: the pattern {pattern[:100]!r} repeats a repetition, which can take for ever")
 
 
-def _growth(part: object) -> float:
-    """How many times as long rules of replacement can make a text, one after the other."""
+def growth(part: object) -> float:
+    """How many times as long rules of replacement can make a text, one after the other.
+
+    >>> rule = {"type": "Replace", "pattern": {"String": "ab"}, "content": "abcdef"}
+    >>> growth({"type": "Sequence", "normalizers": [rule, rule]})
+    9.0
+    """
     if isinstance(part, list):
-        return math.prod(_growth(one) for one in part)
+        return math.prod(growth(one) for one in part)
     if not isinstance(part, dict):
         return 1
     content, pattern = part.get("content"), part.get("pattern")
@@ -223,7 +228,7 @@ def _growth(part: object) -> float:
     if part.get("type") == "Replace" and isinstance(content, str):
         given = pattern.get("String") if isinstance(pattern, dict) else None
         own = max(1.0, len(content) / max(1, len(given) if isinstance(given, str) else 1))
-    return own * _growth(part.get("normalizers"))
+    return own * growth(part.get("normalizers"))
 
 
 def _padded(padding: object) -> int:
@@ -236,14 +241,14 @@ def _padded(padding: object) -> int:
 
 
 def repeats_a_repetition(pattern: str) -> bool:
-    r"""Whether a group of a regular expression that holds an endless repetition is itself repeated without end.
+    r"""Whether a group of a regular expression that holds an endless repetition or a choice is repeated without end.
 
-    >>> repeats_a_repetition(r"(a+)+$"), repeats_a_repetition(r"(?:x(\d{2,}y)?)*")
-    (True, True)
+    >>> repeats_a_repetition(r"(a+)+$"), repeats_a_repetition(r"(?:x(\d{2,}y)?)*"), repeats_a_repetition(r"(a|a)+$")
+    (True, True, True)
     >>> repeats_a_repetition(r"'s|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}| ?[^\s+*(]+[\r\n]*|\s+(?!\S)|(?:a{2})+")
     False
     """
-    groups = [False]  # whether each open group holds a repetition
+    groups = [False]  # whether each open group holds a repetition or a choice
     closed = False  # whether the group that has just ended does
     for token in _TOKENS.findall(pattern):
         if token == "(":
@@ -255,6 +260,8 @@ def repeats_a_repetition(pattern: str) -> bool:
         elif token in ("*", "+") or _ENDLESS.fullmatch(token):
             if closed:
                 return True
+            groups[-1] = True
+        elif token == "|":
             groups[-1] = True
         closed = False
     return False

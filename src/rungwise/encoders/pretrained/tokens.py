@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.encoders.pretrained.settings import Length, Token
-from rungwise.encoders.vocabulary import PUBLISHED_PARTS, read_vocabulary
+from rungwise.encoders.vocabulary import read_vocabulary
 
 _AT_ONCE = 10_000
 
@@ -67,7 +67,7 @@ class PretrainedTokenizer:
         self._clean = clean
         if max(rules.pad, rules.zeroed or 0) >= rows:
             raise UserError(f"{where}: fills up with token {rules.pad}, but the model knows {rows}; {_ANOTHER}")
-        self._tokenizer: Tokenizer = read_vocabulary(text, where, PUBLISHED_PARTS, rows)
+        self._tokenizer: Tokenizer = read_vocabulary(text, where, rows)
         self._tokenizer.enable_truncation(rules.longest)
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
