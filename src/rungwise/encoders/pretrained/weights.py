@@ -97,5 +97,9 @@ def _form(tensor: Tensor) -> str:
 
 def _refuse_numbers_that_are_none(file: Path, weights: Mapping[str, Tensor]) -> None:
     for name, tensor in weights.items():
-        if tensor.is_floating_point() and tensor.numel() and not torch.isfinite(torch.stack(torch.aminmax(tensor))).all():
+        if (
+            tensor.is_floating_point()
+            and tensor.numel()
+            and not torch.isfinite(torch.stack(torch.aminmax(tensor))).all()
+        ):
             raise UserError(f"{file}: {name}: holds NaN or infinite numbers; {_COPY}")
