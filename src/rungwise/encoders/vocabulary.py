@@ -1,4 +1,4 @@
-"""A saved vocabulary, looked through before it cuts captions.
+"""A vocabulary: looked through before it cuts texts, and cutting them.
 
 ``tokenizer.json`` is a small program: rules rewrite a text, patterns cut it, templates add tokens. Patterns can take
 for ever on one caption, rules can blow it up, and a token's number can lie beyond the table of words. Here only parts
@@ -7,45 +7,65 @@ are taken that do none of this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json
+from rungwise.encoders.character_maps import LONGEST_TEXT, check_character_map
 from rungwise.encoders.treebank import NORMALIZERS, PRE_TOKENIZER
+from rungwise.relevance.model_folders import check_rules, growth
+from rungwise.relevance.tokenisers import UNSPACED
 
 PARTS: Mapping[str, frozenset[str]] = {
     "model": frozenset({"WordLevel", "WordPiece", "BPE", "Unigram"}),
     "normalizer": frozenset(
-        {"Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "BertNormalizer"}
+        {
+            *("Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "BertNormalizer"),
+            *("ByteLevel", "Nmt", "Precompiled", "Prepend", "Replace"),
+        }
     ),
     "pre_tokenizer": frozenset(
         {
             *("Sequence", "Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Punctuation", "Digits"),
-            *("UnicodeScripts", "ByteLevel", "Metaspace"),
+            *("UnicodeScripts", "ByteLevel", "CharDelimiterSplit", "Metaspace", "Split"),
         }
     ),
     "post_processor": frozenset({"Sequence", "TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteLevel"}),
 }
-"""What the parts of a vocabulary may be of: each takes a time and a space in proportion to the text."""
-_WORD_FOR_WORD = {"normalizer": list(NORMALIZERS), "pre_tokenizer": [PRE_TOKENIZER]}
-"""Parts with patterns, which are taken exactly as they are known here."""
+"""What the parts of a vocabulary may be of: each takes a time and a space in proportion to the text.
 
+Patterns are looked through besides, and how much longer all normalizers together can make a text.
+"""
+
+UNSPACED_LETTER = f"[{UNSPACED.encode().decode('unicode_escape')}]\\p{{M}}*"
+"""A letter of a script that is written without spaces, with its vowel signs and accents, as a regular expression."""
+
+_WORD_FOR_WORD = {"normalizer": list(NORMALIZERS), "pre_tokenizer": [PRE_TOKENIZER]}
+"""Parts with patterns that are known to be harmless, exactly as they are."""
 _IDLE = ("truncation", "padding")
 """What a model decides itself."""
 _MOST_FRAME = 16
 """Tokens that a template may add to a caption."""
+_MOST_GROWTH = LONGEST_TEXT
+"""How many times as long normalizers may make a text."""
+_LONGEST_WORD = 1000
+"""Letters of a word that WordPiece still cuts; its time grows with their square."""
 _PROBES = ("", "a", "a dog", "\u2603 qzxv 1.5 \U0001f600")
 
 
-def read_vocabulary(text: str, where: str) -> Tokenizer:
+def read_vocabulary(text: str, where: str, rows: int | None = None) -> Tokenizer:
     """A vocabulary whose tokens are numbered 0, 1, 2...
 
     Args:
         text: What ``tokenizer.json`` says.
         where: What to name in an error.
+        rows: Of the table of words, where that was made for the vocabulary by somebody else: numbers lie below it, and
+            there may be gaps.
 
     Raises:
         UserError: If it is none, has parts that are not listed in :data:`PARTS`, or gives numbers of no token.
@@ -62,18 +82,22 @@ def read_vocabulary(text: str, where: str) -> Tokenizer:
     for name in _IDLE:
         if said.get(name) is not None:
             raise UserError(f"{where}: {name}: must be null, since the model decides it; copy the folder anew")
+    _check_growth(said.get("normalizer"), where)
     tokenizer = _parsed(text, where)
     numbers = tokenizer.get_vocab().values()
-    if sorted(numbers) != list(range(len(numbers))):
+    if rows is None and sorted(numbers) != list(range(len(numbers))):
         raise UserError(
             f"{where}: its {len(numbers)} words are not numbered 0..{len(numbers) - 1}; copy the folder anew"
         )
-    _try_out(tokenizer, where)
+    rows = len(numbers) if rows is None else rows
+    if (largest := max(numbers, default=0)) >= rows:
+        raise UserError(f"{where}: numbers a word {largest}, where the table has {rows} rows; copy both anew")
+    _try_out(tokenizer, rows, where)
     return tokenizer
 
 
 def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None:
-    """Its type, and those of the parts of a sequence."""
+    """Its type, its pattern, and those of the parts of a sequence."""
     if (part is None and name != "model") or part in _WORD_FOR_WORD.get(name, ()):
         return
     kind = part.get("type") if isinstance(part, dict) else None
@@ -81,6 +105,8 @@ def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None
         raise UserError(
             f"{where}: {name}: expected one of {', '.join(sorted(known))}; got {repr(kind)[:60]}; copy the folder anew"
         )
+    if kind in _CHECKS:
+        _CHECKS[kind](part, where)
     if kind == "Sequence":
         key = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}[name]
         parts = part.get(key)
@@ -88,6 +114,44 @@ def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None
             raise UserError(f"{where}: {name}: expected a list of at most {_MOST_FRAME}; copy the folder anew")
         for one in parts:
             _check_part(one, name, known, where)
+    else:
+        check_rules({name: part}, where)
+
+
+def _check_word_pieces(part: Mapping[str, Any], where: str) -> None:
+    longest = part.get("max_input_chars_per_word")
+    if not isinstance(longest, int) or longest > _LONGEST_WORD:
+        raise UserError(
+            f"{where}: max_input_chars_per_word: expected at most {_LONGEST_WORD}, got {repr(longest)[:40]};"
+            " copy the folder anew"
+        )
+
+
+def _check_merges(part: Mapping[str, Any], where: str) -> None:
+    if part.get("dropout"):
+        raise UserError(f"{where}: dropout: must be null, so that a text is always cut alike; copy the folder anew")
+
+
+_CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
+    "BPE": _check_merges,
+    "Precompiled": lambda part, where: check_character_map(part.get("precompiled_charsmap"), where),
+    "WordPiece": _check_word_pieces,
+}
+"""What is looked at besides name and pattern."""
+
+
+def _check_growth(normalizer: Any, where: str) -> None:
+    """One after the other, few rules can make a text longer without end."""
+    maps = LONGEST_TEXT ** _count(normalizer, "Precompiled")
+    if maps * growth(normalizer) > _MOST_GROWTH:
+        raise UserError(f"{where}: normalizer: makes a text more than {_MOST_GROWTH} times as long; give another model")
+
+
+def _count(part: Any, kind: str) -> int:
+    """How many parts are of a kind, those of sequences included."""
+    if isinstance(part, list):
+        return sum(_count(one, kind) for one in part)
+    return int(part.get("type") == kind) + _count(part.get("normalizers"), kind) if isinstance(part, dict) else 0
 
 
 def _parsed(text: str, where: str) -> Tokenizer:
@@ -99,9 +163,8 @@ def _parsed(text: str, where: str) -> Tokenizer:
         raise UserError(f"{where}: not a vocabulary ({_line(error)}); copy the folder anew") from None
 
 
-def _try_out(tokenizer: Tokenizer, where: str) -> None:
+def _try_out(tokenizer: Tokenizer, rows: int, where: str) -> None:
     """Templates and fallbacks may give numbers that no word has."""
-    words = tokenizer.get_vocab_size()
     try:
         found = [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
     except (KeyboardInterrupt, MemoryError):
@@ -111,9 +174,40 @@ def _try_out(tokenizer: Tokenizer, where: str) -> None:
     if len(found[0]) > _MOST_FRAME:
         raise UserError(f"{where}: adds {len(found[0])} tokens to a caption; at most {_MOST_FRAME} are taken")
     largest = max(max(ids, default=0) for ids in found)
-    if largest >= words:
-        raise UserError(f"{where}: gives the number {largest}, of {words} words; copy the folder anew")
+    if largest >= rows:
+        raise UserError(f"{where}: gives the number {largest}, of {rows} words; copy the folder anew")
 
 
 def _line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Token numbers of each text."""
+    return [encoding.ids for encoding in tokenizer.encode_batch(_whole(texts))]
+
+
+def cutting(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
+    """The same tokenizer, which keeps the first ``longest`` tokens of a text, those that frame it included.
+
+    Args:
+        tokenizer: Stays as it is.
+        longest: None keeps all.
+    """
+    if longest is None:
+        return tokenizer
+    other = Tokenizer.from_str(tokenizer.to_str())
+    other.enable_truncation(longest)
+    return other
+
+
+def too_long(cutter: Tokenizer, texts: Sequence[str]) -> NDArray[np.int64]:
+    """Positions of the texts that a tokenizer of :func:`cutting` cuts, ascending."""
+    if cutter.truncation is None:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero([bool(encoding.overflowing) for encoding in cutter.encode_batch(_whole(texts))])
+
+
+def _whole(texts: Sequence[str]) -> list[str]:
+    """Texts without halves of surrogate pairs, which JSON can hold and UTF-8 cannot."""
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
