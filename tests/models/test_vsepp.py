@@ -13,7 +13,7 @@ from torchvision import transforms
 from rungwise.core.errors import UserError
 from rungwise.data.features import FeatureRows
 from rungwise.models import JointEmbedding, load
-from rungwise.models.vsepp import BACKBONES, config_of, image_tensors, import_vsepp
+from rungwise.models.vsepp import BACKBONES, config_of, image_side, image_tensors, import_vsepp
 from rungwise.models.vsepp import _Options as Options
 from rungwise.similarity import Cosine, Inner, Order
 from tests.models.vsepp_program import WORDS, Images, Texts, checkpoint, options, save_vocabulary
@@ -37,6 +37,7 @@ def imported(folder: Path, opt: Namespace, seed: int = 0, **saving: Any) -> tupl
         ({"no_imgnorm": True}, Inner()),
         ({"measure": "order", "use_abs": True}, Order(root=True, absolute=True)),
         ({"measure": "order"}, Order(root=True)),
+        ({"num_layers": 2}, Cosine()),
     ],
 )
 def test_features_and_captions_get_the_vectors_of_the_program(
@@ -85,7 +86,7 @@ def test_pictures_under_a_resnet_get_the_vectors_of_the_program(tmp_path: Path) 
         of_pixels = images(model.backbone.preprocessing.normalise(same_pixels)).numpy()  # type: ignore[union-attr]
         np.testing.assert_allclose(model.embed_images(same_pixels).numpy(), of_pixels, atol=1e-6)
     ours = model.encode_image([file.read_bytes() for file in files]).vectors
-    np.testing.assert_allclose(ours, whole, atol=2e-3)  # their Pillow and our torchvision round single pixels otherwise
+    np.testing.assert_allclose(ours, whole, atol=1e-6)
     assert model.config.image.frozen
 
 
@@ -96,7 +97,7 @@ def test_the_tensors_of_large_networks_all_find_their_place(name: str, early: bo
     with torch.device("meta"):
         theirs = Images(opt).state_dict()
         config = config_of(Options(Path("a.pth.tar"), vars(opt)))
-        ours = JointEmbedding(config, config.image.build(), lambda: Stub()).state_dict()
+        ours = JointEmbedding(config, image_side(config), lambda: Stub()).state_dict()
     if early:  # as torchvision counted the layers before 2017
         later = {"cnn.classifier.0.": "cnn.classifier.1.", "cnn.classifier.3.": "cnn.classifier.4."}
         theirs = {later.get(key[:17], key[:17]) + key[17:]: tensor for key, tensor in theirs.items()}
@@ -115,7 +116,7 @@ def test_a_vgg_sees_pictures_as_the_program_does() -> None:
     opt = options(data_name="f8k", cnn_type="vgg11", finetune=True, embed_size=64)
     theirs = Images(opt).eval()
     config = config_of(Options(Path("a.pth.tar"), vars(opt)))
-    ours = JointEmbedding(config, config.image.build(), lambda: Stub(64)).eval()
+    ours = JointEmbedding(config, image_side(config), lambda: Stub(64)).eval()
     ours.load_state_dict(image_tensors(theirs.state_dict(), config))
     pixels = torch.randint(0, 256, (2, 3, 224, 224), dtype=torch.uint8)
     with torch.inference_mode():
@@ -154,7 +155,9 @@ def endless(said: dict[str, Any]) -> None:
         (lambda said: said["opt"].__dict__.update(embed_size=1 << 60), "dimension must lie in"),
         (lambda said: said["opt"].__dict__.update(embed_size="8"), "opt.embed_size: expected int, got '8'"),
         (lambda said: said["opt"].__dict__.pop("word_dim"), "opt.word_dim: expected int, got None"),
-        (lambda said: said["opt"].__dict__.update(num_layers=2), "only one layer can be imported"),
+        (lambda said: said["opt"].__dict__.update(num_layers=2), r"_l1: no such tensor"),
+        (lambda said: said["opt"].__dict__.update(num_layers=10**9), "layers must lie in"),
+        (lambda said: said["model"][1].update({"embed.weight": torch.tensor(1.0)}), "has vectors of 1"),
         (lambda said: said["opt"].__dict__.update(measure="l2"), "'l2' is neither cosine nor order"),
         (lambda said: said["opt"].__dict__.update(use_abs=True), "absolute values compared by the cosine"),
         (lambda said: said["opt"].__dict__.update(measure="order", no_imgnorm=True), "not normed cannot be imported"),

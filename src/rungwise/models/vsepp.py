@@ -14,8 +14,9 @@ from torch import Tensor
 from rungwise.core.errors import UserError
 from rungwise.core.printable import printable
 from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.image import Backbone, ImageConfig
 from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.sides import ImageSide
 from rungwise.encoders.text import GRUConfig, GRUEncoder
 from rungwise.encoders.treebank import treebank_vocabulary
 from rungwise.models.vse import JointEmbedding, VSEConfig
@@ -58,17 +59,20 @@ def import_vsepp(checkpoint: Path | str, vocabulary: Path | str) -> JointEmbeddi
     place = Path(checkpoint)
     found, words = read_checkpoint(place), read_words(Path(vocabulary))
     options = _Options(place, found.options)
-    config, width = config_of(options), options("word_dim", int)
-    rows = found.text.get("embed.weight", torch.zeros(0, 0)).shape[0]
+    config = config_of(options)
+    rows = found.text["embed.weight"].shape[:1].numel() if "embed.weight" in found.text else 0
     if rows != len(words):
         raise UserError(
             f"{vocabulary}: {len(words)} words, but {checkpoint} has vectors of {rows}; give the vocabulary of its run"
         )
     tokenizer = treebank_vocabulary(words, UNKNOWN, (START, END))
 
+    def text_side() -> GRUEncoder:
+        assert isinstance(config.text, GRUConfig)
+        return GRUEncoder(tokenizer, config.text.word_dimension, config.dimension, layers=config.text.layers)
+
     def build() -> JointEmbedding:
-        text = GRUEncoder(tokenizer, width, config.dimension)
-        return JointEmbedding(config, config.image.build(), lambda: text)
+        return JointEmbedding(config, image_side(config), text_side)
 
     with torch.device("meta"):  # shapes without memory, so that sizes which no file holds take none
         wanted = build().state_dict()
@@ -104,8 +108,6 @@ def config_of(options: _Options) -> VSEConfig:
     Raises:
         UserError: If they ask for something that no model here does.
     """
-    if (layers := options("num_layers", int, 1)) != 1:
-        raise options.refuse("num_layers", f"a GRU of {layers} layers; only one layer can be imported")
     image: ImageConfig | FeatureConfig
     if options("data_name", str).endswith(_PRECOMPUTED):
         # The program takes precomputed features as they are.
@@ -114,23 +116,21 @@ def config_of(options: _Options) -> VSEConfig:
         backbone = options("cnn_type", str, "vgg19")
         if backbone not in BACKBONES:
             raise options.refuse("cnn_type", f"{printable(backbone)[:40]!r} is none of {', '.join(BACKBONES)}")
-        image = ImageConfig(
-            backbone,
-            weights="random",
-            frozen=not options("finetune", bool, False),
-            size=224,
-            crop=0.875,
-            interpolation="bilinear",
-            resize="short_side",
-            mean=Preprocessing.mean,
-            std=Preprocessing.std,
-        )
+        image = ImageConfig(backbone, weights="random", frozen=not options("finetune", bool, False))
     return VSEConfig(
         image=image,
-        text=GRUConfig(options("word_dim", int)),
+        text=GRUConfig(options("word_dim", int), layers=options("num_layers", int, 1)),
         dimension=options("embed_size", int),
         similarity=_similarity(options),
     )
+
+
+def image_side(config: VSEConfig) -> ImageSide:
+    """The image side without its weights, which sees pictures as the program tests them."""
+    if not isinstance(config.image, ImageConfig):
+        return config.image.build()
+    seen = Preprocessing(size=224, crop=0.875, interpolation="bilinear", resampling="pillow", decoding="full")
+    return Backbone(config.image, seen)
 
 
 def _similarity(options: _Options) -> Cosine | Inner | Order:
