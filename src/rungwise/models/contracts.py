@@ -7,9 +7,10 @@ adds. None of them knows what a model is made of.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -122,6 +123,7 @@ class PairScorer(ABC):
 
     Attributes:
         kind: What ``config.json`` of a saved model calls the family; see :func:`rungwise.models.load`.
+        provenance: Facts about data, training and results that were saved with it.
 
     >>> class SameLength(PairScorer):  # of a file and a text
     ...     fingerprint = "same length"
@@ -133,6 +135,7 @@ class PairScorer(ABC):
     """
 
     kind: ClassVar[str] = ""
+    provenance: Mapping[str, Any] = MappingProxyType({})
 
     @property
     @abstractmethod
