@@ -1,4 +1,4 @@
-"""Decoding of picture files to uint8 RGB tensors; what cannot be decoded is refused with one line.
+"""Decoding of picture files to uint8 RGB tensors or arrays; what cannot be decoded is refused with one line.
 
 Pillow's copies of a whole picture are avoided: what it decoded is turned into RGB tile by tile, so that no more than
 the picture as the file has it and the result are in memory together.
@@ -11,13 +11,11 @@ import io
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
-from torchvision.io import ImageReadMode, decode_jpeg
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import read_bytes
@@ -31,9 +29,13 @@ from rungwise.data.picture_files import (
     read_header,
 )
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 __all__ = [
     "UPLOAD_NAME",
     "PictureHeader",
+    "load_array",
     "load_picture",
     "picture_digest",
     "read_header",
@@ -68,25 +70,58 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
     Traceback (most recent call last):
     rungwise.core.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
     """
+    import torch
+    from torchvision.io import ImageReadMode, decode_jpeg
+
     name = _name_of(source, name)
     data = source if isinstance(source, bytes) else read_bytes(Path(source), "picture_bytes")
     with _explained(data, name) as image:
-        if _is_jpeg(image):
-            if image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
-                encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-                # What it refuses, Pillow reads below or refuses with a better reason.
-                with contextlib.suppress(RuntimeError):
-                    return _upright(decode_jpeg(encoded, mode=ImageReadMode.RGB), orientation(image))
-            if shorter_side is not None:
-                _decode_smaller(image, shorter_side)
-        image.load()
-        turned = orientation(image)
-        height, width = (image.width, image.height) if turned >= 5 else (image.height, image.width)
-        pixels = np.empty((3, height, width), np.uint8)
-        stored = _as_stored(pixels, turned)
-        for (left, top, right, bottom), tile in _rgb_tiles(image, name):
-            stored[:, top:bottom, left:right] = np.asarray(tile).transpose(2, 0, 1)
-    return torch.from_numpy(pixels)
+        if _is_jpeg(image) and image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
+            encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+            # What it refuses, Pillow reads below or refuses with a better reason.
+            with contextlib.suppress(RuntimeError):
+                return _upright(decode_jpeg(encoded, mode=ImageReadMode.RGB), orientation(image))
+        return torch.from_numpy(_decoded(image, name, shorter_side))
+
+
+def load_array(
+    source: Path | str | bytes, *, shorter_side: int | None = None, name: str | None = None
+) -> NDArray[np.uint8]:
+    """:func:`load_picture` without torch: Pillow decodes, at most 2 levels of 255 apart.
+
+    Args:
+        source: As in :func:`load_picture`.
+        shorter_side: Likewise.
+        name: Likewise.
+
+    Returns:
+        (3, height, width) uint8, RGB.
+
+    Raises:
+        UserError: As :func:`load_picture`.
+
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (4, 2), 7).save(file, "PNG")
+    >>> load_array(file.getvalue()).shape
+    (3, 2, 4)
+    """
+    name = _name_of(source, name)
+    data = source if isinstance(source, bytes) else read_bytes(Path(source), "picture_bytes")
+    with _explained(data, name) as image:
+        return _decoded(image, name, shorter_side)
+
+
+def _decoded(image: Image.Image, name: str, shorter_side: int | None) -> NDArray[np.uint8]:
+    if _is_jpeg(image) and shorter_side is not None:
+        _decode_smaller(image, shorter_side)
+    image.load()
+    turned = orientation(image)
+    height, width = (image.width, image.height) if turned >= 5 else (image.height, image.width)
+    pixels = np.empty((3, height, width), np.uint8)
+    stored = _as_stored(pixels, turned)
+    for (left, top, right, bottom), tile in _rgb_tiles(image, name):
+        stored[:, top:bottom, left:right] = np.asarray(tile).transpose(2, 0, 1)
+    return pixels
 
 
 def thumbnail(source: Path | str | bytes, side: int) -> bytes:
