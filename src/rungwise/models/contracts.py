@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
+from rungwise.data.packed import Picture
 from rungwise.similarity import Similarity
 
 Vectors = NDArray[np.float32]
-Pictures = Sequence[Path | bytes] | FeatureRows
-"""Files, the bytes of files, or rows of features."""
+Pictures = Sequence[Picture | bytes] | FeatureRows
+"""Files or places in larger files, the bytes of files, or rows of features."""
 Texts = Sequence[str] | FeatureRows
 """Words, or rows of features in their place."""
 Progress = Callable[[int], None]
@@ -201,7 +202,7 @@ class DualEncoder(PairScorer):
     ) -> EncodedImages:
         """Vectors of images; those that cannot be read are left out and become issues."""
 
-    def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+    def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
         """Read one picture now, and encode it when the answer is called, as :meth:`encode_image` would.
 
         A server reads pictures in several threads while one at a time runs the network. A family for which reading

@@ -23,7 +23,9 @@ from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plai
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows, place_of
-from rungwise.data.pictures import UPLOAD_NAME, load_array
+from rungwise.data.packed import Picture
+from rungwise.data.picture_files import picture_name
+from rungwise.data.pictures import load_array
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
@@ -214,7 +216,7 @@ class OnnxModel(StoredModel, DualEncoder):
                 progress(len(prepared))
         return EncodedImages(np.concatenate(found), np.array(kept, np.int64), tuple(issues))
 
-    def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+    def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
         """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
         pixels = _read(picture, self._preprocessing())
         return lambda: EncodedImages(self._image.run(pictures=pixels[None]), np.arange(1))
@@ -299,20 +301,20 @@ def _words(texts: Texts) -> list[str]:
     return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
 
 
-def _read(picture: Path | bytes, preprocessing: Preprocessing) -> NDArray[np.uint8]:
+def _read(picture: Picture | bytes, preprocessing: Preprocessing) -> NDArray[np.uint8]:
     return preprocessing.apply_array(load_array(picture, shorter_side=preprocessing.decoded_side))
 
 
 def _prepared(
-    pictures: Sequence[Path | bytes], preprocessing: Preprocessing
+    pictures: Sequence[Picture | bytes], preprocessing: Preprocessing
 ) -> Iterator[tuple[int, list[NDArray[np.uint8] | Issue]]]:
     """Position of the first of some pictures, and these read in threads while those before them are encoded."""
 
-    def prepare(picture: Path | bytes) -> NDArray[np.uint8] | Issue:
-        name = UPLOAD_NAME if isinstance(picture, bytes) else str(picture)
+    def prepare(picture: Picture | bytes) -> NDArray[np.uint8] | Issue:
         try:
             return _read(picture, preprocessing)
         except UserError as error:
+            name = picture_name(picture)
             return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
 
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
