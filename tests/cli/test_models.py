@@ -7,13 +7,13 @@ from rungwise.cli import main
 from rungwise.cli.models import read_dual_encoder, read_model
 from rungwise.core.errors import UserError
 from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.text import TextConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig
 
 
 @pytest.fixture
 def altered(tmp_path: Path) -> Path:
-    text = TextConfig(word_dimension=5, min_count=1)
+    text = GRUConfig(word_dimension=5, min_count=1)
     model = JointEmbedding.create(VSEConfig(image=FeatureConfig(width=3), text=text, dimension=4), ["a dog"])
     model.save_pretrained(tmp_path / "model")
     file = tmp_path / "model" / "config.json"

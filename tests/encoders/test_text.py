@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from rungwise.encoders.text import GRUEncoder, learn_vocabulary, pad, tokenise
 
+WORDS = "one two three four five six seven"
+
 
 def test_rare_words_are_unknown_and_case_does_not_matter() -> None:
     vocabulary = learn_vocabulary(["A dog, a DOG"] * 2 + ["zebra"], min_count=4)
@@ -26,7 +28,7 @@ def test_any_text_has_tokens(texts: list[str]) -> None:
 
 def test_padding_changes_no_vector() -> None:
     torch.manual_seed(0)
-    encoder = GRUEncoder(words=20, word_dimension=5, dimension=7)
+    encoder = GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=5, width=7)
     captions = [[2, 5, 6, 3], [2, 3], [2, 9, 8, 7, 6, 5, 3]]
     together = encoder(*pad(captions))
     alone = torch.cat([encoder(*pad([caption])) for caption in captions])
@@ -35,7 +37,7 @@ def test_padding_changes_no_vector() -> None:
 
 def test_the_last_state_is_that_of_a_packed_gru() -> None:
     torch.manual_seed(0)
-    encoder = GRUEncoder(words=20, word_dimension=5, dimension=7)
+    encoder = GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=5, width=7)
     tokens, lengths = pad([[2, 5, 6, 3], [2, 3]])
     packed = torch.nn.utils.rnn.pack_padded_sequence(encoder.words(tokens), lengths, batch_first=True)
     _, last = encoder.recurrent(packed)

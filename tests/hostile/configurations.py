@@ -34,7 +34,7 @@ from rungwise.data.features import FeatureRows
 from rungwise.data.readers import read
 from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import TextConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, family, load
 from rungwise.relevance.config import CONFIGS, degrees_of, names_source, source_config
 from rungwise.relevance.cross_encoder import CrossEncoder
@@ -182,7 +182,7 @@ class Walk:
 
     def models(self) -> Iterator[Case]:
         """A saved model: settings, preprocessing, vocabulary, header of the weights, seal."""
-        config = VSEConfig(image=FeatureConfig(width=3), text=TextConfig(4, 1), dimension=4)
+        config = VSEConfig(image=FeatureConfig(width=3), text=GRUConfig(4, 1), dimension=4)
         pictures = replace(config, image=ImageConfig(SMALL, weights="random", size=32))
         sound, seeing = self.home / "model", self.home / "seeing"
         JointEmbedding.create(config, CAPTIONS).save_pretrained(sound, {"seed": 3, "data": "scenes"})

@@ -186,12 +186,12 @@ def make_own(root: Path) -> None:
 def run_config():  # type: ignore[no-untyped-def]
     """A run of a few steps."""
     from rungwise.encoders.image import ImageConfig
-    from rungwise.encoders.text import TextConfig
+    from rungwise.encoders.text import GRUConfig
     from rungwise.models import VSEConfig
     from rungwise.training.config import TrainConfig
 
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
-    model = VSEConfig(image=image, text=TextConfig(word_dimension=4, min_count=1), dimension=8)
+    model = VSEConfig(image=image, text=GRUConfig(word_dimension=4, min_count=1), dimension=8)
     return TrainConfig(model=model, epochs=(2,), learning_rates=(1e-2,), batch_size=2, checkpoint_steps=1)
 
 

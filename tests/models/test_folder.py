@@ -19,7 +19,7 @@ from rungwise.core.limits import limited
 from rungwise.core.seals import SEAL, write_seal
 from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import TextConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.models import AlteredModelError, JointEmbedding, VSEConfig, load, load_dual_encoder
 from rungwise.models import folder as folder_module
 from rungwise.models.folder import PATTERNS, ModelFolder
@@ -30,7 +30,7 @@ FILES = {"config.json", "tokenizer.json", "model.safetensors", "README.md", SEAL
 
 def small(seed: int = 0, dimension: int = 4) -> JointEmbedding:
     torch.manual_seed(seed)
-    text = TextConfig(word_dimension=5, min_count=1)
+    text = GRUConfig(word_dimension=5, min_count=1)
     return JointEmbedding.create(VSEConfig(image=FeatureConfig(width=3), text=text, dimension=dimension), CAPTIONS)
 
 
@@ -311,7 +311,7 @@ def test_large_and_deep_files_have_one_line(saved: Path) -> None:
 
 def test_files_get_the_mode_that_the_umask_says(tmp_path: Path) -> None:
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
-    model = JointEmbedding.create(VSEConfig(image=image, dimension=4, text=TextConfig(min_count=1)), CAPTIONS)
+    model = JointEmbedding.create(VSEConfig(image=image, dimension=4, text=GRUConfig(min_count=1)), CAPTIONS)
     before = os.umask(0o027)
     try:
         model.save_pretrained(tmp_path / "model")

@@ -17,7 +17,7 @@ from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import TextConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.models import (
     JointEmbedding,
     ModelConfig,
@@ -64,12 +64,12 @@ class Lengths(SavedModel):
 def reading_pictures(similarity: Similarity = COSINE, width: int = 6) -> JointEmbedding:
     """Every weight is set by a rule, so that nothing depends on a random generator."""
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
-    text = TextConfig(word_dimension=5, min_count=1)
+    text = GRUConfig(word_dimension=5, min_count=1)
     return _ruled(JointEmbedding.create(VSEConfig("vse", image, text, width, similarity), CAPTIONS))
 
 
 def reading_features(width: int = 3, **config: Any) -> JointEmbedding:
-    text = TextConfig(word_dimension=5, min_count=1)
+    text = GRUConfig(word_dimension=5, min_count=1)
     settings = VSEConfig(image=FeatureConfig(width=width), text=text, dimension=4)
     return _ruled(JointEmbedding.create(replace(settings, **config), CAPTIONS))
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,10 +8,15 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from rungwise.core.configuration import identity
 from rungwise.core.errors import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.features import FeatureRows
 from rungwise.encoders.cache import pixel_rows
+from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
+from rungwise.encoders.heads import MLPHead
 from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import TextConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine
 
@@ -22,7 +28,7 @@ def make(frozen: bool = True, similarity: str = "cosine", dimension: int = 6) ->
     torch.manual_seed(0)
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32, frozen=frozen)
     config = VSEConfig(
-        image=image, text=TextConfig(word_dimension=5, min_count=1), dimension=dimension, similarity=NAMED[similarity]
+        image=image, text=GRUConfig(word_dimension=5, min_count=1), dimension=dimension, similarity=NAMED[similarity]
     )
     return JointEmbedding.create(config, CAPTIONS).eval()
 
@@ -177,3 +183,39 @@ def test_a_picture_is_read_first_and_encoded_later(frozen: bool, pictures: list[
     assert encode().kept.tolist() == [0]
     with pytest.raises(UserError, match="not a picture"):
         model.prepare_image(b"no picture")
+
+
+def test_rows_of_features_may_stand_on_both_sides(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    rows, words = FeatureRows(draw.normal(size=(3, 5))), FeatureRows(draw.normal(size=(4, 2)))
+    data = ImageCaptions(("a", "b", "c"), ("", "", "", ""), np.array([0, 1, 2, 2]), features=rows, text_features=words)
+    config = VSEConfig(
+        image=FeatureConfig(), text=TextFeatureConfig(), dimension=6, text_head=MLPHead(hidden=(4,), activation="tanh")
+    )
+    model = JointEmbedding.create(config, data.texts, data.features).eval()
+    scores = model.on(data)
+    assert scores.block([0, 1, 2], [0, 1, 2, 3]).shape == (3, 4)
+    pairs = model.read(data, np.arange(3))
+    torch.testing.assert_close(
+        model.embed(model.batch(pairs, np.array([3])))[1].detach().numpy(), model.encode_text(words.take([3]))
+    )
+    np.testing.assert_array_equal(model.scores_of(pairs).block([2], [1]), scores.block([2], [1]))
+    model.save_pretrained(tmp_path / "model")
+    again = load(tmp_path / "model", "cpu")
+    assert again.fingerprint == model.fingerprint
+    np.testing.assert_array_equal(again.encode_text(words), model.encode_text(words))
+    with pytest.raises(UserError, match="reads no words"):
+        model.encode_text(["a dog"])
+    with pytest.raises(UserError, match="shape"):
+        model.encode_text(FeatureRows(np.zeros((1, 3))))
+    with pytest.raises(UserError, match="in place of texts"):
+        make().encode_text(words)
+
+
+def test_fields_that_came_later_change_no_fingerprint_at_their_defaults() -> None:
+    plain = identity(make().config)
+    assert "kind" not in plain
+    assert not {"image_head", "text_head"} & plain.keys()
+    assert plain["text"] == {"word_dimension": 5, "min_count": 1}
+    assert not {"kind", "weights", "frozen"} & plain["image"].keys()
+    assert identity(replace(make().config, text_head=MLPHead()))["text_head"]["kind"] == "mlp"

@@ -10,7 +10,7 @@ from PIL import Image
 from rungwise.core.locks import LOCK
 from rungwise.data import ImageCaptions
 from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import TextConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.losses import MaxOfHinges
 from rungwise.models import VSEConfig
 from rungwise.training.config import TrainConfig
@@ -47,7 +47,7 @@ def config() -> TrainConfig:
     """Two short phases of a small model."""
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
     return TrainConfig(
-        model=VSEConfig(image=image, text=TextConfig(word_dimension=8, min_count=1), dimension=16),
+        model=VSEConfig(image=image, text=GRUConfig(word_dimension=8, min_count=1), dimension=16),
         loss=config_of(MaxOfHinges)(),
         epochs=(2, 1),
         learning_rates=(1e-2, 1e-3),

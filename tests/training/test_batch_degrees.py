@@ -12,7 +12,7 @@ from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.text import TextConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.losses import Ladder
 from rungwise.models import JointEmbedding, VSEConfig
 from rungwise.models.pairs import Pairs, captions_of
@@ -48,7 +48,7 @@ def data() -> ImageCaptions:
 @pytest.fixture
 def model() -> JointEmbedding:
     torch.manual_seed(0)
-    text = TextConfig(word_dimension=4, min_count=1)
+    text = GRUConfig(word_dimension=4, min_count=1)
     return JointEmbedding.create(VSEConfig(image=FeatureConfig(width=4), text=text, dimension=6), CAPTIONS)
 
 

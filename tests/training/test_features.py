@@ -12,7 +12,7 @@ from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions, read
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.text import TextConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.index import Index, Searcher
 from rungwise.losses import SumOfHinges
@@ -50,7 +50,7 @@ def folder_of_features(folder: Path, shape: tuple[int, ...]) -> Path:
 
 
 def small(**changes: object) -> TrainConfig:
-    text = TextConfig(word_dimension=8, min_count=1)
+    text = GRUConfig(word_dimension=8, min_count=1)
     config = TrainConfig(
         model=VSEConfig(image=FeatureConfig(), text=text, dimension=16),
         loss=config_of(SumOfHinges)(),

@@ -46,6 +46,7 @@ class ImageCaptions:
         caption_ids: (captions,) the user's ids, unique; ``"<image id>#<n>"`` where the data give none.
         paths: (images,) files of the pictures; empty when there are none.
         features: (images, D) vectors or (images, R, D) regions in place of picture files; None when there are none.
+        text_features: (captions, D) vectors in place of words, where the data have such; None when there are none.
         splits: (images,) such as ``"train"``, ``"val"``, ``"test"`` or :data:`NO_SPLIT`; empty means no splits at all.
         labels: (images,) class labels of each image, several allowed; empty when there are none.
         name: What the collection is called in tables and results.
@@ -74,6 +75,7 @@ class ImageCaptions:
     layout: str = ""
     issues: tuple[Issue, ...] = field(default=(), repr=False)
     features: FeatureRows | None = field(default=None, repr=False)
+    text_features: FeatureRows | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         owners = np.asarray(self.image_of_caption, dtype=np.int64)
@@ -102,6 +104,11 @@ class ImageCaptions:
             raise UserError(
                 f"{self.name}: {len(self.features)} rows of features for {len(self.image_ids)} images; give one each"
             )
+        if self.text_features is not None and len(self.text_features) != len(self.captions):
+            raise UserError(
+                f"{self.name}: {len(self.text_features)} rows of features for {len(self.captions)} captions; give one"
+                " each"
+            )
         if self.features is not None and self.paths:
             raise UserError(f"{self.name}: has both picture files and features; give one of them")
         for what, ids in (("image id", self.image_ids), ("caption id", self.caption_ids)):
@@ -116,6 +123,11 @@ class ImageCaptions:
     def pictures(self) -> tuple[Path, ...] | FeatureRows:
         """(images,) what a model reads of each image: files or rows of features; empty with captions alone."""
         return self.paths if self.features is None else self.features
+
+    @property
+    def texts(self) -> tuple[str, ...] | FeatureRows:
+        """(captions,) what a model reads of each caption: its words, or rows of features in their place."""
+        return self.captions if self.text_features is None else self.text_features
 
     @property
     def has_pictures(self) -> bool:
@@ -170,6 +182,7 @@ class ImageCaptions:
             layout=self.layout,
             issues=self.issues,
             features=None if self.features is None else self.features.take(chosen),
+            text_features=None if self.text_features is None else self.text_features.take(captions),
         )
 
     def content_hash(self) -> str:

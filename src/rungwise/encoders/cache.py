@@ -34,9 +34,9 @@ from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
 from rungwise.core.reading import MissingFileError, opened, require_regular, unreadable
 from rungwise.data.collection import Issue
-from rungwise.encoders.image import Backbone
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
+from rungwise.encoders.sides import PictureSide
 
 KEY_BYTES = 32
 KEYS, ROWS = "keys.bin", "rows.bin"
@@ -213,7 +213,7 @@ class RowStore:
 
 
 _ROWS_A_JOB = 256
-_LAYOUT = "-2"
+LAYOUT = "-2"
 """Ends the names of stores: those without are of the first layout, which had no checksums."""
 
 
@@ -258,7 +258,7 @@ class ImageRows:
 
 
 def feature_rows(
-    backbone: Backbone,
+    backbone: PictureSide,
     paths: Sequence[Path],
     cache: Path | None = None,
     *,
@@ -275,7 +275,7 @@ def feature_rows(
         progress: Called with the number of pictures done since the last call.
     """
     store = RowStore(
-        (cache or default_cache()) / "features" / f"{backbone.fingerprint()[:32]}{_LAYOUT}",
+        (cache or default_cache()) / "features" / f"{backbone.fingerprint()[:32]}{LAYOUT}",
         (backbone.features,),
         np.float32,
     )
@@ -305,7 +305,7 @@ def pixel_rows(
     """Resized and cropped pixels, (n, 3, size, size) uint8, for backbones that are trained."""
     identity = hashlib.sha256(repr(asdict(preprocessing)).encode()).hexdigest()[:32]
     shape = (3, preprocessing.size, preprocessing.size)
-    store = RowStore((cache or default_cache()) / "pixels" / f"{identity}{_LAYOUT}", shape, np.uint8)
+    store = RowStore((cache or default_cache()) / "pixels" / f"{identity}{LAYOUT}", shape, np.uint8)
     return _rows(store, preprocessing, paths, lambda pictures: pictures.numpy(), batch, progress)
 
 
@@ -326,7 +326,7 @@ def _rows(
             digests.append(outcome if isinstance(outcome, bytes) else b"")
             if isinstance(outcome, Issue):
                 issues[position] = outcome
-    found, unsound = _sound_positions(store, digests)
+    found, unsound = sound_positions(store, digests)
     first = {key: position for position, key in reversed(list(enumerate(digests))) if key}
     missing = [position for key, position in first.items() if found[position] < 0]
     missing.sort()
@@ -352,7 +352,7 @@ def _rows(
     return ImageRows(store.rows(), found[kept], kept, sorted_issues, computed, seconds, len(unsound))
 
 
-def _sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(digests,) position of each row that is as it was written, -1 for others; and the positions of damaged rows."""
     found = store.find(digests)
     asked = np.unique(found[found >= 0])
@@ -398,7 +398,7 @@ def is_cache(folder: Path) -> bool:
 
 
 def _looked_through(folder: Path) -> str:
-    if not folder.name.endswith(_LAYOUT) and RowStore.is_old(folder):
+    if not folder.name.endswith(LAYOUT) and RowStore.is_old(folder):
         return "of an earlier version, without checksums, and used no more; it may be removed"
     store = RowStore.open(folder)
     count, used = len(store), store.in_use()

@@ -1,19 +1,22 @@
-"""Image side without a network: features that somebody else extracted, as they are."""
+"""Sides without a network: features that somebody else extracted, as they are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows, place_of
+from rungwise.encoders.sides import ImageSide, SavedFiles, TextSide
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,42 @@ class FeatureConfig:
         if self.width is not None:
             check_size("image.width", self.width)
 
+    @property
+    def frozen(self) -> bool:
+        """Features stay as they are."""
+        return True
 
-class FeatureInput(nn.Module):
+    def of(self, rows: FeatureRows | None) -> FeatureConfig:
+        """With the width of a collection's rows, unless one is set.
+
+        Raises:
+            UserError: If there is neither.
+        """
+        width = self.width or (rows.shape[-1] if rows is not None else None)
+        if width is None:
+            raise UserError(
+                "model.image.kind is features, but the data have picture files and no rows of features; set"
+                " model.image to a backbone"
+            )
+        return replace(self, width=width)
+
+    def build(self) -> FeatureInput:
+        """Rows of :attr:`width`, which must be known."""
+        assert self.width is not None
+        return FeatureInput(self.width)
+
+    def restore(self, files: SavedFiles) -> FeatureInput:
+        """The side of a saved model.
+
+        Raises:
+            UserError: If the width is not known.
+        """
+        if self.width is None:
+            raise UserError(f"{files.path}: model.image.width is missing in config.json; copy the folder anew")
+        return self.build()
+
+
+class FeatureInput(ImageSide):
     """Vectors as they are; of several regions, their mean.
 
     Args:
@@ -47,9 +84,15 @@ class FeatureInput(nn.Module):
     tensor([[2., 2., 2.]])
     """
 
+    preprocessing = None
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.features = width
+
+    def fingerprint(self) -> str:
+        """Hash of the width: rows are what they are."""
+        return hashlib.sha256(f"features {self.features}".encode()).hexdigest()
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, D) or (n, regions, D) to (n, D) float32."""
@@ -66,6 +109,105 @@ class FeatureInput(nn.Module):
             raise UserError(
                 f"{place_of(features.parts[0])}: features of length {features.shape[-1]}, but the model reads features"
                 f" of length {self.features}; give those of the extractor that it was trained with"
+            )
+        return ReadFeatures(features)
+
+
+@dataclass(frozen=True)
+class TextFeatureConfig:
+    """Rows of features stand for texts.
+
+    Attributes:
+        kind: Rows of features; the other kinds read words.
+        width: Length of a feature; None takes that of the training data.
+        l2_normalise: Normalise features before the head.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["features"] = "features"
+    width: int | None = None
+    l2_normalise: bool = False
+
+    def __post_init__(self) -> None:
+        if self.width is not None:
+            check_size("text.width", self.width)
+
+    @property
+    def frozen(self) -> bool:
+        """Features stay as they are."""
+        return True
+
+    def of(self, texts: Sequence[str] | FeatureRows) -> TextFeatureConfig:
+        """With the width of a collection's rows, unless one is set.
+
+        Raises:
+            UserError: If the data have words and no rows.
+        """
+        if not isinstance(texts, FeatureRows):
+            raise UserError("model.text.kind is features, but the data have captions in words; set model.text to gru")
+        return replace(self, width=self.width or texts.shape[-1])
+
+    def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> TextFeatureInput:
+        """Rows of :attr:`width`, which must be known."""
+        assert self.width is not None
+        return TextFeatureInput(self.width)
+
+    def restore(self, files: SavedFiles, dimension: int) -> TextFeatureInput:
+        """The side of a saved model.
+
+        Raises:
+            UserError: If the width is not known.
+        """
+        if self.width is None:
+            raise UserError(f"{files.path}: model.text.width is missing in config.json; copy the folder anew")
+        return TextFeatureInput(self.width)
+
+
+class TextFeatureInput(TextSide):
+    """Vectors as they are, in place of texts.
+
+    Args:
+        width: Length of a feature.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        """Refused: there are no words.
+
+        Raises:
+            UserError: Always.
+        """
+        raise UserError(
+            "the model was trained on rows of features in place of texts and reads no words; give features of the same"
+            " kind"
+        )
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """As :meth:`tokenise`."""
+        raise UserError("the model reads rows of features in place of texts")
+
+    def identity(self) -> str:
+        """Nothing: rows are what they are."""
+        return ""
+
+    def fingerprint(self) -> str:
+        """Hash of the width."""
+        return hashlib.sha256(f"text features {self.width}".encode()).hexdigest()
+
+    def read(self, features: FeatureRows) -> ReadFeatures:
+        """Rows of a collection, checked as they are taken.
+
+        Raises:
+            UserError: If they are not vectors as long as this model's.
+        """
+        if features.shape[1:] != (self.width,):
+            raise UserError(
+                f"{place_of(features.parts[0])}: features of shape {features.shape[1:]}, but the model reads features"
+                f" of length {self.width} in place of texts; give those of the extractor that it was trained with"
             )
         return ReadFeatures(features)
 

@@ -7,6 +7,7 @@ frozen backbone are cached, the layer is trained.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,11 +17,12 @@ import timm
 import torch
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors, read_tensors
 from rungwise.encoders.options import check_model_name, check_options
 from rungwise.encoders.preprocessing import Interpolation, Preprocessing
+from rungwise.encoders.sides import PREPROCESSING, PictureSide, SavedFiles
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,10 @@ class ImageConfig:
     __pydantic_config__ = STRICT
 
     backbone: str = "resnet152"
-    weights: str = "hub"
+    weights: str = field(default="hub", metadata=ELSEWHERE)
     options: dict[str, Any] = field(default_factory=dict)
     pool: Literal["backbone", "flatten"] = "backbone"
-    frozen: bool = True
+    frozen: bool = field(default=True, metadata=ELSEWHERE)
     l2_normalise: bool = True
     size: int | None = None
     mean: tuple[float, float, float] | None = None
@@ -57,14 +59,35 @@ class ImageConfig:
     crop: float | None = None
     interpolation: Interpolation | None = None
     resize: Literal["short_side", "square"] | None = None
-    kind: Literal["pictures"] = "pictures"
+    kind: Literal["pictures"] = field(default="pictures", metadata=LATER)
 
     def __post_init__(self) -> None:
         check_model_name(self.backbone)
         check_options(self.options)
 
+    def build(self) -> Backbone:
+        """The backbone with the weights that are named.
 
-class Backbone(nn.Module):
+        Raises:
+            UserError: If the weights cannot be had or do not fit the network.
+        """
+        return load_backbone(self)
+
+    def restore(self, files: SavedFiles) -> Backbone:
+        """The backbone of a saved model, without its weights.
+
+        Raises:
+            UserError: If the files do not fit.
+        """
+        where = str(files.path / PREPROCESSING)
+        preprocessing = from_plain(Preprocessing, files.json(PREPROCESSING), where)
+        try:
+            return Backbone(self, preprocessing)
+        except UserError as error:
+            raise UserError(f"{files.path}: model.image: {error}") from None
+
+
+class Backbone(PictureSide):
     """A timm network without its classifier, and the preprocessing its weights expect.
 
     >>> backbone = Backbone(ImageConfig("test_resnet.r160_in1k", weights="random", size=32))
@@ -102,6 +125,10 @@ class Backbone(nn.Module):
         digest.update(repr((identity, asdict(self.preprocessing))).encode())
         add_tensors(digest, self.network.state_dict())
         return digest.hexdigest()
+
+    def files(self) -> Mapping[str, str]:
+        """The preprocessing."""
+        return {PREPROCESSING: json.dumps(asdict(self.preprocessing), indent=2)}
 
     def _count_features(self) -> int:
         side = self.preprocessing.size

@@ -23,6 +23,8 @@ from rungwise.similarity import Similarity
 Vectors = NDArray[np.float32]
 Pictures = Sequence[Path | bytes] | FeatureRows
 """Files, the bytes of files, or rows of features."""
+Texts = Sequence[str] | FeatureRows
+"""Words, or rows of features in their place."""
 Progress = Callable[[int], None]
 """Called with the number of images done since the last call."""
 
@@ -83,7 +85,7 @@ class AskedScores(PairScores):
     def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
         """(len(images), len(captions)) float32 scores."""
         chosen = np.asarray(images, dtype=np.int64)
-        texts = [self.data.captions[caption] for caption in np.asarray(captions).tolist()]
+        texts = texts_at(self.data, np.asarray(captions, dtype=np.int64))
         return self.model.block(pictures_at(self.data, chosen), texts)
 
 
@@ -137,7 +139,7 @@ class PairScorer(ABC):
         """Hash of everything that a score depends on: weights, vocabulary, configuration, preprocessing."""
 
     @abstractmethod
-    def block(self, images: Pictures, captions: Sequence[str]) -> Vectors:
+    def block(self, images: Pictures, captions: Texts) -> Vectors:
         """(len(images), len(captions)) float32 scores of any images with any texts; higher is more alike.
 
         Raises:
@@ -200,10 +202,29 @@ class DualEncoder(PairScorer):
         return lambda: self.encode_image([picture])
 
     @abstractmethod
-    def encode_text(self, texts: Sequence[str]) -> Vectors:
+    def encode_text(self, texts: Texts) -> Vectors:
         """(texts, D) float32 vectors of captions or queries."""
 
-    def block(self, images: Pictures, captions: Sequence[str]) -> Vectors:
+    def encode_captions(self, texts: Texts, *, progress: Progress | None = None, cache: Path | None = None) -> Vectors:
+        """As :meth:`encode_text`, for the captions of a collection.
+
+        A family for which a text takes long keeps here what it computed, as :meth:`encode_image` does.
+
+        Args:
+            texts: Captions.
+            progress: Called with the number of texts done since the last call.
+            cache: Folder of what was computed; the default one if None.
+        """
+        vectors = self.encode_text(texts)
+        if progress:
+            progress(len(texts))
+        return vectors
+
+    def too_long(self, texts: Texts) -> NDArray[np.int64]:
+        """Positions of the texts of which the model reads only the beginning, ascending; none unless it says so."""
+        return np.zeros(0, dtype=np.int64)
+
+    def block(self, images: Pictures, captions: Texts) -> Vectors:
         """(len(images), len(captions)) float32 similarities."""
         encoded = self.encode_image(images)
         if encoded.issues:
@@ -216,7 +237,12 @@ class DualEncoder(PairScorer):
         encoded = self.encode_image(data.pictures, progress=progress, cache=cache)
         read = data if len(encoded.kept) == len(data) else data.select(encoded.kept)
         return VectorScores(
-            read, encoded.kept, encoded.issues, encoded.vectors, self.encode_text(read.captions), self.similarity
+            read,
+            encoded.kept,
+            encoded.issues,
+            encoded.vectors,
+            self.encode_captions(read.texts, cache=cache),
+            self.similarity,
         )
 
 
@@ -226,3 +252,9 @@ def pictures_at(data: ImageCaptions, images: NDArray[np.int64]) -> Pictures:
     return (
         pictures.take(images) if isinstance(pictures, FeatureRows) else [pictures[image] for image in images.tolist()]
     )
+
+
+def texts_at(data: ImageCaptions, captions: NDArray[np.int64]) -> Texts:
+    """What a model reads of the captions at these positions."""
+    texts = data.texts
+    return texts.take(captions) if isinstance(texts, FeatureRows) else [texts[caption] for caption in captions.tolist()]

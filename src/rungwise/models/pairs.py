@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
-from rungwise.models.contracts import DualEncoder, PairScores, Progress
+from rungwise.models.contracts import DualEncoder, PairScores, Progress, Texts
 from rungwise.models.saving import SavedModel
 
 Positions = NDArray[np.int64]
@@ -67,6 +67,7 @@ class Pairs:
         image: (captions,) position of each caption's image in ``rows``.
         texts: (captions,) what the model reads of each caption, such as its token numbers.
         data: The collection.
+        text_rows: Vectors of the captions, where the model reads such in place of words.
     """
 
     rows: Rows
@@ -75,6 +76,7 @@ class Pairs:
     image: Positions
     texts: Sequence[Sequence[int]]
     data: ImageCaptions
+    text_rows: Rows | None = None
 
     def __len__(self) -> int:
         """Number of captions."""
@@ -101,6 +103,7 @@ class Pairs:
             captions=tuple(data.captions[caption] for caption in captions),
             image_of_caption=self.image,
             caption_ids=tuple(data.caption_ids[caption] for caption in captions),
+            text_features=None if data.text_features is None else data.text_features.take(captions),
         )
 
 
@@ -154,12 +157,12 @@ class TrainableScorer(SavedModel):
 
     @classmethod
     @abstractmethod
-    def create(cls, config: Any, captions: Sequence[str], features: FeatureRows | None = None) -> Self:
+    def create(cls, config: Any, captions: Texts, features: FeatureRows | None = None) -> Self:
         """A new model.
 
         Args:
             config: Of the family's ``config_type``.
-            captions: Of the training split, such as a vocabulary is learned from.
+            captions: Of the training split, such as a vocabulary is learned from; or the rows that stand for them.
             features: The rows that stand for pictures, where the collection has such.
 
         Raises:

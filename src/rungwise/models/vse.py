@@ -1,4 +1,4 @@
-"""Joint image-text embedding of the VSE family: a backbone and a linear layer, a GRU, and a similarity."""
+"""Joint image-text embeddings: two encoders, a head on each, and a similarity."""
 
 from __future__ import annotations
 
@@ -6,65 +6,73 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core.configuration import STRICT, changed, check_size, from_plain, to_plain
+from rungwise.core.configuration import LATER, STRICT, changed, check_size, identity
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.pictures import load_picture
 from rungwise.encoders.cache import feature_rows, pixel_rows
-from rungwise.encoders.features import FeatureConfig, FeatureInput
-from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
-from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureConfig, TextFeatureInput
+from rungwise.encoders.heads import AnyHead, LinearHead, NoHead
+from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.reading import prepared_batches
-from rungwise.encoders.text import GRUEncoder, TextConfig, learn_vocabulary, pad, tokenise
-from rungwise.encoders.vocabulary import read_vocabulary
-from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at
+from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
+from rungwise.encoders.text import GRUConfig, pad
+from rungwise.encoders.text_cache import text_rows
+from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
 from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Positions, Rows, TrainableEncoder, pair_up
 from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
-TOKENIZER, PREPROCESSING = "tokenizer.json", "preprocessing.json"
-
 AnyImageSide = Annotated[
     Annotated[ImageConfig | FeatureConfig, Field(discriminator="kind")],
     BeforeValidator(lambda value: {"kind": "pictures"} | value if isinstance(value, dict) else value),
 ]
-"""Pictures under a backbone, unless ``kind: features`` says that rows of features stand for them."""
+"""Pictures under a backbone, unless ``kind`` names another side."""
+
+AnyTextSide = Annotated[
+    Annotated[GRUConfig | TextFeatureConfig, Field(discriminator="kind")],
+    BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
+]
+"""A GRU, unless ``kind`` names another side."""
 
 
 @dataclass(frozen=True)
 class VSEConfig(ModelConfig):
-    """A joint embedding of the VSE family (Faghri et al. 2018, section 2).
+    """Two encoders, a head on each, and a similarity: the VSE family (Faghri et al. 2018, section 2) and its heirs.
 
     Attributes:
         kind: Names the family.
-        image: The backbone, or features in its place.
-        text: The caption encoder.
+        image: The encoder of pictures, or features in its place.
+        text: The encoder of captions, or features in its place.
         dimension: Width of the joint space.
         similarity: cosine, inner (the caption side alone is normalised: VSE0), order or shifted_cosine.
+        image_head: From the image encoder to the joint space: linear, none, mlp, residual or adapter.
+        text_head: From the caption encoder to the joint space; none, as in VSE++, where the encoder gives its width.
     """
 
     __pydantic_config__ = STRICT
 
-    kind: Literal["vse"] = "vse"
+    kind: Literal["vse"] = field(default="vse", metadata=LATER)
     image: AnyImageSide = field(default_factory=ImageConfig)
-    text: TextConfig = field(default_factory=TextConfig)
+    text: AnyTextSide = field(default_factory=GRUConfig)
     dimension: int = 1024
     similarity: AnySimilarity = field(default_factory=Cosine)
+    image_head: AnyHead = field(default_factory=LinearHead, metadata=LATER)
+    text_head: AnyHead = field(default_factory=NoHead, metadata=LATER)
 
     def __post_init__(self) -> None:
         check_size("dimension", self.dimension)
@@ -76,17 +84,17 @@ class Batch:
 
     Attributes:
         rows: (n, ...) of the images.
-        tokens: (n, longest) token numbers.
-        lengths: (n,) of the captions.
+        texts: (n, longest) token numbers, or (n, width) vectors of a frozen encoder.
+        lengths: (n,) of the captions in tokens; None where vectors stand for them.
     """
 
     rows: Tensor
-    tokens: Tensor
-    lengths: Tensor
+    texts: Tensor
+    lengths: Tensor | None
 
 
 class JointEmbedding(TrainableEncoder):
-    """f(image) and g(caption) in one space (VSE++, Faghri et al. 2018, Eq. 1-2).
+    """f(image) and g(caption) in one space (VSE++, Faghri et al. 2018, Eq. 1-2), by any two encoders.
 
     Attributes:
         provenance: Facts about data, training and results that were saved with it.
@@ -100,21 +108,30 @@ class JointEmbedding(TrainableEncoder):
     kind: ClassVar[str] = "vse"
     config_type: ClassVar[type[ModelConfig]] = VSEConfig
 
-    def __init__(self, config: VSEConfig, backbone: Backbone | FeatureInput, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: VSEConfig, image: ImageSide, text: Callable[[], TextSide]) -> None:
+        """Put the parts together.
+
+        Args:
+            config: Of the model.
+            image: The encoder of pictures.
+            text: Gives the encoder of texts; it is made after the image head, so that the same seed draws the same
+                weights as ever.
+        """
         super().__init__()
         self.config = config
-        self.backbone = backbone
-        self.tokenizer = tokenizer
         self.provenance: dict[str, Any] = {}
-        self.image_projection = nn.Linear(backbone.features, config.dimension)
-        nn.init.xavier_uniform_(self.image_projection.weight)
-        nn.init.zeros_(self.image_projection.bias)
-        self.text_encoder = GRUEncoder(tokenizer.get_vocab_size(), config.text.word_dimension, config.dimension)
-        if self._frozen:
-            self.backbone.requires_grad_(False)
+        self.backbone = image
+        self.image_projection = config.image_head.build(image.features, config.dimension)
+        self.text_encoder = text()
+        self.text_projection = config.text_head.build(self.text_encoder.width, config.dimension)
+        for side, frozen in self._sides():
+            if frozen:
+                side.requires_grad_(False)
 
     @classmethod
-    def create(cls, config: VSEConfig, captions: Sequence[str], features: FeatureRows | None = None) -> Self:
+    def create(
+        cls, config: VSEConfig, captions: Sequence[str] | FeatureRows, features: FeatureRows | None = None
+    ) -> Self:
         """A new model whose vocabulary comes from ``captions`` (those of the training split).
 
         Where the collection has rows of features instead of pictures, they stand in for the backbone.
@@ -123,43 +140,22 @@ class JointEmbedding(TrainableEncoder):
             UserError: If the backbone or its weights cannot be had, or the data have no features where the
                 configuration wants them.
         """
-        if features is not None and isinstance(config.image, ImageConfig):
-            config = replace(config, image=FeatureConfig(l2_normalise=config.image.l2_normalise))
-        if isinstance(config.image, FeatureConfig):
-            width = config.image.width or (features.shape[-1] if features is not None else None)
-            if width is None:
-                raise UserError(
-                    "model.image.kind is features, but the data have picture files and no rows of features; set"
-                    " model.image to a backbone"
-                )
-            config = replace(config, image=replace(config.image, width=width))
-            side: Backbone | FeatureInput = FeatureInput(width)
-        else:
-            side = load_backbone(config.image)
-        return cls(config, side, learn_vocabulary(captions, config.text.min_count))
+        image = config.image
+        if features is not None and not isinstance(image, FeatureConfig):
+            image = FeatureConfig(l2_normalise=image.l2_normalise)
+        if isinstance(image, FeatureConfig):
+            image = image.of(features)
+        config = replace(config, image=image, text=config.text.of(captions))
+        return cls(config, config.image.build(), lambda: config.text.build(captions, config.dimension))
 
     @classmethod
     def restore(cls, config: VSEConfig, folder: ModelFolder) -> Self:
         """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`."""
-        if isinstance(config.image, FeatureConfig):
-            if config.image.width is None:
-                raise UserError(f"{folder.path}: model.image.width is missing in config.json; copy the folder anew")
-            side: Backbone | FeatureInput = FeatureInput(config.image.width)
-        else:
-            where = str(folder.path / PREPROCESSING)
-            preprocessing = from_plain(Preprocessing, folder.json(PREPROCESSING), where)
-            try:
-                side = Backbone(config.image, preprocessing)
-            except UserError as error:
-                raise UserError(f"{folder.path}: model.image: {error}") from None
-        return cls(config, side, read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER)))
+        return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))
 
     def files(self) -> Mapping[str, str]:
-        """Vocabulary and, for pictures, preprocessing."""
-        texts = {TOKENIZER: self.tokenizer.to_str(pretty=True)}
-        if isinstance(self.backbone, Backbone):
-            texts[PREPROCESSING] = json.dumps(asdict(self.backbone.preprocessing), indent=2)
-        return texts
+        """Those of both sides, such as vocabulary and preprocessing."""
+        return {**self.text_encoder.files(), **self.backbone.files()}
 
     @property
     def dimension(self) -> int:
@@ -175,76 +171,94 @@ class JointEmbedding(TrainableEncoder):
     @property
     def fingerprint(self) -> str:
         """Hash of weights, vocabulary, configuration and preprocessing: equal exactly for models that encode alike."""
-        digest = hashlib.sha256(self.tokenizer.to_str().encode())
+        digest = hashlib.sha256(self.text_encoder.identity().encode())
         digest.update(json.dumps(self._identity(), sort_keys=True).encode())
         add_tensors(digest, self.state_dict())
         return digest.hexdigest()
 
     def _identity(self) -> list[Any]:
         """What besides vocabulary and weights decides a vector, in the form that indexes made so far remember."""
-        plain = {name: value for name, value in to_plain(self.config).items() if name != "kind"}
-        # Where the weights came from and whether they were trained changes no vector.
-        plain["image"] = {k: v for k, v in plain["image"].items() if k not in ("weights", "frozen")}
-        if isinstance(self.config.image, ImageConfig):
-            del plain["image"]["kind"]
+        plain = identity(self.config)
         options = changed(self.similarity)
         plain["similarity"] = [self.similarity.kind, options] if options else self.similarity.kind
-        side = self.backbone
-        return [plain, asdict(side.preprocessing) if isinstance(side, Backbone) else {}]
+        seen = self.backbone.preprocessing
+        return [plain, {} if seen is None else identity(seen)]
+
+    def _sides(self) -> tuple[tuple[nn.Module, bool], ...]:
+        """Both encoders, and whether each is frozen."""
+        return (self.backbone, self.config.image.frozen), (self.text_encoder, self.config.text.frozen)
 
     @property
-    def _frozen(self) -> bool:
-        return isinstance(self.config.image, FeatureConfig) or self.config.image.frozen
+    def _texts_are_rows(self) -> bool:
+        """Whether captions are read as vectors that stay as they are."""
+        return bool(self.config.text.frozen)
 
     def train(self, mode: bool = True) -> Self:
-        """As in torch; a frozen backbone stays in evaluation mode, so that its batch statistics are frozen too."""
+        """As in torch; a frozen encoder stays in evaluation mode, so that its batch statistics are frozen too."""
         super().train(mode)
-        if self._frozen:
-            self.backbone.eval()
+        for side, frozen in self._sides():
+            if frozen:
+                side.eval()
         return self
 
     def embed_images(self, rows: Tensor) -> Tensor:
         """Rows of images to (n, dimension), prepared for the similarity.
 
         Args:
-            rows: (n, features) float32 of a frozen backbone, (n, 3, size, size) uint8 pixels, or rows of features.
+            rows: (n, features) float32 of a frozen encoder, (n, 3, size, size) uint8 pixels, or rows of features.
         """
-        as_they_are = rows.dtype != torch.uint8 and isinstance(self.backbone, Backbone)
+        as_they_are = rows.dtype != torch.uint8 and self.backbone.preprocessing is not None
         features = (rows if as_they_are else self.backbone(rows)).float()
         if self.config.image.l2_normalise:
             features = F.normalize(features, dim=1)
         return self.similarity.images(self.image_projection(features).float())
 
-    def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, longest) token numbers and (n,) lengths to (n, dimension), prepared for the similarity."""
-        return self.similarity.texts(self.text_encoder(tokens, lengths).float())
+    def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Texts to (n, dimension), prepared for the similarity.
+
+        Args:
+            texts: (n, longest) token numbers; or (n, width) vectors of a frozen encoder, without lengths.
+            lengths: (n,) of the texts in tokens.
+        """
+        vectors = (texts if lengths is None else self.text_encoder(texts, lengths)).float()
+        if self.config.text.l2_normalise:
+            vectors = F.normalize(vectors, dim=1)
+        return self.similarity.texts(self.text_projection(vectors).float())
 
     def read(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
     ) -> Pairs:
-        """Features or pixels of these images, and the tokens of their captions.
+        """What either side reads of these images and their captions: features, pixels, vectors or tokens.
 
         Raises:
             UserError: If the collection has pictures where the model reads features, or the other way round.
         """
         rows = self._rows(pictures_at(data, images), cache, progress)
-        return pair_up(data, images, rows, lambda texts: tokenise(self.tokenizer, texts))
+        if not self._texts_are_rows:
+            return pair_up(data, images, rows, self.text_encoder.tokenise)
+        pairs = pair_up(data, images, rows, lambda texts: [(0,)] * len(texts))
+        return replace(pairs, text_rows=self._text_rows(texts_at(data, pairs.captions), cache))
 
     def batch(self, pairs: Pairs, chosen: Positions) -> Batch:
-        """Rows, tokens and lengths of some pairs, on the model's device."""
-        tokens, lengths = pad([pairs.texts[caption] for caption in chosen])
+        """Rows, and tokens with their lengths or vectors, of some pairs on the model's device."""
         rows = pairs.rows.take(pairs.image[chosen]).to(self.device)
+        if pairs.text_rows is not None:
+            return Batch(rows, pairs.text_rows.take(chosen).to(self.device), None)
+        tokens, lengths = pad([pairs.texts[caption] for caption in chosen], self.text_encoder.pad_number)
         return Batch(rows, tokens.to(self.device), lengths)
 
     def embed(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(n, dimension) vectors of either side."""
-        return self.embed_images(batch.rows), self.embed_captions(batch.tokens, batch.lengths)
+        return self.embed_images(batch.rows), self.embed_captions(batch.texts, batch.lengths)
 
     def scores_of(self, pairs: Pairs, autocast: Autocast = nullcontext) -> VectorScores:
         """Similarities of all images with all captions of some pairs."""
         with autocast():
             images = self.encode_rows(pairs.rows)
-            texts = self.encode_tokens(pairs.texts)
+            if pairs.text_rows is None:
+                texts = self.encode_tokens(pairs.texts)
+            else:
+                texts = self.encode_text_rows(pairs.text_rows)
         kept: NDArray[np.int64] = np.arange(len(pairs.rows))
         return VectorScores(pairs.collection, kept, pairs.rows.issues, images, texts, self.similarity)
 
@@ -266,7 +280,8 @@ class JointEmbedding(TrainableEncoder):
             cache: Folder of the feature cache; the default one if None.
             batch: Pictures a step.
         """
-        if isinstance(pictures, FeatureRows) or (self._frozen and all(isinstance(one, Path) for one in pictures)):
+        frozen = self.config.image.frozen
+        if isinstance(pictures, FeatureRows) or (frozen and all(isinstance(one, Path) for one in pictures)):
             rows = self._rows(pictures, cache, progress, batch)
             return EncodedImages(self.encode_rows(rows), rows.kept, rows.issues)
         side = self._picture_side()
@@ -296,9 +311,23 @@ class JointEmbedding(TrainableEncoder):
 
         return encode
 
-    def encode_text(self, texts: Sequence[str], *, batch: int = 256) -> NDArray[np.float32]:
-        """(len(texts), dimension) float32 vectors of captions or queries."""
-        return self.encode_tokens(tokenise(self.tokenizer, texts), batch=batch)
+    def encode_text(self, texts: Sequence[str] | FeatureRows, *, batch: int = 256) -> NDArray[np.float32]:
+        """(len(texts), dimension) float32 vectors of captions or queries, or of rows of features in their place."""
+        if isinstance(texts, FeatureRows):
+            return self.encode_text_rows(self._text_rows(texts, None))
+        return self.encode_tokens(self.text_encoder.tokenise(texts), batch=batch)
+
+    def encode_captions(
+        self, texts: Sequence[str] | FeatureRows, *, progress: Progress | None = None, cache: Path | None = None
+    ) -> NDArray[np.float32]:
+        """As :meth:`encode_text`; vectors of a frozen encoder are cached, as in training."""
+        if self._texts_are_rows:
+            return self.encode_text_rows(self._text_rows(texts, cache, progress))
+        return super().encode_captions(texts, progress=progress, cache=cache)
+
+    def too_long(self, texts: Sequence[str] | FeatureRows) -> NDArray[np.int64]:
+        """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
+        return np.zeros(0, np.int64) if isinstance(texts, FeatureRows) else self.text_encoder.too_long(texts)
 
     def encode_rows(self, rows: Rows, batch: int = 256) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand."""
@@ -309,6 +338,15 @@ class JointEmbedding(TrainableEncoder):
                 vectors[chosen] = self.embed_images(rows.take(chosen).to(self.device)).float().cpu().numpy()
         return vectors
 
+    def encode_text_rows(self, rows: Rows, batch: int = 1024) -> NDArray[np.float32]:
+        """(len(rows), dimension) vectors of texts whose vectors under the frozen encoder are at hand."""
+        vectors = np.zeros((len(rows), self.dimension), np.float32)
+        with self._inference():
+            for begin in range(0, len(rows), batch):
+                chosen = np.arange(begin, min(begin + batch, len(rows)))
+                vectors[chosen] = self.embed_captions(rows.take(chosen).to(self.device)).float().cpu().numpy()
+        return vectors
+
     def encode_tokens(self, tokens: Sequence[Sequence[int]], batch: int = 256) -> NDArray[np.float32]:
         """Vectors of tokenised captions, encoded shortest first so that batches hold little padding."""
         vectors = np.zeros((len(tokens), self.dimension), np.float32)
@@ -316,14 +354,14 @@ class JointEmbedding(TrainableEncoder):
         with self._inference():
             for begin in range(0, len(order), batch):
                 chosen = order[begin : begin + batch]
-                padded, lengths = pad([tokens[position] for position in chosen])
+                padded, lengths = pad([tokens[position] for position in chosen], self.text_encoder.pad_number)
                 vectors[chosen] = self.embed_captions(padded.to(self.device), lengths).float().cpu().numpy()
         return vectors
 
     def _rows(self, pictures: Pictures, cache: Path | None, progress: Progress | None, batch: int = 64) -> Rows:
         """Features from the cache under a frozen backbone, pixels under a trained one, or features as they are."""
         if isinstance(pictures, FeatureRows):
-            if isinstance(self.backbone, Backbone):
+            if not isinstance(self.backbone, FeatureInput):
                 raise UserError(
                     "the data are rows of features, but the model reads pictures; train one with model.image.kind"
                     " features"
@@ -332,16 +370,26 @@ class JointEmbedding(TrainableEncoder):
                 progress(len(pictures))
             return self.backbone.read(pictures)
         side, paths = self._picture_side(), [Path(one) for one in pictures if not isinstance(one, bytes)]
-        if self._frozen:
+        if self.config.image.frozen:
             return feature_rows(side, paths, cache, batch=batch, progress=progress)
         return pixel_rows(side.preprocessing, paths, cache, batch=batch, progress=progress)
 
-    def _picture_side(self) -> Backbone:
-        if isinstance(self.backbone, FeatureInput):
+    def _text_rows(
+        self, texts: Sequence[str] | FeatureRows, cache: Path | None, progress: Progress | None = None
+    ) -> Rows:
+        """Vectors of texts from the cache, or rows of features as they are."""
+        if not isinstance(texts, FeatureRows):
+            return text_rows(self.text_encoder, texts, cache, progress=progress)
+        if not isinstance(self.text_encoder, TextFeatureInput):
+            raise UserError("the data are rows of features in place of texts, but the model reads words")
+        return self.text_encoder.read(texts)
+
+    def _picture_side(self) -> PictureSide:
+        if self.backbone.preprocessing is None:
             raise UserError(
                 "the model was trained on rows of features and reads no pictures; give features of the same extractor"
             )
-        return self.backbone
+        return cast(PictureSide, self.backbone)
 
     @contextmanager
     def _inference(self) -> Iterator[None]:

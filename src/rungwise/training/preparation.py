@@ -17,6 +17,7 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer, family
+from rungwise.models.contracts import texts_at
 from rungwise.models.pairs import captions_of
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.config import Building
@@ -151,9 +152,7 @@ def _model(config: TrainConfig, data: ImageCaptions, images: NDArray[np.int64]) 
     if not issubclass(kind, TrainableScorer):
         raise UserError(f"model.kind: models of kind {config.model.kind!r} are not trained; choose another family")
     torch.manual_seed(config.seed)
-    model: TrainableScorer = kind.create(
-        config.model, [data.captions[caption] for caption in captions_of(data, images)], data.features
-    )
+    model: TrainableScorer = kind.create(config.model, texts_at(data, captions_of(data, images)), data.features)
     return model
 
 

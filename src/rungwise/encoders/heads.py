@@ -1,0 +1,219 @@
+"""What takes the vectors of an encoder into the joint space: heads, which are small and always trained.
+
+Each configuration builds its layers for a width in and a width out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from rungwise.core.configuration import STRICT, by_name, check_size, on_command_line
+from rungwise.core.errors import UserError
+
+Activation = Literal["relu", "gelu", "tanh", "sigmoid"]
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+}
+
+
+@dataclass(frozen=True)
+class NoHead:
+    """Vectors as the encoder gives them.
+
+    Attributes:
+        kind: Names the head.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["none"] = "none"
+
+    def build(self, inputs: int, outputs: int) -> nn.Module:
+        """Nothing at all.
+
+        Raises:
+            UserError: If the encoder's vectors are not of the joint space's width.
+        """
+        if inputs != outputs:
+            raise UserError(
+                f"dimension {outputs} does not fit an encoder without a head, whose vectors have {inputs} numbers; set"
+                f" dimension: {inputs}, or a head such as linear"
+            )
+        return nn.Identity()
+
+
+@dataclass(frozen=True)
+class LinearHead:
+    """One linear layer, as in VSE++ (Faghri et al. 2018, section 2).
+
+    Attributes:
+        kind: Names the head.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["linear"] = "linear"
+
+    def build(self, inputs: int, outputs: int) -> nn.Module:
+        """The layer, as published: uniform weights, no bias at first.
+
+        >>> LinearHead().build(3, 2).bias.tolist()
+        [0.0, 0.0]
+        """
+        return _linear(inputs, outputs)
+
+
+@dataclass(frozen=True)
+class MLPHead:
+    """Fully connected layers with an activation between them.
+
+    With one hidden layer: the head of ConVSE (2048 hidden), and the two fully connected layers of CMAL2R.
+
+    Attributes:
+        kind: Names the head.
+        hidden: Widths of the hidden layers.
+        activation: relu, gelu, tanh or sigmoid.
+        dropout: Share of hidden values that are set to zero in training.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["mlp"] = "mlp"
+    hidden: tuple[int, ...] = (2048,)
+    activation: Activation = "relu"
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.hidden) <= 8:
+            raise UserError(f"hidden must name 1 to 8 layers, got {len(self.hidden)}")
+        for width in self.hidden:
+            check_size("hidden", width)
+        _check_dropout(self.dropout)
+
+    def build(self, inputs: int, outputs: int) -> nn.Module:
+        """The layers in turn.
+
+        >>> MLPHead(hidden=(8,)).build(3, 2)(torch.zeros(5, 3)).shape
+        torch.Size([5, 2])
+        """
+        layers: list[nn.Module] = []
+        for width in self.hidden:
+            layers += [_linear(inputs, width), _ACTIVATIONS[self.activation](), nn.Dropout(self.dropout)]
+            inputs = width
+        return nn.Sequential(*layers, _linear(inputs, outputs))
+
+
+@dataclass(frozen=True)
+class ResidualHead:
+    """A linear layer plus a small network beside it: the layer alone can rank, the network refines.
+
+    Attributes:
+        kind: Names the head.
+        hidden: Width of the network's hidden layer.
+        activation: relu, gelu, tanh or sigmoid.
+        dropout: Share of hidden values that are set to zero in training.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["residual"] = "residual"
+    hidden: int = 1024
+    activation: Activation = "gelu"
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_size("hidden", self.hidden)
+        _check_dropout(self.dropout)
+
+    def build(self, inputs: int, outputs: int) -> nn.Module:
+        """Both, added."""
+        inner = MLPHead("mlp", (self.hidden,), self.activation, self.dropout)
+        return Sum(_linear(inputs, outputs), inner.build(inputs, outputs))
+
+
+@dataclass(frozen=True)
+class AdapterHead:
+    """The encoder's vectors plus a small network's: it begins as no head at all, and learns what to change.
+
+    Attributes:
+        kind: Names the head.
+        hidden: Width of the network's hidden layer.
+        activation: relu, gelu, tanh or sigmoid.
+        dropout: Share of hidden values that are set to zero in training.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["adapter"] = "adapter"
+    hidden: int = 256
+    activation: Activation = "gelu"
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_size("hidden", self.hidden)
+        _check_dropout(self.dropout)
+
+    def build(self, inputs: int, outputs: int) -> nn.Module:
+        """The network, whose last layer is zero at first.
+
+        Raises:
+            UserError: If the encoder's vectors are not of the joint space's width.
+
+        >>> AdapterHead(hidden=8).build(2, 2)(torch.tensor([[3.0, 4.0]])).tolist()
+        [[3.0, 4.0]]
+        """
+        if inputs != outputs:
+            raise UserError(
+                f"dimension {outputs} does not fit an adapter of vectors of {inputs} numbers; set dimension: {inputs},"
+                " or another head"
+            )
+        inner = MLPHead("mlp", (self.hidden,), self.activation, self.dropout).build(inputs, outputs)
+        assert isinstance(inner, nn.Sequential)
+        nn.init.zeros_(inner[-1].weight)  # type: ignore[arg-type]
+        return Sum(nn.Identity(), inner)
+
+
+AnyHead = Annotated[
+    Annotated[NoHead | LinearHead | MLPHead | ResidualHead | AdapterHead, Field(discriminator="kind")],
+    by_name,
+    on_command_line(NoHead | LinearHead | MLPHead | ResidualHead | AdapterHead),
+]
+
+
+class Sum(nn.Module):
+    """Two networks on the same vectors, added.
+
+    Args:
+        first: One network.
+        second: The other.
+    """
+
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
+        super().__init__()
+        self.first = first
+        self.second = second
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(n, inputs) to (n, outputs)."""
+        return torch.as_tensor(self.first(vectors) + self.second(vectors))
+
+
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    """Uniform in +-sqrt(6 / (fan in + fan out)), bias 0 (Faghri et al. 2018)."""
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _check_dropout(share: float) -> None:
+    if not 0 <= share < 1:
+        raise UserError(f"dropout must be at least 0 and below 1, got {share}")

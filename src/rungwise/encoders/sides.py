@@ -1,0 +1,108 @@
+"""What the two sides of a joint embedding are to it: encoders of pictures and of texts, each with what it must save.
+
+A side is a torch module. Its configuration, a frozen dataclass told by ``kind``, builds it in two ways: ``build`` with
+the weights that the configuration names, and ``restore`` without weights, from the text files of a saved model.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from rungwise.encoders.preprocessing import Preprocessing
+
+PREPROCESSING, TOKENIZER = "preprocessing.json", "tokenizer.json"
+IMAGE_ENCODER, TEXT_ENCODER = "image_encoder.json", "text_encoder.json"
+"""Names of the text files that sides keep in a saved model; no two sides of a model share one."""
+
+
+class SavedFiles(Protocol):
+    """The text files of a saved model, each looked at before it is read."""
+
+    @property
+    def path(self) -> Path:
+        """The folder, for messages."""
+        ...
+
+    def text(self, name: str) -> str:
+        """What a file says."""
+        ...
+
+    def json(self, name: str) -> dict[str, Any]:
+        """The object that a file holds."""
+        ...
+
+
+class ImageSide(nn.Module, ABC):
+    """From prepared pictures, or from rows of features, to feature vectors.
+
+    Attributes:
+        features: Width of a feature.
+        preprocessing: What pictures go through before; None where rows of features stand for pictures.
+    """
+
+    features: int
+    preprocessing: Preprocessing | None
+
+    @abstractmethod
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, 3, size, size) uint8 pixels, or (n, ...) rows of features, to (n, features) float32."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Hash of everything that a feature depends on besides the picture."""
+
+    def files(self) -> Mapping[str, str]:
+        """Name and text of every file that ``restore`` of its configuration reads."""
+        return {}
+
+
+class PictureSide(ImageSide):
+    """A side that reads pictures."""
+
+    preprocessing: Preprocessing
+
+
+class TextSide(nn.Module, ABC):
+    """From texts to vectors, by way of token numbers.
+
+    Attributes:
+        width: Of a vector.
+        longest: Tokens of a text that are read at most, those that frame it included; None for any number.
+        pad_number: The token number that fills a batch.
+    """
+
+    width: int
+    longest: int | None = None
+    pad_number: int = 0
+
+    @abstractmethod
+    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token numbers of each text, cut to :attr:`longest`."""
+
+    @abstractmethod
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(n, longest) int64 token numbers, padded on the right, and (n,) lengths, to (n, width) float32."""
+
+    @abstractmethod
+    def identity(self) -> str:
+        """Everything but weights and configuration that a vector depends on, such as the vocabulary, as text."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Hash of everything that a vector depends on besides the text."""
+
+    def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Positions of the texts of which only the beginning is read, ascending."""
+        return np.zeros(0, dtype=np.int64)
+
+    def files(self) -> Mapping[str, str]:
+        """Name and text of every file that ``restore`` of its configuration reads."""
+        return {}

@@ -1,0 +1,109 @@
+"""Vectors of texts under a frozen text encoder: computed once, kept on disk, found by the text itself."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rungwise.core.cache_folder import default_cache
+from rungwise.data.collection import Issue
+from rungwise.encoders.cache import LAYOUT, Progress, RowStore, sound_positions
+from rungwise.encoders.sides import TextSide
+from rungwise.encoders.text import pad
+
+_RUN = 4096
+"""Texts whose vectors are written to the disk together."""
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Vectors of texts.
+
+    Attributes:
+        source: (rows, width) memory map.
+        positions: (texts,) row of each.
+        computed: How many rows were made now; the others came from the cache.
+        seconds: What making them took.
+    """
+
+    source: NDArray[np.float32]
+    positions: NDArray[np.int64]
+    computed: int
+    seconds: float
+    issues: tuple[Issue, ...] = ()
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """(texts,) all of them."""
+        return np.arange(len(self.positions))
+
+    def __len__(self) -> int:
+        """Number of texts."""
+        return len(self.positions)
+
+    def take(self, texts: NDArray[np.int64]) -> Tensor:
+        """(len(texts), width) vectors of these texts."""
+        return torch.from_numpy(np.asarray(self.source[self.positions[texts]]))
+
+
+def text_rows(
+    side: TextSide, texts: Sequence[str], cache: Path | None = None, *, progress: Progress | None = None
+) -> TextRows:
+    """The side's vectors of these texts, computed where the cache has none; equal texts once.
+
+    Args:
+        side: In evaluation mode or not: vectors are always those of evaluation mode.
+        texts: Captions.
+        cache: Folder of the cache; the default one if None.
+        progress: Called with the number of texts done since the last call.
+    """
+    begun = time.perf_counter()
+    folder = (cache or default_cache()) / "texts" / f"{side.fingerprint()[:32]}{LAYOUT}"
+    store = RowStore(folder, (side.width,), np.float32)
+    keys = [_key(text) for text in texts]
+    found, _ = sound_positions(store, keys)
+    missing = sorted({text for text, row in zip(texts, found.tolist(), strict=True) if row < 0})
+    if progress:
+        progress(len(texts) - len(missing))
+    missing.sort(key=len, reverse=True)  # batches hold little padding, and the largest comes first
+    for begin in range(0, len(missing), _RUN):
+        some = missing[begin : begin + _RUN]
+        store.append([_key(text) for text in some], encode_texts(side, some))
+        if progress:
+            progress(len(some))
+    return TextRows(store.rows(), store.find(keys), len(missing), time.perf_counter() - begun)
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def encode_texts(side: TextSide, texts: Sequence[str], batch: int = 128) -> NDArray[np.float32]:
+    """(len(texts), width) vectors, computed shortest first, with the statistics of training."""
+    return encode_tokens(side, side.tokenise(texts), batch)
+
+
+def encode_tokens(side: TextSide, tokens: Sequence[Sequence[int]], batch: int = 128) -> NDArray[np.float32]:
+    """As :func:`encode_texts`, for texts that are tokenised."""
+    vectors = np.zeros((len(tokens), side.width), np.float32)
+    order = np.argsort([len(one) for one in tokens], kind="stable")
+    device = next(side.parameters()).device
+    training = side.training
+    side.eval()
+    try:
+        with torch.inference_mode():
+            for begin in range(0, len(order), batch):
+                chosen = order[begin : begin + batch]
+                padded, lengths = pad([tokens[position] for position in chosen], side.pad_number)
+                vectors[chosen] = side(padded.to(device), lengths).float().cpu().numpy()
+    finally:
+        side.train(training)
+    return vectors
