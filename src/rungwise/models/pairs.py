@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,19 @@ def pair_up(
 
 
 @dataclass(frozen=True)
+class Part:
+    """Where in a model a parameter stands.
+
+    Attributes:
+        side: Of an encoder, or of what stands above both.
+        depth: Layers of the encoder above it; 0 at its top and in the heads.
+    """
+
+    side: Literal["image", "text", "heads"] = "heads"
+    depth: int = 0
+
+
+@dataclass(frozen=True)
 class Scored:
     """A batch as a model scores it, with gradients.
 
@@ -168,6 +181,14 @@ class TrainableScorer(SavedModel):
         Raises:
             UserError: If something that the configuration names cannot be had.
         """
+
+    def part_of(self, parameter: str) -> Part:
+        """Where a parameter stands, for parts that learn at rates of their own.
+
+        Args:
+            parameter: Its name in ``named_parameters``.
+        """
+        return Part()
 
     @abstractmethod
     def read(

@@ -41,6 +41,7 @@ class RunState:
         history: One mapping of numbers an epoch.
         settings: The configuration that the run was started with, as plain values.
         data_hash: Of the collection that it was started with.
+        frozen_hash: Of the model's frozen weights, which the checkpoint does not hold; empty where there are none.
         collapse: What the collapse watch remembers.
     """
 
@@ -56,6 +57,7 @@ class RunState:
     history: list[dict[str, float]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     data_hash: str = ""
+    frozen_hash: str = ""
     collapse: CollapseMemory = field(default_factory=CollapseMemory)
 
 
@@ -66,15 +68,22 @@ class Trained:
         model: Its frozen parts are left out.
         loss: Its parameters, such as a learned temperature, are kept like the model's.
         optimizer: Of both.
+
+    Attributes:
+        best: Trained tensors of the best epoch, where no folder holds that model yet.
     """
 
     def __init__(self, model: nn.Module, loss: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self.modules = {"model": model, "loss": loss}
         self.optimizer = optimizer
+        self.best: dict[str, Tensor] | None = None
 
     def tensors(self) -> dict[str, Tensor]:
         """By names such as ``model/image_projection.weight`` and ``optimizer/loss/temperature.raw/exp_avg``."""
-        found = {f"{place}/{name}": t for place, one in self.modules.items() for name, t in _kept(one).items()}
+        found = {
+            f"{place}/{name}": t for place, one in self.modules.items() for name, t in trained_tensors(one).items()
+        }
+        found |= {f"best/{name}": tensor for name, tensor in (self.best or {}).items()}
         for name, parameter in self._stepped():
             for key, value in self.optimizer.state[parameter].items():
                 found[f"optimizer/{name}/{key}"] = value
@@ -95,6 +104,8 @@ class Trained:
         for place, module in self.modules.items():
             own = {name.removeprefix(f"{place}/"): t for name, t in tensors.items() if name.startswith(f"{place}/")}
             module.load_state_dict(own, strict=False)
+        best = {name.removeprefix("best/"): one for name, one in tensors.items() if name.startswith("best/")}
+        self.best = best or None
         for name, parameter in self._stepped():
             moments: dict[str, Any] = {}
             prefix = f"optimizer/{name}/"
@@ -108,8 +119,13 @@ class Trained:
                 self.optimizer.state[parameter] = moments
 
     def _refuse_others(self, tensors: dict[str, Tensor]) -> None:
-        wanted = {f"{place}/{name}": t.shape for place, one in self.modules.items() for name, t in _kept(one).items()}
-        found = {name: t.shape for name, t in tensors.items() if name.split("/")[0] in self.modules}
+        places = dict(self.modules)
+        if any(name.startswith("best/") for name in tensors):
+            places["best"] = self.modules["model"]
+        wanted = {
+            f"{place}/{name}": t.shape for place, one in places.items() for name, t in trained_tensors(one).items()
+        }
+        found = {name: t.shape for name, t in tensors.items() if name.split("/")[0] in places}
         for name in sorted(wanted.keys() | found.keys()):
             here, there = (tuple(one[name]) if name in one else "no such tensor" for one in (found, wanted))
             if here != there:
@@ -140,7 +156,13 @@ class Trained:
         return [(name, one) for name, one in named if id(one) in held]
 
 
-def _kept(module: nn.Module) -> dict[str, Tensor]:
+def trained_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """The parameters of a module that are trained, and the buffers beside them.
+
+    >>> two = nn.Sequential(nn.Linear(1, 1).requires_grad_(False), nn.Linear(1, 1))
+    >>> list(trained_tensors(two))
+    ['1.weight', '1.bias']
+    """
     frozen = {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
     idle = {name.rsplit(".", 1)[0] for name in frozen}
     state: dict[str, Tensor] = module.state_dict()

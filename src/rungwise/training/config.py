@@ -9,14 +9,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from rungwise.core.configuration import STRICT, short_text
+from rungwise.core.configuration import STRICT, short_text, to_plain
 from rungwise.core.errors import UserError
 from rungwise.losses import MaxOfHinges
 from rungwise.models import AnyModel, VSEConfig
 from rungwise.relevance.config import source_config
 from rungwise.training.loss_config import AnyLoss, config_of
+from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
+from rungwise.training.schedules import AnySchedule, Phases
 from rungwise.training.steps import AnyStep, Plain
+
+_LATER = ("optimizer", "schedule", "rates")
+"""Settings that runs of earlier versions did not know."""
 
 
 def _as_text(value: Any) -> Any:
@@ -64,10 +69,14 @@ class TrainConfig:
         warm_up_epochs: Epochs with the sum of hinges before the loss takes over; losses that push the hardest negative
             alone leave their early plateau sooner.
         epochs: Number of epochs of each phase.
-        learning_rates: Adam's learning rate in each phase.
+        learning_rates: The optimizer's learning rate in each phase.
+        optimizer: Which takes the steps: adam, adamw.
+        schedule: How the rate moves within the run: phases (it does not), one_cycle, cosine.
+        rates: Factors of the learning rate for the image encoder, the text encoder and the heads.
         batch_size: Image-caption pairs a step, of all processes together.
         clip_norm: The norm of all gradients together is cut to this.
-        weight_decay: lambda, where lambda / 2 times the squared norm of all weight matrices is added to the loss.
+        weight_decay: lambda, where lambda / 2 times the squared norm of all weight matrices is added to the loss; the
+            decay of adamw is set in optimizer.
         precision: bfloat16 computes the encoders under autocast; weights and loss stay in float32.
         seed: Seed of the weights, the batches and all draws.
         checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
@@ -83,6 +92,9 @@ class TrainConfig:
     warm_up_epochs: int = 0
     epochs: tuple[int, ...] = (15, 15)
     learning_rates: tuple[float, ...] = (2e-4, 2e-5)
+    optimizer: AnyOptimizer = field(default_factory=Adam)
+    schedule: AnySchedule = field(default_factory=Phases)
+    rates: Rates = field(default_factory=Rates)
     batch_size: int = 128
     clip_norm: float = 2.0
     weight_decay: float = 0.0
@@ -99,6 +111,11 @@ class TrainConfig:
             raise UserError("epochs, batch_size, checkpoint_steps and clip_norm must be positive")
         if not 0 <= self.weight_decay < math.inf:
             raise UserError(f"weight_decay must not be negative, got {self.weight_decay:g}")
+        if self.weight_decay and self.optimizer.decay:
+            raise UserError(
+                "weight_decay is a term of the loss and goes with optimizer adam; adamw takes its own,"
+                " optimizer.weight_decay"
+            )
         if not all(0 <= rate < math.inf for rate in self.learning_rates):
             raise UserError(f"learning_rates must not be negative, got {', '.join(map(str, self.learning_rates))}")
         if self.warm_up_epochs < 0:
@@ -117,15 +134,35 @@ class TrainConfig:
         """Of all phases."""
         return sum(self.epochs)
 
-    def learning_rate(self, epoch: int) -> float:
-        """Of an epoch counted from 0.
+    def learning_rate(self, epoch: int, share: float = 0.0) -> float:
+        """In an epoch counted from 0.
+
+        Args:
+            epoch: Which.
+            share: How much of the epoch is over, in 0..1.
 
         >>> config = TrainConfig(epochs=(2, 1), learning_rates=(1e-3, 1e-4))
         >>> [config.learning_rate(epoch) for epoch in range(3)]
         [0.001, 0.001, 0.0001]
+        >>> from rungwise.training.schedules import OneCycle
+        >>> TrainConfig(schedule=OneCycle(), epochs=(10,), learning_rates=(1e-3,)).learning_rate(3)
+        0.001
         """
+        return self._phase_rate(epoch) * self.schedule.factor((epoch + share) / self.total_epochs)
+
+    def _phase_rate(self, epoch: int) -> float:
         for length, rate in zip(self.epochs, self.learning_rates, strict=True):
             if epoch < length:
                 return rate
             epoch -= length
         return self.learning_rates[-1]
+
+
+def with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a run wrote them, with the defaults of those that this version has besides.
+
+    >>> with_later_settings({"seed": 3})["optimizer"]
+    {'kind': 'adam'}
+    """
+    usual = to_plain(TrainConfig())
+    return {**{name: value for name, value in usual.items() if name in _LATER}, **settings}

@@ -32,10 +32,11 @@ from rungwise.losses import Loss
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, missing, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
-from rungwise.training.config import TrainConfig
+from rungwise.training.config import TrainConfig, with_later_settings
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import EpochReport, StepReport, TensorBoardWatcher, Watcher
+from rungwise.training.snapshots import Snapshots
 
 REPORT_STEPS = 10
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
@@ -134,6 +135,7 @@ class _Run:
         self.out = out
         self.watchers = watchers
         self.trained = Trained(prepared.model, prepared.loss, prepared.optimizer)
+        self.snapshots = Snapshots(prepared.model, out / MODEL)
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
 
@@ -146,8 +148,10 @@ class _Run:
             self.state, tensors = load_checkpoint(self.out / CHECKPOINT)
             self._refuse_other_run(settings, data_hash)
             self.trained.restore(tensors, begun=self.state.total_steps > 0)
+            self.snapshots.pending = self.trained.best
             self._say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.settings, self.state.data_hash = settings, data_hash
+        self.state.frozen_hash = self.snapshots.frozen_hash
         if not self.processes.first:
             return
         for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL):  # what a killed run left unfinished
@@ -184,6 +188,8 @@ class _Run:
         finally:
             for watcher in self.watchers:
                 watcher.close()
+            if self.processes.first and self.state.best_epoch:
+                self.snapshots.finish(self._provenance())
         state = self.state
         return TrainResult(self.out / MODEL, state.best_epoch, state.best_rsum, state.history, finished)
 
@@ -191,8 +197,6 @@ class _Run:
         """The rest of the present epoch; False when asked to stop before its end."""
         state, config = self.state, self.config
         self.work.model.train()
-        for group in self.optimizer.param_groups:
-            group["lr"] = config.learning_rate(state.epoch)
         loss_function = self.prepared.warm_up if state.epoch < config.warm_up_epochs else self.prepared.loss
         losses = torch.zeros((), dtype=torch.float64, device=self.work.device)
         begun, seen, self.seconds, self.timed_pairs = time.perf_counter(), 0, 0.0, 0
@@ -201,6 +205,9 @@ class _Run:
                 state.loss_sum += float(losses)
                 return False
             batch = batches[state.step]
+            rate = config.learning_rate(state.epoch, (state.step + 0.5) / len(batches))
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate * group["factor"]
             losses += self._step(batch, loss_function)
             seen += len(batch)
             state.step += 1
@@ -219,7 +226,7 @@ class _Run:
         return True
 
     def _step(self, batch: Any, loss_function: Loss) -> Tensor:
-        """One step of Adam; returns the batch's loss, summed over its pairs."""
+        """One step of the optimizer; returns the batch's loss, summed over its pairs."""
         config = self.config
         self.optimizer.zero_grad(set_to_none=True)
         # Draws depend on the step alone, so that a resumed run repeats them without any state to save.
@@ -246,7 +253,7 @@ class _Run:
         result = evaluate(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
         numbers = {
             "epoch": float(state.epoch + 1),
-            "learning_rate": self.config.learning_rate(state.epoch),
+            "learning_rate": self.config.learning_rate(state.epoch, 0.5),
             "loss": state.loss_sum / max(state.pairs, 1),
             "pairs_per_second": self.timed_pairs / max(self.seconds, 1e-9),
             "rsum": float(result["rsum"]),
@@ -256,16 +263,19 @@ class _Run:
         state.history.append(numbers)
         if best:
             state.best_rsum, state.best_epoch = numbers["rsum"], state.epoch + 1
-            provenance = {
-                "data": self.data.name,
-                "data_hash": self.data.content_hash(),
-                "seed": self.config.seed,
-                "validation": numbers,
-            }
-            self.work.model.save_pretrained(self.out / MODEL, provenance)
+            self.snapshots.keep(self._provenance())
         self._write_history()
         for watcher in self.watchers:
             watcher.epoch(EpochReport(state.total_steps, state.epoch + 1, self.config.total_epochs, numbers, best))
+
+    def _provenance(self) -> dict[str, Any]:
+        """What the card of the best model says."""
+        return {
+            "data": self.data.name,
+            "data_hash": self.data.content_hash(),
+            "seed": self.config.seed,
+            "validation": self.state.history[self.state.best_epoch - 1],
+        }
 
     def _report_step(self, steps: int) -> None:
         state = self.state
@@ -295,6 +305,7 @@ class _Run:
 
     def _save(self) -> None:
         if self.processes.first:
+            self.trained.best = self.snapshots.pending
             save_checkpoint(self.out / CHECKPOINT, self.trained, self.state)
 
     def _refuse_other_run(self, settings: dict[str, Any], data_hash: str) -> None:
@@ -305,14 +316,20 @@ class _Run:
                 f"{path}: the run was started with other data ({state.data_hash[:12]} then, {data_hash[:12]} now);"
                 " resume with the same, or start anew in another folder"
             )
-        then, now = dict(state.settings), dict(settings)
+        if state.frozen_hash and state.frozen_hash != self.snapshots.frozen_hash:
+            raise UserError(
+                f"{path}: the run was started with other frozen weights; resume with the same model and weights, or"
+                " start anew in another folder"
+            )
+        then, now = with_later_settings(state.settings), dict(settings)
         # The same data may stand elsewhere by now; their hash was compared.
         then["data"], now["data"] = ({**one["data"], "path": ""} for one in (then, now))
         before, after = then.pop("epochs"), now.pop("epochs")
         lines = differing(then, now)
         begun = state.epoch + (state.step > 0)
         old = replace(self.config, epochs=tuple(before)) if len(before) == len(after) else None
-        if old is None or any(old.learning_rate(at) != self.config.learning_rate(at) for at in range(begun)):
+        whole = self.config.schedule.of_the_whole_run and begun and tuple(before) != self.config.epochs
+        if old is None or whole or any(old.learning_rate(at) != self.config.learning_rate(at) for at in range(begun)):
             lines.append(f"epochs: {before} then, {after} now, which changes epochs that are done")
         elif self.config.total_epochs < begun:
             lines.append(f"epochs: {before} then, {after} now, fewer than are done")

@@ -24,6 +24,7 @@ from rungwise.relevance.config import Building
 from rungwise.training.batch_degrees import BatchDegrees
 from rungwise.training.config import TrainConfig
 from rungwise.training.degrees import training_degrees, with_training_thresholds
+from rungwise.training.optimizers import Group
 from rungwise.training.processes import Processes
 from rungwise.training.sampling import Drawn, Epoch
 from rungwise.training.steps import Work
@@ -110,7 +111,7 @@ def prepare(
         loss,
         warm_up(loss),
         chosen,
-        _optimizer(config, model, parameters),
+        _optimizer(config, model, loss),
         Work(model, pairs, degrees, autocast, processes, parameters),
         _batches(config, data, pairs, source),
         pairs.rows.issues + chosen.rows.issues,
@@ -198,18 +199,21 @@ def _autocast(device: torch.device, half: bool) -> AbstractContextManager[Any]:
     return torch.autocast(device.type, torch.bfloat16, enabled=half)
 
 
-def _optimizer(
-    config: TrainConfig, model: TrainableScorer, parameters: list[torch.nn.Parameter]
-) -> torch.optim.Optimizer:
-    rate = config.learning_rates[0]
-    if not config.weight_decay:
-        return torch.optim.Adam(parameters, lr=rate, fused=True)
-    # lambda / 2 ||W||^2 of the weight matrices (CMAL2R, Eq. 12): Adam's weight decay adds its gradient, lambda W.
-    matrices = [one for one in model.parameters() if one.requires_grad and one.ndim > 1]
-    kept = {id(one) for one in matrices}
-    others = [one for one in parameters if id(one) not in kept]
-    groups: list[dict[str, Any]] = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others}]
-    return torch.optim.Adam(groups, lr=rate, fused=True)
+def _optimizer(config: TrainConfig, model: TrainableScorer, loss: Loss) -> torch.optim.Optimizer:
+    """The optimizer, its parameters in groups of one factor of the rate and one decay."""
+    groups: dict[tuple[float, float], Group] = {}
+    named = [(config.rates.factor(model.part_of(name)), one, one.ndim > 1) for name, one in model.named_parameters()]
+    named += [(config.rates.heads, one, False) for one in loss.parameters()]
+    for factor, parameter, decays in named:
+        if parameter.requires_grad:
+            # lambda / 2 ||W||^2 of the weight matrices (CMAL2R, Eq. 12): Adam's weight decay adds its gradient,
+            # lambda W. That of AdamW shrinks them beside the gradient.
+            decay = (config.weight_decay or config.optimizer.decay) if decays else 0.0
+            group = groups.setdefault((factor, decay), {"params": [], "factor": factor, "weight_decay": decay})
+            group["params"].append(parameter)
+    if not groups:
+        raise UserError("nothing is trained: every weight of the model is frozen; unfreeze a side or add heads")
+    return config.optimizer.build(list(groups.values()), config.learning_rates[0])
 
 
 def _batches(config: TrainConfig, data: ImageCaptions, pairs: Pairs, source: Relevance | None) -> Epoch:

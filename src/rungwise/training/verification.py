@@ -12,7 +12,7 @@ from rungwise.core.configuration import load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json, read_text
 from rungwise.training.checkpoint import differing, load_checkpoint
-from rungwise.training.config import TrainConfig
+from rungwise.training.config import TrainConfig, with_later_settings
 from rungwise.training.loop import CHECKPOINT, CONFIG, HISTORY
 
 
@@ -53,7 +53,8 @@ def _checkpoint(path: Path) -> str:
     config = path.parent / CONFIG
     if config.exists():
         now = to_plain(load_yaml(TrainConfig, config))
-        then, now = ({**one, "epochs": None, "data": None} for one in (state.settings, now))
+        then = with_later_settings(state.settings)
+        then, now = ({**one, "epochs": None, "data": None} for one in (then, now))
         if lines := differing(then, now):
             raise UserError(f"{path}: of a run with other settings than {CONFIG} says: {'; '.join(lines)}")
     return (

@@ -1,0 +1,124 @@
+"""Which optimizer takes the steps, and at which rates the parts of a model learn."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+
+from rungwise.core.configuration import STRICT, by_name, on_command_line
+from rungwise.core.errors import UserError
+from rungwise.models.pairs import Part
+
+Group = dict[str, Any]
+"""Parameters with what torch's optimizers read beside them; ``factor`` is ours: of the learning rate."""
+
+
+class OptimizerConfig(ABC):
+    """An optimizer as a configuration names it."""
+
+    kind: str
+
+    @property
+    @abstractmethod
+    def decay(self) -> float:
+        """The decay of weight matrices that the optimizer does by itself."""
+
+    @abstractmethod
+    def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
+        """The optimizer of some groups of parameters."""
+
+
+@dataclass(frozen=True)
+class Adam(OptimizerConfig):
+    """Adam (Kingma and Ba 2015), as in the papers.
+
+    Attributes:
+        kind: Names the optimizer in YAML.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["adam"] = "adam"
+
+    @property
+    def decay(self) -> float:
+        """None."""
+        return 0.0
+
+    def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
+        """See :class:`OptimizerConfig`."""
+        return torch.optim.Adam(list(groups), lr=rate, fused=True)
+
+
+@dataclass(frozen=True)
+class AdamW(OptimizerConfig):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019): matrices shrink by rate x decay in a step.
+
+    Attributes:
+        kind: Names the optimizer in YAML.
+        weight_decay: Of weight matrices; biases, norms and temperatures are left out.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["adamw"] = "adamw"
+    weight_decay: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight_decay < math.inf:
+            raise UserError(f"optimizer.weight_decay must not be negative, got {self.weight_decay:g}")
+
+    @property
+    def decay(self) -> float:
+        """As set."""
+        return self.weight_decay
+
+    def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
+        """See :class:`OptimizerConfig`."""
+        return torch.optim.AdamW(list(groups), lr=rate, weight_decay=0.0, fused=True)
+
+
+AnyOptimizer = Annotated[Adam | AdamW, Field(discriminator="kind"), by_name, on_command_line(Adam | AdamW)]
+"""A field of a configuration: an optimizer's name (``adamw``), or a mapping (``{kind: adamw, weight_decay: 0.05}``)."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Factors of the learning rate for the parts of a model.
+
+    Attributes:
+        image: Of the image encoder.
+        text: Of the text encoder.
+        heads: Of what stands above the encoders, and of the loss.
+        layer_decay: Each layer of an encoder learns at this times the rate of the layer above it (Howard and Ruder
+            2018).
+    """
+
+    __pydantic_config__ = STRICT
+
+    image: float = 1.0
+    text: float = 1.0
+    heads: float = 1.0
+    layer_decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("image", "text", "heads"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UserError(f"rates.{name} must not be negative, got {getattr(self, name):g}")
+        if not 0 < self.layer_decay <= 1:
+            raise UserError(f"rates.layer_decay must lie above 0 and be at most 1, got {self.layer_decay:g}")
+
+    def factor(self, part: Part) -> float:
+        """Of a part's parameters.
+
+        >>> Rates(image=0.1, layer_decay=0.5).factor(Part("image", 2))
+        0.025
+        """
+        own: float = getattr(self, part.side)
+        return own * self.layer_decay**part.depth

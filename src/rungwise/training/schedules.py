@@ -1,0 +1,140 @@
+"""How the learning rate moves within a run: a factor of the phase's rate, by the place of the step alone.
+
+Nothing is stored, so that a resumed run takes the same rates as one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rungwise.core.configuration import STRICT, by_name, on_command_line
+from rungwise.core.errors import UserError
+
+
+class Schedule(ABC):
+    """A factor of the learning rate for each step."""
+
+    kind: str
+
+    @abstractmethod
+    def factor(self, place: float) -> float:
+        """The factor at a place of the run.
+
+        Args:
+            place: In 0..1; the middle of a step.
+        """
+
+    @property
+    def of_the_whole_run(self) -> bool:
+        """Whether the factor depends on how long the run is, so that a longer run has other rates from its start."""
+        return True
+
+
+@dataclass(frozen=True)
+class Phases(Schedule):
+    """The rates of the phases as they are, as the papers of the VSE family do.
+
+    Attributes:
+        kind: Names the schedule in YAML.
+
+    >>> Phases().factor(0.3)
+    1.0
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["phases"] = "phases"
+
+    def factor(self, place: float) -> float:
+        """See :class:`Schedule`."""
+        return 1.0
+
+    @property
+    def of_the_whole_run(self) -> bool:
+        """No."""
+        return False
+
+
+@dataclass(frozen=True)
+class OneCycle(Schedule):
+    """Up along a cosine from a small rate, then down along a cosine to nothing (Smith and Topin 2018).
+
+    Attributes:
+        kind: Names the schedule in YAML.
+        rise: Share of the steps on which the rate rises.
+        start: Factor at the start.
+
+    >>> cycle = OneCycle()
+    >>> [round(cycle.factor(place), 2) for place in (0.0, 0.15, 0.3, 0.65, 1.0)]
+    [0.04, 0.52, 1.0, 0.5, 0.0]
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["one_cycle"] = "one_cycle"
+    rise: float = 0.3
+    start: float = 0.04
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rise < 1:
+            raise UserError(f"schedule.rise must lie in 0..1 and below 1, got {self.rise:g}")
+        if not 0 <= self.start <= 1:
+            raise UserError(f"schedule.start must lie in 0..1, got {self.start:g}")
+
+    def factor(self, place: float) -> float:
+        """See :class:`Schedule`."""
+        if place < self.rise:
+            return self.start + (1 - self.start) * (1 - _fall(place / self.rise))
+        return _fall((place - self.rise) / (1 - self.rise))
+
+
+@dataclass(frozen=True)
+class Cosine(Schedule):
+    """A straight line up, then down along a cosine (Loshchilov and Hutter 2017, without restarts).
+
+    Attributes:
+        kind: Names the schedule in YAML.
+        warm_up: Share of the steps on which the rate rises.
+        floor: Factor at the end.
+
+    >>> cosine = Cosine(warm_up=0.2, floor=0.1)
+    >>> [round(cosine.factor(place), 2) for place in (0.0, 0.1, 0.2, 0.6, 1.0)]
+    [0.0, 0.5, 1.0, 0.55, 0.1]
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["cosine"] = "cosine"
+    warm_up: float = 0.05
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.warm_up < 1:
+            raise UserError(f"schedule.warm_up must lie in 0..1 and below 1, got {self.warm_up:g}")
+        if not 0 <= self.floor <= 1:
+            raise UserError(f"schedule.floor must lie in 0..1, got {self.floor:g}")
+
+    def factor(self, place: float) -> float:
+        """See :class:`Schedule`."""
+        if place < self.warm_up:
+            return place / self.warm_up
+        return self.floor + (1 - self.floor) * _fall((place - self.warm_up) / (1 - self.warm_up))
+
+
+AnySchedule = Annotated[
+    Phases | OneCycle | Cosine,
+    Field(discriminator="kind"),
+    by_name,
+    on_command_line(Phases | OneCycle | Cosine),
+]
+"""A field of a configuration: a schedule's name (``one_cycle``), or a mapping (``{kind: cosine, warm_up: 0.1}``)."""
+
+
+def _fall(share: float) -> float:
+    """Half a cosine, from 1 to 0."""
+    return 0.5 + 0.5 * math.cos(math.pi * share)

@@ -1,0 +1,82 @@
+"""The best model of a run: written as a folder at once, or, where that costs too much, kept small until the end.
+
+A model with frozen towers is mostly weights that never change, and a run may improve twenty times. Where the frozen
+weights outweigh the trained ones, only the trained tensors of the best epoch are kept, in the checkpoint, and the
+folder
+is written once, when the run ends or stops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from rungwise.core.tensors import add_tensors
+from rungwise.models import SavedModel
+from rungwise.training.checkpoint import trained_tensors
+
+
+class Snapshots:
+    """Keeps the best model of a run.
+
+    Args:
+        model: In training; its parameters that ask for no gradient are frozen.
+        folder: Of the best model.
+
+    Attributes:
+        pending: Trained tensors of the best epoch that no folder holds yet; None where there are none.
+    """
+
+    def __init__(self, model: SavedModel, folder: Path) -> None:
+        self.model = model
+        self.folder = folder
+        self.pending: dict[str, Tensor] | None = None
+        trained, every = trained_tensors(model), model.state_dict()
+        self._frozen = {name: tensor for name, tensor in every.items() if name not in trained}
+        self._late = _bytes(self._frozen) > _bytes(trained)
+
+    @property
+    def frozen_hash(self) -> str:
+        """Hash of the frozen weights, which no checkpoint holds; empty where all are trained."""
+        if not self._frozen:
+            return ""
+        digest = hashlib.sha256()
+        add_tensors(digest, self._frozen)
+        return digest.hexdigest()
+
+    def keep(self, provenance: dict[str, Any]) -> None:
+        """The model as it is now is the best so far.
+
+        Args:
+            provenance: What its card should say.
+
+        Raises:
+            UserError: If the folder cannot be written.
+        """
+        if self._late:
+            self.pending = {name: tensor.detach().cpu().clone() for name, tensor in trained_tensors(self.model).items()}
+        else:
+            self.model.save_pretrained(self.folder, provenance)
+
+    def finish(self, provenance: dict[str, Any]) -> None:
+        """Write the folder of the best model, if that is still to be done; the model itself becomes the best.
+
+        Args:
+            provenance: What its card should say.
+
+        Raises:
+            UserError: If the folder cannot be written.
+        """
+        if self.pending is None:
+            return
+        self.model.load_state_dict(self.pending, strict=False)
+        self.model.save_pretrained(self.folder, provenance)
+        self.pending = None
+
+
+def _bytes(tensors: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
