@@ -33,7 +33,7 @@ APART = {
     "data": {"similarity", "losses", "metrics"},
     "relevance": {"similarity", "losses", "metrics"},
     "scenes": {"similarity", "losses", "metrics"},
-    "encoders": {"losses", "metrics", "relevance", "scenes"},
+    "encoders": {"losses", "metrics", "scenes"},
     "models": {"losses", "metrics", "relevance", "scenes"},
     "evaluation": {"losses", "scenes", "encoders", "models"},
     "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training"},

@@ -10,7 +10,6 @@ import torch
 from PIL import Image, ImageFile, ImageOps
 
 from rungwise.core.errors import UserError
-from rungwise.data import pictures
 from rungwise.data.pictures import load_picture, picture_digest, small_image, thumbnail
 from tests.odd_files import KINDS, on_posix, put, watched
 
@@ -230,7 +229,7 @@ def test_what_torchvision_refuses_is_left_to_pillow(monkeypatch: pytest.MonkeyPa
     def refuse(*_: object, **__: object) -> torch.Tensor:
         raise RuntimeError("unsupported")
 
-    monkeypatch.setattr(pictures, "decode_jpeg", refuse)
+    monkeypatch.setattr("torchvision.io.decode_jpeg", refuse)
     data = encoded(smooth(), "JPEG")
     assert torch.equal(load_picture(data), reference(Image.open(io.BytesIO(data))))
 

@@ -1,16 +1,12 @@
-"""Also tests rungwise.encoders.preprocessing."""
-
 from pathlib import Path
 
 import pytest
 import timm
 import torch
 from safetensors.torch import save_file
-from torchvision.transforms.v2 import functional as vision
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
-from rungwise.encoders.preprocessing import Preprocessing
 
 SMALL = "test_resnet.r160_in1k"
 
@@ -67,31 +63,6 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.safetensors").write_bytes(b"1234")
     with pytest.raises(UserError, match="not a readable safetensors file"):
         load_backbone(ImageConfig(SMALL, weights=str(tmp_path / "broken.safetensors")))
-
-
-def test_short_side_keeps_proportions_and_square_does_not() -> None:
-    wide = torch.zeros(3, 10, 40, dtype=torch.uint8)
-    wide[:, :, 15:25] = 255
-    assert Preprocessing(size=10, crop=1.0).apply(wide).float().mean() == 255
-    squashed = Preprocessing(size=10, crop=1.0, resize="square", interpolation="bilinear").apply(wide)
-    assert squashed.float().mean() == pytest.approx(255 / 4, abs=2)
-
-
-@pytest.mark.parametrize("shape", [(3, 1, 3_000_000), (3, 3_000_000, 1)])
-def test_a_line_of_pixels_does_not_become_gigabytes(shape: tuple[int, int, int]) -> None:
-    line = torch.zeros(shape, dtype=torch.uint8)
-    line[:, shape[1] // 2, shape[2] // 2] = 255
-    small = Preprocessing(size=32, crop=1.0, interpolation="nearest").apply(line)
-    assert small.shape == (3, 32, 32)
-    assert small.max() == 255  # the middle is what is seen
-
-
-@pytest.mark.parametrize("width", [10, 100, 160])
-def test_usual_proportions_are_resized_whole(width: int) -> None:
-    picture = torch.randint(0, 256, (3, 10, width), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    preprocessing = Preprocessing(size=8, crop=1.0)
-    whole = vision.resize(picture, [8], interpolation=vision.InterpolationMode.BICUBIC, antialias=True)
-    assert torch.equal(preprocessing.apply(picture), vision.center_crop(whole, [8, 8]))
 
 
 @pytest.mark.real_data

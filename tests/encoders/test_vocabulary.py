@@ -7,6 +7,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.encoders.text import learn_vocabulary, tokenise
 from rungwise.encoders.vocabulary import read_vocabulary
+from tests.encoders.test_character_maps import character_map
 
 CAPTIONS = ["a red dog runs", "a blue cat"]
 
@@ -41,24 +42,39 @@ def within(*places: Any, value: Any) -> Callable[[dict[str, Any]], None]:
 
 BACKTRACKING = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
 GROWING = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
+SLOW = {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": " "}
+WORD_PIECE = {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##"} | {
+    "max_input_chars_per_word": 10**9, "vocab": {"<unk>": 0}
+}  # fmt: skip
+PAIRS = {"type": "BPE", "dropout": 0.5, "vocab": {"a": 0}, "merges": []}
+MAP = {"type": "Precompiled", "precompiled_charsmap": character_map({"\uff41": "a"})}
 SPECIAL = ("post_processor", "special_tokens", "<end>")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (replacing("pre_tokenizer", BACKTRACKING), "pre_tokenizer: expected one of .*; got 'Split'"),
+        (replacing("pre_tokenizer", BACKTRACKING), "Split: cuts by a pattern that is not read here"),
         (
             replacing("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, BACKTRACKING]}),
-            "pre_tokenizer: expected one of .*; got 'Split'",
+            "Split: cuts by a pattern that is not read here",
         ),
         (
             replacing("normalizer", {"type": "Sequence", "normalizers": [GROWING] * 10}),
-            "normalizer: expected one of .*; got 'Replace'",
+            "Replace: expected a text",
         ),
+        (replacing("normalizer", SLOW), "Replace: expected a text"),
+        (replacing("normalizer", {"type": "Replace", "pattern": {"String": ""}, "content": "a"}), "Replace: expected"),
+        (replacing("normalizer", {"type": "Replace"}), "Replace: expected a text"),
+        (
+            replacing("normalizer", {"type": "Sequence", "normalizers": [MAP, MAP]}),
+            "normalizer: more than one of Precompiled",
+        ),
+        (replacing("model", WORD_PIECE), "max_input_chars_per_word: expected at most 1000, got 1000000000"),
+        (replacing("model", PAIRS), "dropout: must be null"),
         (replacing("normalizer", {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 17}), "list of at most 16"),
         (replacing("normalizer", {"type": "Sequence", "normalizers": {}}), "normalizer: expected a list"),
-        (replacing("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}), "got 'Precompiled'"),
+        (replacing("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}), "precompiled_charsmap: cut off"),
         (replacing("normalizer", 5), "normalizer: expected one of .*; got None"),
         (replacing("normalizer", {"type": ["NFC"]}), "normalizer: expected one of"),
         (replacing("model", None), "model: expected one of BPE, Unigram, WordLevel, WordPiece"),
@@ -107,3 +123,23 @@ def test_a_panic_of_the_library_is_one_line(said: dict[str, Any], monkeypatch: p
     monkeypatch.setattr("rungwise.encoders.vocabulary.Tokenizer", Panicking)
     with pytest.raises(UserError, match=r"^here: not a vocabulary \(called `Option::unwrap\(\)` on a `None` value\)"):
         read_vocabulary(json.dumps(said), "here")
+
+
+def test_with_a_table_of_its_own_length_numbers_may_be_left_out(said: dict[str, Any]) -> None:
+    said["model"]["vocab"]["dog"] = 40
+    assert read_vocabulary(json.dumps(said), "here", rows=41).encode("dog").ids == [2, 40, 3]
+    with pytest.raises(UserError, match="here: numbers a word 40, where the table has 40 rows"):
+        read_vocabulary(json.dumps(said), "here", rows=40)
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    [
+        MAP,
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"},
+        {"type": "Replace", "pattern": {"String": "``"}, "content": '"'},
+    ],
+)
+def test_parts_of_published_vocabularies_are_read(said: dict[str, Any], normalizer: dict[str, Any]) -> None:
+    said["normalizer"] = {"type": "Sequence", "normalizers": [normalizer, *said["normalizer"]["normalizers"]]}
+    assert read_vocabulary(json.dumps(said), "here").encode("\uff41 dog").ids[-1] == 3

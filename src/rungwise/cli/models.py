@@ -10,10 +10,10 @@ from rungwise.cli.terminal import chosen_device
 from rungwise.core.errors import UserError
 
 if TYPE_CHECKING:
-    from rungwise.models import DualEncoder, SavedModel
+    from rungwise.models import DualEncoder, PairScorer
 
 
-def read_model(name: str, device: str | None, *, altered: bool) -> SavedModel:
+def read_model(name: str, device: str | None, *, altered: bool) -> PairScorer:
     """:func:`rungwise.models.load` with what the command line was told.
 
     Args:
@@ -21,10 +21,10 @@ def read_model(name: str, device: str | None, *, altered: bool) -> SavedModel:
         device: As ``--device`` says.
         altered: As ``--altered-model`` says.
     """
-    from rungwise.models import load  # torch and timm, which files of numbers do not need
+    from rungwise.models import load  # which files of numbers do not need
 
     with _said_by_option():
-        return load(name, chosen_device(device), altered=altered)
+        return load(name, _device(name, device), altered=altered)
 
 
 def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEncoder:
@@ -32,7 +32,14 @@ def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEn
     from rungwise.models import load_dual_encoder
 
     with _said_by_option():
-        return load_dual_encoder(name, chosen_device(device), altered=altered)
+        return load_dual_encoder(name, _device(name, device), altered=altered)
+
+
+def _device(name: str, asked: str | None) -> str | None:
+    """Where the model computes; to look for a GPU takes torch, which an exported model does without."""
+    from rungwise.models.loading import without_torch
+
+    return asked if without_torch(name) else chosen_device(asked)
 
 
 @contextmanager

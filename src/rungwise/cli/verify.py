@@ -12,17 +12,14 @@ import tyro
 
 from rungwise.cli.terminal import say
 from rungwise.core.checks import Check, checked
-from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.seals import check_seal, has_seal
-from rungwise.encoders import cache
 from rungwise.index import storage as index_storage
 from rungwise.index.verification import verify_index
 from rungwise.models import AlteredModelError, DualEncoder, load, load_dual_encoder
+from rungwise.models.loading import StoredModel
 from rungwise.relevance import pair_cache
 from rungwise.relevance import storage as relevance_storage
-from rungwise.training.loop import MODEL
-from rungwise.training.verification import is_run, verify_run
 
 
 @dataclass
@@ -74,10 +71,14 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
         return "an index", verify_index(folder, _model_of(asked) if asked.encode else None, asked.sample)
     if (folder / relevance_storage.HEADER).is_file():
         return "degrees of relevance", relevance_storage.verify(folder)
-    if is_run(folder):
-        return "a run", _run(folder)
     if (folder / "config.json").is_file():
         return "a model", _model(folder)
+    # These bring torch along, which an exported model is checked without.
+    from rungwise.encoders import cache
+    from rungwise.training.verification import is_run
+
+    if is_run(folder):
+        return "a run", _run(folder)
     if folder.is_dir() and cache.is_cache(folder):
         return "cached features or pictures", _cache(folder)
     if pair_cache.is_pair_cache(folder):
@@ -97,7 +98,7 @@ def _model_of(asked: Verify) -> Callable[[index_storage.Manifest], DualEncoder]:
         if not source:
             raise UserError("the index does not say where its model is; name it with --model, or give --no-encode")
         try:
-            return load_dual_encoder(source, choose_device(asked.device))
+            return load_dual_encoder(source, asked.device)
         except UserError as error:
             reason = error.reason if isinstance(error, AlteredModelError) else error
             raise UserError(f"{reason}; name the model with --model, or give --no-encode") from error
@@ -106,6 +107,8 @@ def _model_of(asked: Verify) -> Callable[[index_storage.Manifest], DualEncoder]:
 
 
 def _cache(folder: Path) -> Iterator[Check]:
+    from rungwise.encoders import cache
+
     yield from cache.verify(folder)
     for path in sorted(folder.iterdir()):  # the cascade keeps its scores beside them
         if pair_cache.is_pair_cache(path):
@@ -113,6 +116,9 @@ def _cache(folder: Path) -> Iterator[Check]:
 
 
 def _run(folder: Path) -> Iterator[Check]:
+    from rungwise.training.loop import MODEL
+    from rungwise.training.verification import verify_run
+
     yield from verify_run(folder)
     if (folder / MODEL).is_dir():
         yield from _model(folder / MODEL)
@@ -134,5 +140,5 @@ def _loaded(folder: Path) -> str:
         model = load(folder, "cpu")
     except AlteredModelError as error:
         raise UserError(f"{error.reason}; get the model anew") from None
-    tensors = model.state_dict()
-    return f"kind {model.kind}, {len(tensors)} tensors, fingerprint {model.fingerprint[:12]}"
+    contents = f"{model.contents}, " if isinstance(model, StoredModel) else ""
+    return f"kind {model.kind}, {contents}fingerprint {model.fingerprint[:12]}"

@@ -1,4 +1,7 @@
-"""Tensors in safetensors files: the one place that reads and writes them, with errors that a person understands."""
+"""Tensors in safetensors files: the one place that reads and writes them, with errors that a person understands.
+
+torch is loaded when a file is read or written, so that what only names these functions goes without it.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError, require_regular
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 
@@ -37,6 +41,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     >>> read_tensors(file)["weight"], read_metadata(file)
     (tensor([1., 1.]), {'epoch': '3'})
     """
+    from safetensors.torch import save_file
+
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
         save_file(plain, path, metadata=dict(metadata) if metadata is not None else None)

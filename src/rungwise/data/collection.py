@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.features import FeatureRows
+from rungwise.data.packed import Picture
 
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""
@@ -44,7 +44,7 @@ class ImageCaptions:
         captions: (captions,) texts.
         image_of_caption: (captions,) int64, the position of each caption's image.
         caption_ids: (captions,) the user's ids, unique; ``"<image id>#<n>"`` where the data give none.
-        paths: (images,) files of the pictures; empty when there are none.
+        paths: (images,) files of the pictures, or their places in larger files; empty when there are none.
         features: (images, D) vectors or (images, R, D) regions in place of picture files; None when there are none.
         text_features: (captions, D) vectors in place of words, where the data have such; None when there are none.
         splits: (images,) such as ``"train"``, ``"val"``, ``"test"`` or :data:`NO_SPLIT`; empty means no splits at all.
@@ -68,7 +68,7 @@ class ImageCaptions:
     captions: tuple[str, ...]
     image_of_caption: NDArray[np.int64]
     caption_ids: tuple[str, ...] = ()
-    paths: tuple[Path, ...] = ()
+    paths: tuple[Picture, ...] = ()
     splits: tuple[str, ...] = ()
     labels: tuple[tuple[str, ...], ...] = ()
     name: str = "collection"
@@ -120,7 +120,7 @@ class ImageCaptions:
         return len(self.image_ids)
 
     @property
-    def pictures(self) -> tuple[Path, ...] | FeatureRows:
+    def pictures(self) -> tuple[Picture, ...] | FeatureRows:
         """(images,) what a model reads of each image: files or rows of features; empty with captions alone."""
         return self.paths if self.features is None else self.features
 

@@ -18,9 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError, read_bytes
+from rungwise.core.reading import MissingFileError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
+from rungwise.data.picture_files import picture_bytes
 from rungwise.data.pictures import load_picture
 
 FREQUENT = 4
@@ -197,7 +198,7 @@ def _look_at(data: ImageCaptions, progress: Callable[[int, int], None] | None) -
     def look(position: int) -> _Look | Issue:
         path = data.paths[position]
         try:
-            content = read_bytes(path, "picture_bytes")
+            content = picture_bytes(path)
         except MissingFileError as error:
             return Issue("missing file", data.image_ids[position], str(error))
         except UserError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ class Parquet:
             if self.schema.names.count(name) > 1:
                 raise UserError(f"{self._path}: column {name!r} stands twice; rename one")
         unpacked = 0
-        with _explained(self._path):
+        with explained(self._path):
             for batch in self._file.iter_batches(batch_size=_ROWS, columns=list(columns)):
                 unpacked += batch.nbytes
                 if unpacked > limits().unpacked_bytes:
@@ -61,7 +61,7 @@ class Parquet:
         """
         unpacked = 0
         for batch in self.batches(columns):
-            with _explained(self._path):
+            with explained(self._path):
                 rows = batch.to_pylist()
             # In Arrow's memory a text that stands a million times may be there once.
             shared = "dictionary<" in str(batch.schema)
@@ -77,7 +77,7 @@ class Parquet:
         Raises:
             UserError: If a text is no UTF-8, or a value is beyond what Python has.
         """
-        with _explained(self._path):
+        with explained(self._path):
             return list(column.to_pylist())
 
 
@@ -102,20 +102,44 @@ def opened_parquet(path: Path) -> Iterator[Parquet]:
     ...     found.schema.names, list(found.rows(["caption"]))
     (['image', 'caption'], [{'caption': 'A dog.'}])
     """
+    require_regular(path)
+    file = parquet_file(path)
+    with closing(file):
+        with explained(path):
+            found = Parquet(file, path)
+        yield found
+
+
+def parquet_file(path: Path, **options: Any) -> Any:
+    """The open file of pyarrow, with its options; whoever opens it closes it.
+
+    Raises:
+        UserError: If it is no Parquet file, or pyarrow is not installed.
+
+    >>> parquet_file(Path("/dev/null"))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: /dev/null: not a readable Parquet file (...); re-create it
+    """
     try:
         import pyarrow.parquet
     except ImportError as error:
         raise UserError(f"{path}: reading Parquet needs pyarrow; run: pip install 'rungwise[parquet]'") from error
-    require_regular(path)
-    with _explained(path):
-        file = pyarrow.parquet.ParquetFile(path)
-        found = Parquet(file, path)
-    with file:
-        yield found
+    with explained(path):
+        return pyarrow.parquet.ParquetFile(path, **options)
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
+    """Make one line of what pyarrow raises for a damaged file.
+
+    Raises:
+        UserError: In its place.
+
+    >>> with explained(Path("a.parquet")):
+    ...     raise OSError("no footer")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: a.parquet: not a readable Parquet file (no footer); re-create it
+    """
     import pyarrow
 
     try:

@@ -15,7 +15,8 @@ from PIL import Image, UnidentifiedImageError
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limits, variable
-from rungwise.core.reading import opened
+from rungwise.core.reading import opened, read_bytes
+from rungwise.data.packed import PackedPicture, Picture
 
 UPLOAD_NAME = "<uploaded picture>"
 """What a picture that came as bytes is called in messages."""
@@ -89,12 +90,12 @@ def reduction(header: PictureHeader, shorter_side: int) -> int:
     return next((by for by in (8, 4, 2) if shorter >= by * shorter_side), 1)
 
 
-def read_header(source: Path | bytes, name: str | None = None) -> PictureHeader:
+def read_header(source: Picture | bytes, name: str | None = None) -> PictureHeader:
     """Read a picture's header; no pixel is decoded.
 
     Args:
-        source: A file, or the bytes of one. Bytes are taken to be a stranger's, so that the scans of a JPEG are
-            counted, too.
+        source: A file, a place in a larger one, or the bytes of a file. Bytes are taken to be a stranger's, so that the
+            scans of a JPEG are counted, too.
         name: What messages call the picture; the path, or ``"<uploaded picture>"``, unless given.
 
     Raises:
@@ -106,14 +107,16 @@ def read_header(source: Path | bytes, name: str | None = None) -> PictureHeader:
     >>> read_header(file.getvalue())
     PictureHeader(form='PNG', width=40, height=30, mode='P', working=...)
     """
+    name = name or picture_name(source)
+    if isinstance(source, PackedPicture):
+        return _header_of(open_header(io.BytesIO(source.read()), name))
     if isinstance(source, bytes):
-        name = name or UPLOAD_NAME
         image = open_header(io.BytesIO(source), name)
         if image.format in ("JPEG", "MPO") and (scans := count_scans(source)) > MOST_SCANS:
             raise UserError(f"{name}: a JPEG of {scans} scans, more than {MOST_SCANS}; save it anew")
         return _header_of(image)
     with opened(source, "picture_bytes") as file:
-        return _header_of(open_header(file, name or str(source)))
+        return _header_of(open_header(file, name))
 
 
 def open_header(file: IO[bytes], name: str) -> Image.Image:
@@ -166,8 +169,39 @@ def orientation(image: Image.Image) -> int:
     return said if 1 <= said <= 8 else 1
 
 
-def picture_digest(path: Path | str) -> str:
-    """SHA-256 of a file's bytes, as 64 hexadecimal digits.
+def picture_bytes(source: Picture | str | bytes) -> bytes:
+    """The bytes of a picture's file, wherever it lies.
+
+    Args:
+        source: A file, a place in a larger file, or the bytes themselves.
+
+    Raises:
+        UserError: If they cannot be read, or are more than :func:`~rungwise.core.limits.limits` allow.
+
+    >>> picture_bytes(b"abc")
+    b'abc'
+    >>> picture_bytes(Path("nowhere.jpg"))
+    Traceback (most recent call last):
+    rungwise.core.reading.MissingFileError: nowhere.jpg: no such file; correct the path
+    """
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, PackedPicture):
+        return source.read()
+    return read_bytes(Path(source), "picture_bytes")
+
+
+def picture_name(source: Picture | str | bytes) -> str:
+    """What messages call a picture: its file, with the place in a larger one, or :data:`UPLOAD_NAME`.
+
+    >>> picture_name(Path("a.jpg")), picture_name(b"")
+    ('a.jpg', '<uploaded picture>')
+    """
+    return UPLOAD_NAME if isinstance(source, bytes) else str(source)
+
+
+def picture_digest(source: Picture | str) -> str:
+    """SHA-256 of the bytes of a picture's file, as 64 hexadecimal digits.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -176,7 +210,9 @@ def picture_digest(path: Path | str) -> str:
     ...     picture_digest(file)[:8]
     'e3b0c442'
     """
-    with opened(Path(path), "picture_bytes") as file:
+    if isinstance(source, PackedPicture):
+        return hashlib.sha256(source.read()).hexdigest()
+    with opened(Path(source), "picture_bytes") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

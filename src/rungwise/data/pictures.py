@@ -1,4 +1,4 @@
-"""Decoding of picture files to uint8 RGB tensors; what cannot be decoded is refused with one line.
+"""Decoding of picture files to uint8 RGB tensors or arrays; what cannot be decoded is refused with one line.
 
 Pillow's copies of a whole picture are avoided: what it decoded is turned into RGB tile by tile, so that no more than
 the picture as the file has it and the result are in memory together.
@@ -10,30 +10,33 @@ import contextlib
 import io
 import math
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
-from torchvision.io import ImageReadMode, decode_jpeg
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import read_bytes
+from rungwise.data.packed import Picture
 from rungwise.data.picture_files import (
     UPLOAD_NAME,
     PictureHeader,
     damaged,
     open_header,
     orientation,
+    picture_bytes,
     picture_digest,
+    picture_name,
     read_header,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "UPLOAD_NAME",
     "PictureHeader",
+    "load_array",
     "load_picture",
     "picture_digest",
     "read_header",
@@ -44,11 +47,11 @@ __all__ = [
 _TILE_PIXELS = 1 << 20
 
 
-def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None, name: str | None = None) -> Tensor:
+def load_picture(source: Picture | str | bytes, *, shorter_side: int | None = None, name: str | None = None) -> Tensor:
     """Decode one picture, upright as its EXIF orientation says; transparent parts become white.
 
     Args:
-        source: A file, or the bytes of one. Of an animation the first frame is taken.
+        source: A file, a place in a larger one, or the bytes of a file. Of an animation the first frame is taken.
         shorter_side: A hint that no more than this many pixels on the shorter side are needed. A JPEG at
             least twice as large is decoded at half, a quarter or an eighth of its size, never below the hint.
         name: What messages call the picture; the path, or ``"<uploaded picture>"``, unless given.
@@ -68,28 +71,59 @@ def load_picture(source: Path | str | bytes, *, shorter_side: int | None = None,
     Traceback (most recent call last):
     rungwise.core.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
     """
-    name = _name_of(source, name)
-    data = source if isinstance(source, bytes) else read_bytes(Path(source), "picture_bytes")
+    import torch
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    name, data = name or picture_name(source), picture_bytes(source)
     with _explained(data, name) as image:
-        if _is_jpeg(image):
-            if image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
-                encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-                # What it refuses, Pillow reads below or refuses with a better reason.
-                with contextlib.suppress(RuntimeError):
-                    return _upright(decode_jpeg(encoded, mode=ImageReadMode.RGB), orientation(image))
-            if shorter_side is not None:
-                _decode_smaller(image, shorter_side)
-        image.load()
-        turned = orientation(image)
-        height, width = (image.width, image.height) if turned >= 5 else (image.height, image.width)
-        pixels = np.empty((3, height, width), np.uint8)
-        stored = _as_stored(pixels, turned)
-        for (left, top, right, bottom), tile in _rgb_tiles(image, name):
-            stored[:, top:bottom, left:right] = np.asarray(tile).transpose(2, 0, 1)
-    return torch.from_numpy(pixels)
+        if _is_jpeg(image) and image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
+            encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+            # What it refuses, Pillow reads below or refuses with a better reason.
+            with contextlib.suppress(RuntimeError):
+                return _upright(decode_jpeg(encoded, mode=ImageReadMode.RGB), orientation(image))
+        return torch.from_numpy(_decoded(image, name, shorter_side))
 
 
-def thumbnail(source: Path | str | bytes, side: int) -> bytes:
+def load_array(
+    source: Picture | str | bytes, *, shorter_side: int | None = None, name: str | None = None
+) -> NDArray[np.uint8]:
+    """:func:`load_picture` without torch: Pillow decodes, at most 2 levels of 255 apart.
+
+    Args:
+        source: As in :func:`load_picture`.
+        shorter_side: Likewise.
+        name: Likewise.
+
+    Returns:
+        (3, height, width) uint8, RGB.
+
+    Raises:
+        UserError: As :func:`load_picture`.
+
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (4, 2), 7).save(file, "PNG")
+    >>> load_array(file.getvalue()).shape
+    (3, 2, 4)
+    """
+    name, data = name or picture_name(source), picture_bytes(source)
+    with _explained(data, name) as image:
+        return _decoded(image, name, shorter_side)
+
+
+def _decoded(image: Image.Image, name: str, shorter_side: int | None) -> NDArray[np.uint8]:
+    if _is_jpeg(image) and shorter_side is not None:
+        _decode_smaller(image, shorter_side)
+    image.load()
+    turned = orientation(image)
+    height, width = (image.width, image.height) if turned >= 5 else (image.height, image.width)
+    pixels = np.empty((3, height, width), np.uint8)
+    stored = _as_stored(pixels, turned)
+    for (left, top, right, bottom), tile in _rgb_tiles(image, name):
+        stored[:, top:bottom, left:right] = np.asarray(tile).transpose(2, 0, 1)
+    return pixels
+
+
+def thumbnail(source: Picture | str | bytes, side: int) -> bytes:
     """A small JPEG of a picture, for pages and contact sheets.
 
     Args:
@@ -110,7 +144,7 @@ def thumbnail(source: Path | str | bytes, side: int) -> bytes:
     return file.getvalue()
 
 
-def small_image(source: Path | str | bytes, side: int) -> Image.Image:
+def small_image(source: Picture | str | bytes, side: int) -> Image.Image:
     """A picture as a Pillow image, RGB, whose longest side is at most ``side`` pixels.
 
     >>> file = io.BytesIO()
@@ -118,8 +152,7 @@ def small_image(source: Path | str | bytes, side: int) -> Image.Image:
     >>> small_image(file.getvalue(), 100)
     <PIL.Image.Image image mode=RGB size=100x50 at ...>
     """
-    name = _name_of(source, None)
-    data = source if isinstance(source, bytes) else read_bytes(Path(source), "picture_bytes")
+    name, data = picture_name(source), picture_bytes(source)
     with _explained(data, name) as image:
         if _is_jpeg(image):
             _decode_smaller(image, side)
@@ -158,10 +191,6 @@ def _explained(data: bytes, name: str) -> Iterator[Image.Image]:
     # Decoders raise whatever they like on damaged data: OSError, SyntaxError, struct.error, ValueError.
     except Exception as error:
         raise damaged(name, image.format or "picture", io.BytesIO(data), error) from error
-
-
-def _name_of(source: Path | str | bytes, name: str | None) -> str:
-    return name or (UPLOAD_NAME if isinstance(source, bytes) else str(source))
 
 
 def _is_jpeg(image: Image.Image) -> bool:

@@ -34,6 +34,8 @@ from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
 from rungwise.core.reading import MissingFileError, opened, require_regular, unreadable
 from rungwise.data.collection import Issue
+from rungwise.data.packed import Picture
+from rungwise.data.picture_files import picture_digest
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.sides import PictureSide
@@ -259,7 +261,7 @@ class ImageRows:
 
 def feature_rows(
     backbone: PictureSide,
-    paths: Sequence[Path],
+    paths: Sequence[Picture],
     cache: Path | None = None,
     *,
     batch: int = 64,
@@ -269,7 +271,7 @@ def feature_rows(
 
     Args:
         backbone: In evaluation mode or not: features are always those of evaluation mode.
-        paths: Picture files.
+        paths: Picture files, or places in larger files.
         cache: Folder of the cache; :func:`default_cache` if None.
         batch: Pictures a step.
         progress: Called with the number of pictures done since the last call.
@@ -296,7 +298,7 @@ def feature_rows(
 
 def pixel_rows(
     preprocessing: Preprocessing,
-    paths: Sequence[Path],
+    paths: Sequence[Picture],
     cache: Path | None = None,
     *,
     batch: int = 64,
@@ -312,7 +314,7 @@ def pixel_rows(
 def _rows(
     store: RowStore,
     preprocessing: Preprocessing,
-    paths: Sequence[Path],
+    paths: Sequence[Picture],
     encode: Callable[[Tensor], NDArray[Any]],
     batch: int,
     progress: Progress | None,
@@ -363,10 +365,9 @@ def sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[
     return np.where(np.isin(found, unsound), -1, found), unsound
 
 
-def _digest(path: Path) -> bytes | Issue:
+def _digest(path: Picture) -> bytes | Issue:
     try:
-        with opened(path, "picture_bytes") as file:
-            return hashlib.file_digest(file, "sha256").digest()
+        return bytes.fromhex(picture_digest(path))
     except MissingFileError:
         return Issue("missing picture", str(path), "no such file")
     except UserError as error:

@@ -1,40 +1,61 @@
-"""What a picture goes through before a network sees it; saved with every model that depends on it."""
+"""What a picture goes through before a network sees it; saved with every model that depends on it.
+
+A value that needs no torch: :meth:`Preprocessing.apply_array` and :meth:`Preprocessing.normalise_array` are numpy and
+Pillow alone, for programs that run a network without torch. Their tensor forms load torch when they are called.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import torch
-from torch import Tensor
-from torchvision.transforms.v2 import functional as vision
-from torchvision.transforms.v2.functional import InterpolationMode
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
-from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.configuration import LATER, STRICT, check_size
 from rungwise.core.errors import UserError
 
-Interpolation = Literal["bicubic", "bilinear", "nearest"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Interpolation = Literal["bicubic", "bilinear", "nearest", "lanczos"]
+Resize = Literal["short_side", "square", "long_side"]
+Crops = Literal["1C", "10C", "RC"]
 LARGEST_SIDE = 8192
 _LONGEST = 16
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Resize, centre crop (the papers' ``1C``), scale to 0..1, normalise per channel.
+    """Resize, crop, scale to 0..1, normalise per channel.
 
     Attributes:
         size: Side in pixels of the square that the network sees.
         mean: Per channel (RGB), of values in 0..1.
         std: Per channel (RGB).
         crop: Share of the resized side that the centre crop keeps; 0.875 resizes to 256 for a crop of 224.
-        interpolation: Of the resize; antialiased.
+        interpolation: Of the resize; antialiased. ``"lanczos"`` goes with the resampling of Pillow alone.
         resize: ``"short_side"`` keeps the proportions (the VSE++ program), ``"square"`` does not (the papers'
-            256 x 256).
+            256 x 256), ``"long_side"`` keeps them and the whole picture, and fills the rest of the square.
+        crops: What of the resized picture is seen: ``"1C"`` the centre; ``"10C"`` the four corners and the centre,
+            and these mirrored; ``"RC"`` the centre, but in training a random place on each visit (Faghri et al. 2018,
+            section 4.1).
+        mirrored: In training, pictures are mirrored at random on each visit.
+        resampling: Who resizes: ``"torch"`` as torchvision does with tensors of bytes, ``"pillow"`` as Pillow does.
+        crop_corner: How half a pixel of the centre crop's corner is rounded: ``"round"`` to even as torchvision does,
+            ``"floor"`` as the processors of transformers do.
+        decoding: ``"scaled"`` lets the decoder make a JPEG smaller where it is at least twice too large; ``"full"``
+            decodes every pixel, as most libraries do.
+        fill: Colour (RGB) around a picture that does not fill the square.
 
+    >>> import torch
     >>> Preprocessing(size=2, crop=1.0).apply(torch.zeros(3, 4, 8, dtype=torch.uint8)).shape
     torch.Size([3, 2, 2])
+    >>> Preprocessing(size=2, crop=1.0).apply_array(np.zeros((3, 4, 8), np.uint8)).shape
+    (3, 2, 2)
     """
 
     __pydantic_config__ = STRICT
@@ -44,7 +65,13 @@ class Preprocessing:
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
     crop: float = 0.875
     interpolation: Interpolation = "bicubic"
-    resize: Literal["short_side", "square"] = "short_side"
+    resize: Resize = "short_side"
+    crops: Crops = field(default="1C", metadata=LATER)
+    mirrored: bool = field(default=False, metadata=LATER)
+    resampling: Literal["torch", "pillow"] = field(default="torch", metadata=LATER)
+    crop_corner: Literal["round", "floor"] = field(default="round", metadata=LATER)
+    decoding: Literal["scaled", "full"] = field(default="scaled", metadata=LATER)
+    fill: tuple[int, int, int] = field(default=(0, 0, 0), metadata=LATER)
 
     def __post_init__(self) -> None:
         check_size("size", self.size, LARGEST_SIDE)
@@ -54,36 +81,165 @@ class Preprocessing:
             raise UserError(f"std must be positive, got {self.std}")
         if not all(map(math.isfinite, self.mean)):
             raise UserError(f"mean must be finite, got {self.mean}")
+        if not all(0 <= one <= 255 for one in self.fill):
+            raise UserError(f"fill must be a colour of numbers in 0..255, got {self.fill}")
+        if self.interpolation == "lanczos" and self.resampling == "torch":
+            raise UserError("interpolation lanczos goes with resampling: pillow; choose bicubic, or set that")
+        if self.resize == "long_side" and self.crops != "1C":
+            raise UserError(f"resize: long_side shows the whole picture, and crops: {self.crops} parts; choose one")
+        if self.mirrored and self.crops == "10C":
+            raise UserError("crops: 10C holds the mirrored pictures already; leave mirrored out")
 
     @property
     def resized_side(self) -> int:
-        """Pixels on the shorter side before the crop."""
+        """Pixels on the shorter side (the longer one for ``"long_side"``) before the crop."""
         return max(self.size, int(self.size / self.crop))
 
+    @property
+    def decoded_side(self) -> int | None:
+        """What :func:`~rungwise.data.pictures.load_picture` takes as ``shorter_side`` for :meth:`apply`."""
+        return self.resized_side if self.decoding == "scaled" else None
+
+    @property
+    def prepared_shape(self) -> tuple[int, ...]:
+        """Shape of what :meth:`apply` gives: (3, size, size), or (10, 3, size, size) for ten crops."""
+        one = (3, self.size, self.size)
+        return (10, *one) if self.crops == "10C" else one
+
+    @property
+    def draws(self) -> bool:
+        """Whether training sees another crop, or the mirror image, on each visit."""
+        return self.crops == "RC" or self.mirrored
+
     def apply(self, picture: Tensor) -> Tensor:
-        """Resize and crop one picture.
+        """Resize and crop one picture, as evaluation and search see it.
 
         Args:
             picture: (3, H, W) uint8.
 
         Returns:
-            (3, size, size) uint8: bytes are a quarter of floats until a batch is made.
+            :attr:`prepared_shape` uint8: bytes are a quarter of floats until a batch is made.
         """
-        side = self.resized_side
-        target = [side, side] if self.resize == "square" else [side]
-        mode = InterpolationMode(self.interpolation)
-        if self.resize == "short_side":
-            picture = _middle(picture)
-        resized: Tensor = vision.resize(picture, target, interpolation=mode, antialias=True)
-        cropped: Tensor = vision.center_crop(resized, [self.size, self.size])
-        return cropped
+        import torch
+
+        resized = self.resized(picture)
+        if self.crops != "10C":
+            window: Tensor = self._window(resized)
+            return window
+        height, width = resized.shape[-2:]
+        views = torch.stack(
+            [resized[:, top:, left:][:, : self.size, : self.size] for top, left in self._five(height, width)]
+        )
+        return torch.cat([views, views.flip(-1)])
+
+    def resized(self, picture: Tensor) -> Tensor:
+        """Resize one picture and crop nothing.
+
+        Args:
+            picture: (3, H, W) uint8.
+
+        Returns:
+            (3, h, w) uint8; the middle alone of a picture more than 16 times as long as wide.
+        """
+        import torch
+        from torchvision.transforms.v2 import functional as vision
+
+        top, left, height, width = self._seen(*picture.shape[-2:])
+        picture = picture[:, top : top + height, left : left + width]
+        target = self._resized_to(height, width)
+        if self.resampling == "pillow":
+            return torch.from_numpy(self._by_pillow(picture.numpy(), target))
+        mode = vision.InterpolationMode(self.interpolation)
+        made: Tensor = vision.resize(picture, list(target), interpolation=mode, antialias=True)
+        return made
+
+    def apply_array(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """:meth:`apply` by Pillow and numpy alone, whatever :attr:`resampling` says; at most 2 levels of 255 apart.
+
+        Args:
+            picture: (3, H, W) uint8, as :func:`~rungwise.data.pictures.load_array` gives it.
+
+        Returns:
+            :attr:`prepared_shape` uint8.
+        """
+        top, left, height, width = self._seen(*picture.shape[-2:])
+        resized = self._by_pillow(picture[:, top : top + height, left : left + width], self._resized_to(height, width))
+        if self.crops == "10C":
+            corners = self._five(*resized.shape[-2:])
+            views = np.stack([resized[:, top:, left:][:, : self.size, : self.size] for top, left in corners])
+            return np.concatenate([views, views[..., ::-1]])
+        window: NDArray[np.uint8] = self._window(resized)
+        return np.ascontiguousarray(window)
 
     def normalise(self, pictures: Tensor) -> Tensor:
         """(n, 3, size, size) uint8 to float32, scaled and normalised, channels last."""
+        import torch
+
         mean = torch.tensor(self.mean, device=pictures.device).view(1, 3, 1, 1)
         std = torch.tensor(self.std, device=pictures.device).view(1, 3, 1, 1)
         scaled = (pictures.float() / 255 - mean) / std
         return scaled.contiguous(memory_format=torch.channels_last)
+
+    def normalise_array(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """(n, 3, size, size) uint8 to float32, scaled and normalised.
+
+        >>> Preprocessing(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)).normalise_array(
+        ...     np.array([0, 255, 51], np.uint8).reshape(1, 3, 1, 1)).ravel().tolist()
+        [-1.0, 1.0, -0.6000000238418579]
+        """
+        mean, std = (np.array(one, np.float32).reshape(1, 3, 1, 1) for one in (self.mean, self.std))
+        return (pictures.astype(np.float32) / np.float32(255) - mean) / std
+
+    def _seen(self, height: int, width: int) -> tuple[int, int, int, int]:
+        """Top, left, height and width of what is resized: the middle of a picture that is far longer than wide.
+
+        Resized to a short side, such a picture would become as much longer than the square.
+        """
+        most = _LONGEST * min(height, width)
+        if self.resize != "short_side" or max(height, width) <= most:
+            return 0, 0, height, width
+        seen = min(height, most), min(width, most)
+        return round((height - seen[0]) / 2), round((width - seen[1]) / 2), *seen
+
+    def _resized_to(self, height: int, width: int) -> tuple[int, int]:
+        side = self.resized_side
+        if self.resize == "square":
+            return side, side
+        if self.resize == "long_side":
+            longer = max(height, width)
+            return max(1, round(height * side / longer)), max(1, round(width * side / longer))
+        return (side, int(side * width / height)) if height <= width else (int(side * height / width), side)
+
+    def _by_pillow(self, picture: NDArray[np.uint8], target: tuple[int, int]) -> NDArray[np.uint8]:
+        # Channel by channel, so that no second copy of a large picture is made on the way.
+        bands = [Image.fromarray(np.ascontiguousarray(band)) for band in picture]
+        size = (target[1], target[0])
+        small = Image.merge("RGB", bands).resize(size, Image.Resampling[self.interpolation.upper()])
+        return np.ascontiguousarray(np.asarray(small).transpose(2, 0, 1))
+
+    def _window(self, resized: Any) -> Any:
+        """The middle square of a tensor or an array; where that is smaller than the square, with colour around it."""
+        height, width = resized.shape[-2:]
+        top, left = self._middle(height), self._middle(width)
+        seen = resized[:, max(0, top) :, max(0, left) :][:, : self.size, : self.size]
+        if seen.shape[-2:] == (self.size, self.size):
+            return seen
+        height, width = seen.shape[-2:]
+        top, left = (self.size - height) // 2, (self.size - width) // 2
+        window = np.empty((3, self.size, self.size), np.uint8)
+        window[:] = np.array(self.fill, np.uint8).reshape(3, 1, 1)
+        window[:, top : top + height, left : left + width] = seen
+        return window if isinstance(resized, np.ndarray) else resized.new_tensor(window)
+
+    def _middle(self, side: int) -> int:
+        """Where the centre crop begins."""
+        left = (side - self.size) / 2
+        return round(left) if self.crop_corner == "round" else math.floor(left)
+
+    def _five(self, height: int, width: int) -> list[tuple[int, int]]:
+        """Top and left of the four corners and of the centre."""
+        lower, right = height - self.size, width - self.size
+        return [(0, 0), (0, right), (lower, 0), (lower, right), (self._middle(height), self._middle(width))]
 
     @classmethod
     def of_timm(cls, declared: Mapping[str, Any], overrides: Mapping[str, Any]) -> Preprocessing:
@@ -110,13 +266,3 @@ class Preprocessing:
             )
         merged = known | {name: value for name, value in overrides.items() if value is not None}
         return cls(**{name: value for name, value in merged.items() if value is not None})
-
-
-def _middle(picture: Tensor) -> Tensor:
-    """The middle of a picture that is far longer than wide, which would become as much longer when it is resized."""
-    height, width = picture.shape[-2:]
-    most = _LONGEST * min(height, width)
-    if max(height, width) <= most:
-        return picture
-    cut: Tensor = vision.center_crop(picture, [min(height, most), min(width, most)])
-    return cut

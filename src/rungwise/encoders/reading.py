@@ -6,14 +6,15 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
-from rungwise.data.pictures import UPLOAD_NAME, load_picture
+from rungwise.data.packed import Picture
+from rungwise.data.picture_files import picture_name
+from rungwise.data.pictures import load_picture
 from rungwise.encoders.preprocessing import Preprocessing
 
 
@@ -35,7 +36,7 @@ class PreparedBatch:
 
 
 def prepared_batches(
-    sources: Sequence[Path | bytes], preprocessing: Preprocessing, batch: int = 64
+    sources: Sequence[Picture | bytes], preprocessing: Preprocessing, batch: int = 64
 ) -> Iterator[PreparedBatch]:
     """Read, resize and crop pictures; unreadable ones become issues, never gaps.
 
@@ -45,7 +46,7 @@ def prepared_batches(
 
     def prepare(position: int) -> Tensor | Issue:
         source = sources[position]
-        name = UPLOAD_NAME if isinstance(source, bytes) else str(source)
+        name = picture_name(source)
         try:
             return preprocessing.apply(load_picture(source, shorter_side=preprocessing.resized_side))
         except UserError as error:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from functools import cache
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from rungwise.core.errors import UserError
 from rungwise.core.page import embedded_jpeg, page
 from rungwise.data.collection import ImageCaptions
+from rungwise.data.packed import Picture
 from rungwise.evaluation import plots
 from rungwise.evaluation.diagnostics import Diagnostics
 from rungwise.evaluation.false_negatives import FalseNegative
@@ -402,7 +402,7 @@ def _similarity(score: float) -> str:
     return "" if np.isnan(score) else f"S {score:.3f}"
 
 
-def _thumbnail(path: Path, name: str) -> str:
+def _thumbnail(path: Picture, name: str) -> str:
     from rungwise.data.pictures import thumbnail  # brings torch along, which a page without pictures does not need
 
     try:

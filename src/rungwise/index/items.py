@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rungwise.data.collection import ImageCaptions
+from rungwise.data.packed import PackedPicture, Picture, packed_picture
 
 
 @dataclass(frozen=True)
 class Item:
-    """A picture of the collection; ``path`` is None where the collection has features in place of files.
+    """A picture of the collection: where it lies; ``path`` is None where the collection has features in place of files.
 
     >>> Item("dog-7", Path("photos/dog-7.jpg"), captions=("a dog", "a dog asleep")).id
     'dog-7'
     """
 
     id: str
-    path: Path | None
+    path: Picture | None
     captions: tuple[str, ...] = ()
     caption_ids: tuple[str, ...] = ()
 
@@ -37,13 +38,19 @@ def items_at(data: ImageCaptions, images: Sequence[int]) -> list[Item]:
     return [
         Item(
             id=data.image_ids[image],
-            # Links are not followed: people arrange pictures by them.
-            path=Path(os.path.abspath(data.paths[image])) if data.paths else None,  # noqa: PTH100
+            path=_absolute(data.paths[image]) if data.paths else None,
             captions=tuple(data.captions[caption] for caption in of_image[image]),
             caption_ids=tuple(data.caption_ids[caption] for caption in of_image[image]),
         )
         for image in images
     ]
+
+
+def _absolute(picture: Picture) -> Picture:
+    file = picture.file if isinstance(picture, PackedPicture) else picture
+    # Links are not followed: people arrange pictures by them.
+    file = Path(os.path.abspath(file))  # noqa: PTH100
+    return replace(picture, file=file) if isinstance(picture, PackedPicture) else file
 
 
 def positions_of_texts(items: Sequence[Item]) -> dict[str, tuple[int, ...]]:
@@ -66,14 +73,20 @@ def positions_of_texts(items: Sequence[Item]) -> dict[str, tuple[int, ...]]:
 def to_record(item: Item, folder: Path | None) -> dict[str, Any]:
     """An item as a store keeps it under its id; its path is relative to the index folder if both lie in the same one.
 
+    A picture in a larger file has the path of that file, and its place in it as well.
+
     >>> to_record(Item("a", Path("/photos/dogs/a.jpg")), Path("/photos/index"))
     {'path': '../dogs/a.jpg', 'captions': []}
+    >>> from rungwise.data.packed import TarMember
+    >>> to_record(Item("a", TarMember(Path("/photos/dogs.tar"), 512, 6102, "a.jpg")), Path("/photos/index"))
+    {'path': '../dogs.tar', 'captions': [], 'place': {'offset': 512, 'size': 6102, 'name': 'a.jpg'}}
     """
-    path = item.path
+    path = item.path.file if isinstance(item.path, PackedPicture) else item.path
     if path is not None and folder is not None and path.is_relative_to(folder.resolve().parent):
         path = Path(os.path.relpath(path, folder.resolve()))
     captions = [{"id": i, "text": text} for i, text in zip(item.caption_ids, item.captions, strict=True)]
-    return {"path": None if path is None else path.as_posix(), "captions": captions}
+    record = {"path": None if path is None else path.as_posix(), "captions": captions}
+    return record | {"place": item.path.place} if isinstance(item.path, PackedPicture) else record
 
 
 def from_record(item_id: str, record: Mapping[str, Any], folder: Path | None) -> Item:
@@ -92,9 +105,13 @@ def from_record(item_id: str, record: Mapping[str, Any], folder: Path | None) ->
         raise TypeError(f"captions are {captions!r}")
     if not (path is None or isinstance(path, str)) or "\0" in (path or ""):
         raise TypeError(f"the path is {path!r}")
+    file = None if path is None else Path(os.path.normpath((folder or Path()).resolve() / path))
+    place = record.get("place")
+    if not (place is None or (isinstance(place, dict) and file is not None)):
+        raise TypeError(f"the place is {place!r}")
     return Item(
         id=item_id,
-        path=None if path is None else Path(os.path.normpath((folder or Path()).resolve() / path)),
+        path=file if place is None or file is None else packed_picture(file, place),
         captions=tuple(str(caption["text"]) for caption in captions),
         caption_ids=tuple(str(caption["id"]) for caption in captions),
     )

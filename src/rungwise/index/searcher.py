@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.data.packed import Picture
 from rungwise.index.encoding import one_line
 from rungwise.index.hits import CaptionHit, Hit
 from rungwise.index.index import Index
@@ -73,7 +73,7 @@ class Searcher:
         query = self._queries(self.model.encode_text([text]), k)
         return self.index.hits(self.index.picture_store.search(query, k))[0]
 
-    def search_image(self, picture: Path | bytes, k: int = 10) -> list[Hit]:
+    def search_image(self, picture: Picture | bytes, k: int = 10) -> list[Hit]:
         """The k pictures most similar to any picture, best first.
 
         Raises:
@@ -81,7 +81,7 @@ class Searcher:
         """
         return self.index.search(self.encode_picture(picture), k)[0]
 
-    def captions_for(self, picture: Path | bytes, k: int = 10) -> list[CaptionHit]:
+    def captions_for(self, picture: Picture | bytes, k: int = 10) -> list[CaptionHit]:
         """The k captions of the collection that fit a picture best; none when the collection has no captions.
 
         Raises:
@@ -99,7 +99,7 @@ class Searcher:
             for text, score in zip(found.ids[0], found.scores[0].tolist(), strict=True)
         ]
 
-    def encode_picture(self, picture: Path | bytes) -> NDArray[np.float32]:
+    def encode_picture(self, picture: Picture | bytes) -> NDArray[np.float32]:
         """(1, D), the vector of a picture that need not be in the index.
 
         Raises:
@@ -107,7 +107,7 @@ class Searcher:
         """
         return self.prepare_picture(picture)()
 
-    def prepare_picture(self, picture: Path | bytes) -> Callable[[], NDArray[np.float32]]:
+    def prepare_picture(self, picture: Picture | bytes) -> Callable[[], NDArray[np.float32]]:
         """Read a picture now, in any thread; the answer encodes it, as :meth:`encode_picture` does.
 
         Raises:

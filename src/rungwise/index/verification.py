@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
-from rungwise.core.reading import read_bytes
+from rungwise.data.picture_files import picture_bytes
 from rungwise.index import storage
 from rungwise.index.exact import ExactStore
 from rungwise.index.index import Index
@@ -97,7 +97,7 @@ def _pictures_anew(index: Index, model: DualEncoder, sample: int) -> str:
     ids, pictures = [], []
     for item, path in zip(items, paths, strict=True):
         with suppress(UserError):
-            pictures.append(read_bytes(path, "picture_bytes"))  # of files, a model may know features by heart
+            pictures.append(picture_bytes(path))  # of files, a model may know features by heart
             ids.append(item.id)
     encoded = model.encode_image(pictures)
     ids = [ids[at] for at in encoded.kept.tolist()]

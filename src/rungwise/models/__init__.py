@@ -1,10 +1,33 @@
-"""Models: contracts, how they are kept in folders, and their families."""
+"""Models: contracts, how they are kept in folders, and their families.
+
+Names that bring torch along are loaded when they are first used: an exported model is searched with without it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from rungwise.models.contracts import DualEncoder, EncodedImages, PairScorer, PairScores, VectorScores
 from rungwise.models.folder import AlteredModelError
-from rungwise.models.pairs import Pairs, TrainableEncoder, TrainableScorer
-from rungwise.models.saving import AnyModel, ModelConfig, SavedModel, family, load, load_dual_encoder
-from rungwise.models.vse import JointEmbedding, VSEConfig
+from rungwise.models.loading import family, load, load_dual_encoder
+
+if TYPE_CHECKING:
+    from rungwise.models.pairs import Pairs, TrainableEncoder, TrainableScorer
+    from rungwise.models.saving import AnyModel, ModelConfig, SavedModel
+    from rungwise.models.vse import JointEmbedding, VSEConfig
+
+_LATER = {
+    "AnyModel": "saving",
+    "JointEmbedding": "vse",
+    "ModelConfig": "saving",
+    "Pairs": "pairs",
+    "SavedModel": "saving",
+    "TrainableEncoder": "pairs",
+    "TrainableScorer": "pairs",
+    "VSEConfig": "vse",
+}
+"""Module of every name that is loaded late."""
 
 __all__ = [
     "AlteredModelError",
@@ -25,3 +48,9 @@ __all__ = [
     "load",
     "load_dual_encoder",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -7,9 +7,10 @@ adds. None of them knows what a model is made of.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
+from rungwise.data.packed import Picture
 from rungwise.similarity import Similarity
 
 Vectors = NDArray[np.float32]
-Pictures = Sequence[Path | bytes] | FeatureRows
-"""Files, the bytes of files, or rows of features."""
+Pictures = Sequence[Picture | bytes] | FeatureRows
+"""Files or places in larger files, the bytes of files, or rows of features."""
 Texts = Sequence[str] | FeatureRows
 """Words, or rows of features in their place."""
 Progress = Callable[[int], None]
@@ -121,6 +123,7 @@ class PairScorer(ABC):
 
     Attributes:
         kind: What ``config.json`` of a saved model calls the family; see :func:`rungwise.models.load`.
+        provenance: Facts about data, training and results that were saved with it.
 
     >>> class SameLength(PairScorer):  # of a file and a text
     ...     fingerprint = "same length"
@@ -132,6 +135,7 @@ class PairScorer(ABC):
     """
 
     kind: ClassVar[str] = ""
+    provenance: Mapping[str, Any] = MappingProxyType({})
 
     @property
     @abstractmethod
@@ -190,7 +194,7 @@ class DualEncoder(PairScorer):
     ) -> EncodedImages:
         """Vectors of images; those that cannot be read are left out and become issues."""
 
-    def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+    def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
         """Read one picture now, and encode it when the answer is called, as :meth:`encode_image` would.
 
         A server reads pictures in several threads while one at a time runs the network. A family for which reading

@@ -12,9 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Self
 
 from rungwise.core.errors import UserError
 from rungwise.core.hub import hub_folder
@@ -23,11 +21,16 @@ from rungwise.core.reading import MissingFileError, is_regular, opened, parse_js
 from rungwise.core.seals import SEAL, has_seal, read_seal
 from rungwise.core.tensors import read_tensors
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 FORMAT, UNSEALED = 2, 1
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+IMAGE_GRAPH, TEXT_GRAPH = "image.onnx", "text.onnx"
+"""In place of weights, where a model was exported."""
 CARD = "README.md"
-PATTERNS = ("*.json", "*.txt", WEIGHTS, SEAL, CARD)
+PATTERNS = ("*.json", "*.txt", WEIGHTS, IMAGE_GRAPH, TEXT_GRAPH, SEAL, CARD)
 """What is fetched of a repository of the hub; nothing that could be unpickled."""
 
 

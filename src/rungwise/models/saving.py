@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -24,18 +23,11 @@ from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
-from rungwise.core.seals import SEAL
 from rungwise.core.tensors import add_tensors, write_tensors
 from rungwise.core.version import __version__
 from rungwise.models.card import model_card
-from rungwise.models.contracts import DualEncoder, PairScorer
-from rungwise.models.folder import CARD, CONFIG, FORMAT, UNSEALED, WEIGHTS, AlteredModelError, ModelFolder
-
-FIRST_KIND = "vse"
-"""Of folders that were saved before there were kinds."""
-
-_MODULES = {"vse": "rungwise.models.vse"}
-"""Where the families of this package are, which are imported when one of them is asked for."""
+from rungwise.models.folder import CARD, CONFIG, FORMAT, WEIGHTS, ModelFolder
+from rungwise.models.loading import FIRST_KIND, StoredModel, family, load
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ class ModelConfig:
     kind: str = ""
 
 
-class SavedModel(nn.Module, PairScorer):
+class SavedModel(nn.Module, StoredModel):
     """A pair scorer, as a torch module, that is kept in a folder.
 
     A family names its ``kind`` and its ``config_type``, says which text files it needs (:meth:`files`), and how it is
@@ -82,6 +74,11 @@ class SavedModel(nn.Module, PairScorer):
         return digest.hexdigest()
 
     @property
+    def contents(self) -> str:
+        """How many tensors were read."""
+        return f"{len(self.state_dict())} tensors"
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.parameters()).device
@@ -98,6 +95,29 @@ class SavedModel(nn.Module, PairScorer):
         Raises:
             UserError: If a file does not fit.
         """
+
+    @classmethod
+    def from_folder(cls, folder: ModelFolder, device: str | None) -> Self:
+        """See :meth:`~rungwise.models.loading.StoredModel.from_folder`; None takes ``cuda`` where there is one."""
+        place = choose_device(device)
+        facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
+        config = from_plain(cls.config_type, facts.get("model"), where)
+        asked = _shapes(cls, config, folder)
+        with folder.weights(asked) as tensors:
+            if asked is not None:
+                _refuse_other_tensors(folder.path / WEIGHTS, asked, tensors)
+            try:
+                model = cls.restore(config, folder)
+            except (RuntimeError, MemoryError) as error:  # such as tensors that no memory holds
+                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                line = f"{where}: no model can be built as it says ({reason}); copy the folder anew"
+                raise UserError(line) from error
+            _refuse_other_tensors(folder.path / WEIGHTS, model.state_dict(), tensors)
+            model.load_state_dict(tensors)
+        _refuse_numbers_that_are_none(folder.path / WEIGHTS, model.state_dict())
+        provenance = facts.get("provenance", {})
+        model.provenance = provenance if isinstance(provenance, dict) else {}
+        return model.to(torch.device(place)).eval()
 
     def save_pretrained(self, folder: Path | str, provenance: dict[str, Any] | None = None) -> None:
         """Write the model as a folder of safetensors and JSON, with a model card; it appears whole or not at all.
@@ -147,107 +167,6 @@ class SavedModel(nn.Module, PairScorer):
         return model
 
 
-def load(source: Path | str, device: str | None = None, *, altered: bool = False) -> SavedModel:
-    """A model from a folder, or from a hub repository of that name; ``config.json`` says which family it is.
-
-    Args:
-        source: The folder that training wrote (``run/model``), or the repository.
-        device: Where it computes, such as ``"cpu"``; None takes ``cuda`` where there is one.
-        altered: Take the files as they are, whatever the folder's seal says; what they ask for is checked all the same.
-
-    Returns:
-        A :class:`~rungwise.models.PairScorer` in evaluation mode, which is a :class:`~rungwise.models.DualEncoder` too
-        where it gives vectors.
-
-    Raises:
-        UserError: If files are missing or do not fit each other, the kind is unknown, or weights are no finite numbers.
-        AlteredModelError: If a file is not as it was saved.
-    """
-    place = choose_device(device)
-    folder = ModelFolder.open(source, altered=altered)
-    while True:
-        try:
-            return _loaded(folder, altered).to(torch.device(place)).eval()
-        except AlteredModelError:
-            now = ModelFolder.open(source, altered=altered)
-            if now == folder:
-                raise
-            folder = now  # another model took this one's place while it was read
-
-
-def _loaded(folder: ModelFolder, altered: bool) -> SavedModel:
-    facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
-    if facts.get("format") not in (FORMAT, UNSEALED):
-        raise UserError(
-            f"{where}: model format {facts.get('format')!r}, this version reads {UNSEALED} and {FORMAT};"
-            " use the rungwise version that wrote it"
-        )
-    if facts["format"] == FORMAT and folder.seal is None and not altered:
-        raise AlteredModelError(f"{folder.path / SEAL}: missing, so nobody knows whether the model is as it was saved")
-    kind = facts.get("kind", FIRST_KIND)
-    try:
-        found = family(kind)
-    except ValueError as error:
-        raise UserError(f"{where}: kind: {error}") from None
-    config = from_plain(found.config_type, facts.get("model"), where)
-    asked = _shapes(found, config, folder)
-    with folder.weights(asked) as tensors:
-        if asked is not None:
-            _refuse_other_tensors(folder.path / WEIGHTS, asked, tensors)
-        try:
-            model = found.restore(config, folder)
-        except (RuntimeError, MemoryError) as error:  # such as tensors that no memory holds
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise UserError(f"{where}: no model can be built as it says ({reason}); copy the folder anew") from error
-        _refuse_other_tensors(folder.path / WEIGHTS, model.state_dict(), tensors)
-        model.load_state_dict(tensors)
-    _refuse_numbers_that_are_none(folder.path / WEIGHTS, model.state_dict())
-    provenance = facts.get("provenance", {})
-    model.provenance = provenance if isinstance(provenance, dict) else {}
-    return model
-
-
-def load_dual_encoder(source: Path | str, device: str | None = None, *, altered: bool = False) -> DualEncoder:
-    """:func:`load`, for what needs vectors.
-
-    Raises:
-        UserError: As :func:`load`, and if the model scores pairs without giving vectors.
-    """
-    model = load(source, device, altered=altered)
-    if not isinstance(model, DualEncoder):
-        raise UserError(
-            f"{source}: a model of kind {model.kind!r} scores pairs and gives no vectors: it can be evaluated but"
-            " not indexed; give a dual encoder"
-        )
-    return model
-
-
-def family(kind: object) -> type[SavedModel]:
-    """The class whose models are of this kind: one of this package, or one that the program defines.
-
-    Raises:
-        ValueError: If there is none; the message names those there are.
-
-    >>> family("vse").__name__
-    'JointEmbedding'
-    >>> family("bag of words")
-    Traceback (most recent call last):
-    ValueError: no model family 'bag of words'; there are ...vse...
-    """
-    if isinstance(kind, str) and kind in _MODULES:
-        import_module(_MODULES[kind])
-    known = {one.kind: one for one in _below(SavedModel) if one.kind}
-    if not isinstance(kind, str) or kind not in known:
-        raise ValueError(f"no model family {kind!r}; there are {', '.join(sorted({*_MODULES, *known}))}")
-    return known[kind]
-
-
-def _below(one: Any) -> Iterator[type[SavedModel]]:
-    for sub in one.__subclasses__():
-        yield sub
-        yield from _below(sub)
-
-
 def _parsed(value: Any) -> Any:
     if isinstance(value, ModelConfig):
         return value
@@ -255,8 +174,10 @@ def _parsed(value: Any) -> Any:
         value = {"kind": value}
     if not isinstance(value, dict):
         raise ValueError("a model is a mapping of settings, or the name of a family")
-    found: Any = family(value.get("kind", FIRST_KIND)).config_type
-    return TypeAdapter(found).validate_python(value)
+    found: Any = family(kind := value.get("kind", FIRST_KIND))
+    if not issubclass(found, SavedModel):
+        raise ValueError(f"a model of kind {kind!r} is not trained; name another family")
+    return TypeAdapter(found.config_type).validate_python(value)
 
 
 AnyModel = Annotated[ModelConfig, PlainValidator(_parsed)]

@@ -22,6 +22,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
+from rungwise.data.packed import Picture
 from rungwise.data.pictures import load_picture
 from rungwise.encoders.cache import feature_rows, pixel_rows
 from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureConfig, TextFeatureInput
@@ -298,7 +299,7 @@ class JointEmbedding(TrainableEncoder):
             batch: Pictures a step.
         """
         frozen = self.config.image.frozen
-        if isinstance(pictures, FeatureRows) or (frozen and all(isinstance(one, Path) for one in pictures)):
+        if isinstance(pictures, FeatureRows) or (frozen and not any(isinstance(one, bytes) for one in pictures)):
             rows = self._rows(pictures, cache, progress, batch)
             return EncodedImages(self.encode_rows(rows), rows.kept, rows.issues)
         side = self._picture_side()
@@ -314,9 +315,9 @@ class JointEmbedding(TrainableEncoder):
         stacked = np.concatenate(vectors) if vectors else np.zeros((0, self.dimension), np.float32)
         return EncodedImages(stacked, np.array(kept, dtype=np.int64), tuple(issues))
 
-    def prepare_image(self, picture: Path | bytes) -> Callable[[], EncodedImages]:
+    def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
         """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
-        if isinstance(picture, Path):
+        if not isinstance(picture, bytes):
             return super().prepare_image(picture)  # its features may be cached
         preprocessing = self._picture_side().preprocessing
         pixels = preprocessing.apply(load_picture(picture, shorter_side=preprocessing.resized_side))
@@ -386,7 +387,7 @@ class JointEmbedding(TrainableEncoder):
             if progress:
                 progress(len(pictures))
             return self.backbone.read(pictures)
-        side, paths = self._picture_side(), [Path(one) for one in pictures if not isinstance(one, bytes)]
+        side, paths = self._picture_side(), [one for one in pictures if not isinstance(one, bytes)]
         if self.config.image.frozen:
             return feature_rows(side, paths, cache, batch=batch, progress=progress)
         return pixel_rows(side.preprocessing, paths, cache, batch=batch, progress=progress)

@@ -78,7 +78,7 @@ def whitespace(text: str) -> list[str]:
     return text.lower().split()
 
 
-_UNSPACED = (
+UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
     r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
@@ -90,7 +90,7 @@ def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Letters of scripts without spaces, and words. A vowel sign or accent belongs to its letter, which re ignores."""
     marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     letter = rf"(?:[^\W_][{marks}\u200c\u200d]*)"
-    return re.compile(rf"[{_UNSPACED}][{marks}]*"), re.compile(rf"{letter}+(?:['’·-]{letter}+)*")
+    return re.compile(rf"[{UNSPACED}][{marks}]*"), re.compile(rf"{letter}+(?:['’·-]{letter}+)*")
 
 
 def unicode_words(text: str) -> list[str]:

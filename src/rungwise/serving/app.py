@@ -24,9 +24,9 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
 from rungwise.core.errors import UserError
-from rungwise.data.pictures import read_header
+from rungwise.data.picture_files import read_header
 from rungwise.index import CaptionHit, Hit, Index, Searcher
-from rungwise.models import DualEncoder
+from rungwise.models.contracts import DualEncoder
 from rungwise.serving import answers
 from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.current import Current, Served

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from stat import S_ISREG
 
 from fastapi import HTTPException
@@ -16,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import opened
+from rungwise.data.packed import PackedPicture, Picture
 from rungwise.data.pictures import read_header, thumbnail
 from rungwise.serving.lanes import Lane, Memory
 from rungwise.serving.limits import ServingLimits
@@ -31,7 +31,7 @@ _SENT_AS_IS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png",
 class _File:
     """A picture's file at one moment: what tells it from a later one, and how it may be sent."""
 
-    path: Path
+    path: Picture
     changed: tuple[int, int, int]
     kind: str | None
 
@@ -57,12 +57,12 @@ class PictureFiles:
         self._memory = memory
         self._thumbnails = Thumbnails(lane, limits.thumbnail_bytes, limits.waiting_seconds)
 
-    async def answer(self, number: int, path: Path, side: int | None, request: Request, client: str) -> Response:
+    async def answer(self, number: int, path: Picture, side: int | None, request: Request, client: str) -> Response:
         """A picture as it is, or a JPEG of it.
 
         Args:
             number: Of the picture, for messages: the path is its owner's business alone.
-            path: Of its file.
+            path: Of its file, or its place in a larger one.
             side: Longest side in pixels; as it is unless given.
             request: Which asks.
             client: Whose request it is.
@@ -89,18 +89,22 @@ class PictureFiles:
             raise HTTPException(404, message) from error
         return Response(small, headers=headers, media_type="image/jpeg")
 
-    def _make(self, number: int, path: Path, side: int) -> bytes:
-        header = read_header(path)
-        needed = header.memory(side) + path.stat().st_size
+    def _make(self, number: int, path: Picture, side: int) -> bytes:
+        source = path.read() if isinstance(path, PackedPicture) else path
+        header = read_header(source)
+        needed = header.memory(side) + (len(source) if isinstance(source, bytes) else source.stat().st_size)
         if header.pixels > self.limits.thumbnail_pixels or needed > self.limits.decoding_memory:
             raise HTTPException(
                 422, f"picture {number} has {header.pixels} pixels, which are too many for a small copy of it"
             )
         with self._memory.taken(needed):
-            return thumbnail(path, side)
+            return thumbnail(source, side)
 
 
-def _look_at(path: Path) -> _File:
+def _look_at(path: Picture) -> _File:
+    if isinstance(path, PackedPicture):
+        about = path.file.stat()
+        return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(path.read()[:16]))
     about = path.stat()
     if not S_ISREG(about.st_mode):
         raise OSError("not a file")
@@ -108,7 +112,10 @@ def _look_at(path: Path) -> _File:
         return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(file.read(16)))
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _pieces(path: Picture) -> Iterator[bytes]:
+    if isinstance(path, PackedPicture):
+        yield path.read()
+        return
     with opened(path, "picture_bytes") as file:
         while piece := file.read(_PIECE):
             yield piece

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from rungwise.core.errors import UserError
 from rungwise.index import Index
-from rungwise.models import DualEncoder
+from rungwise.models.contracts import DualEncoder
 from rungwise.serving.app import create_app
 from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
 from rungwise.serving.hosts import addresses, own_names, resolved

@@ -1,12 +1,30 @@
 """Similarities: (n, D) image vectors and (m, D) text vectors to an (n, m) block.
 
-Functions take vectors as they come. A :class:`Similarity` is the same as a value, which a model carries.
+Functions take vectors as they come, as tensors. A :class:`Similarity` is the same as a value, which a model carries; it
+compares arrays without torch. What computes with tensors is loaded when it is first used.
 """
 
-from rungwise.similarity.order import order
-from rungwise.similarity.sparse_backward import sparse_backward_cosine
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from rungwise.similarity.values import AnySimilarity, Cosine, Inner, Order, ShiftedCosine, Similarity
-from rungwise.similarity.vectors import cosine, inner, l2_normalise, shifted_cosine
+
+if TYPE_CHECKING:
+    from rungwise.similarity.order_tensors import order
+    from rungwise.similarity.sparse_backward import sparse_backward_cosine
+    from rungwise.similarity.vectors import cosine, inner, l2_normalise, shifted_cosine
+
+_LATER = {
+    "cosine": "vectors",
+    "inner": "vectors",
+    "l2_normalise": "vectors",
+    "order": "order_tensors",
+    "shifted_cosine": "vectors",
+    "sparse_backward_cosine": "sparse_backward",
+}
+"""Module of every name that is loaded late."""
 
 __all__ = [
     "AnySimilarity",
@@ -22,3 +40,9 @@ __all__ = [
     "shifted_cosine",
     "sparse_backward_cosine",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

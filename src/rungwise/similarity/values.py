@@ -1,24 +1,25 @@
 """Similarities as values: what training, evaluation, index and search take from a model.
 
 A similarity says two things: how each side's vectors are prepared, once (such as brought to length 1), and how prepared
-vectors are compared. A model gives prepared vectors, so that nothing is normed twice.
+vectors are compared. A model gives prepared vectors, so that nothing is normed twice. Arrays are compared without
+torch, which is loaded when tensors are prepared or compared.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
-from torch.nn import functional as F
 
 from rungwise.core.configuration import STRICT, by_name, on_command_line
-from rungwise.similarity.order import order
+from rungwise.similarity.order_arrays import order_array
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Array = NDArray[np.float32]
 
@@ -32,6 +33,7 @@ class Similarity(ABC):
         metric: Name of the index metric that ranks prepared vectors alike, ``"cosine"`` or ``"inner"``; None where no
             index has one.
 
+    >>> import torch
     >>> similarity = Cosine()
     >>> similarity(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
     tensor([[ 0.7071, -1.0000]])
@@ -55,14 +57,9 @@ class Similarity(ABC):
     def block(self, images: Tensor, texts: Tensor) -> Tensor:
         """(n, D) and (m, D) prepared vectors to (n, m); differentiable."""
 
+    @abstractmethod
     def array(self, images: Array, texts: Array) -> Array:
         """:meth:`block` of numpy arrays."""
-        # torch warns of arrays that may not be written to, such as memory maps: these are copied, a block at a time.
-        sides = (torch.from_numpy(np.require(side, requirements=("C", "W"))) for side in (images, texts))
-        with torch.inference_mode():
-            block = self.block(*sides)
-        answer: Array = block.numpy()
-        return answer
 
     def of_metric(self, scores: Array) -> Array:
         """What an index that compares by :attr:`metric` found, as this similarity."""
@@ -73,16 +70,22 @@ class Similarity(ABC):
         return self.block(self.images(images), self.texts(texts))
 
 
+def _unit(vectors: Tensor) -> Tensor:
+    from torch.nn import functional as F
+
+    return F.normalize(vectors, dim=1)
+
+
 class _UnitSides(Similarity):
     """Both sides have length 1."""
 
     def images(self, vectors: Tensor) -> Tensor:
         """(n, D), brought to length 1; a vector of zeros stays."""
-        return F.normalize(vectors, dim=1)
+        return _unit(vectors)
 
     def texts(self, vectors: Tensor) -> Tensor:
         """(m, D), brought to length 1; a vector of zeros stays."""
-        return F.normalize(vectors, dim=1)
+        return _unit(vectors)
 
 
 class _Product(Similarity):
@@ -129,7 +132,7 @@ class Inner(_Product):
 
     def texts(self, vectors: Tensor) -> Tensor:
         """(m, D), brought to length 1; a vector of zeros stays."""
-        return F.normalize(vectors, dim=1)
+        return _unit(vectors)
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,7 @@ class Order(Similarity):
         root: Take the square root, as the authors' program does.
         absolute: Take the absolute value of every entry of both sides (Order0).
 
+    >>> import torch
     >>> Order().block(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 4.0], [1.0, 1.0]]))
     tensor([[-4., -0.]])
     """
@@ -155,7 +159,7 @@ class Order(Similarity):
 
     def images(self, vectors: Tensor) -> Tensor:
         """(n, D), brought to length 1, without signs where ``absolute`` says so."""
-        unit = F.normalize(vectors, dim=1)
+        unit = _unit(vectors)
         return unit.abs() if self.absolute else unit
 
     def texts(self, vectors: Tensor) -> Tensor:
@@ -164,7 +168,13 @@ class Order(Similarity):
 
     def block(self, images: Tensor, texts: Tensor) -> Tensor:
         """(n, D) and (m, D) prepared vectors to (n, m)."""
+        from rungwise.similarity.order_tensors import order
+
         return order(images, texts, root=self.root)
+
+    def array(self, images: Array, texts: Array) -> Array:
+        """:meth:`block` of numpy arrays."""
+        return order_array(np.asarray(images), np.asarray(texts), self.root)
 
 
 @dataclass(frozen=True)
@@ -174,6 +184,7 @@ class ShiftedCosine(_UnitSides):
     Attributes:
         kind: Names the similarity in YAML.
 
+    >>> import torch
     >>> ShiftedCosine()(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
     tensor([[0.8536, 0.0000]])
     """

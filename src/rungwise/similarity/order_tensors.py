@@ -7,13 +7,13 @@ For an image vector f and a text vector g::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from rungwise.similarity.order_arrays import tiles
 from rungwise.similarity.vectors import HALF
 
 
@@ -24,7 +24,7 @@ class _Order(torch.autograd.Function):
     def forward(ctx: Any, images: Tensor, texts: Tensor, root: bool, chunk: int) -> Tensor:
         """(n, D), (m, D) -> (n, m)."""
         block = images.new_empty(len(images), len(texts))
-        for rows, columns in _tiles(images, texts, chunk):
+        for rows, columns in tiles(len(images), len(texts), images.shape[1], chunk):
             excess = _excess(images[rows], texts[columns])
             block[rows, columns] = -excess.square_().sum(dim=2)
         if root:
@@ -41,7 +41,7 @@ class _Order(torch.autograd.Function):
         # The slope of -||x||^2 is -2 x, that of -||x|| is -x / ||x||, taken as 0 at 0.
         scale = upstream / -block.masked_fill(block == 0, -torch.inf) if ctx.root else 2 * upstream
         to_images, to_texts = torch.zeros_like(images), torch.zeros_like(texts)
-        for rows, columns in _tiles(images, texts, ctx.chunk):
+        for rows, columns in tiles(len(images), len(texts), images.shape[1], ctx.chunk):
             excess = _excess(images[rows], texts[columns])
             excess *= scale[rows, columns].unsqueeze(2)
             to_images[rows] += excess.sum(dim=1)
@@ -52,16 +52,6 @@ class _Order(torch.autograd.Function):
 def _excess(images: Tensor, texts: Tensor) -> Tensor:
     """(a, b, D): what each text vector has more than each image vector, entry by entry."""
     return (texts.unsqueeze(0) - images.unsqueeze(1)).clamp_(min=0)
-
-
-def _tiles(images: Tensor, texts: Tensor, chunk: int) -> Iterator[tuple[slice, slice]]:
-    """Slices of rows and columns whose differences hold at most ``chunk`` entries (at least one pair)."""
-    pairs = max(1, chunk // max(1, images.shape[1]))
-    width = max(1, min(len(texts), pairs))
-    height = max(1, pairs // width)
-    for row in range(0, len(images), height):
-        for column in range(0, len(texts), width):
-            yield slice(row, row + height), slice(column, column + width)
 
 
 def order(image_vectors: Tensor, text_vectors: Tensor, root: bool = False, chunk: int = 1 << 21) -> Tensor:
