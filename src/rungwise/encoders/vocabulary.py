@@ -145,7 +145,9 @@ def _check_word_pieces(part: Mapping[str, Any], where: str) -> None:
 
 def _check_merges(part: Mapping[str, Any], where: str) -> None:
     if part.get("dropout"):
-        raise UserError(f"{where}: dropout: must be null, since words are to be cut alike each time; save the model anew")
+        raise UserError(
+            f"{where}: dropout: must be null, since words are to be cut alike each time; save the model anew"
+        )
 
 
 _CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
