@@ -68,7 +68,7 @@ def coco5k(images: int) -> Captions:
 
 def tokenised(captions: Captions) -> Captions:
     """Captions whose tokens are separated by spaces, so that a split gives them back."""
-    from rungwise.relevance.tokenisers import ptb
+    from rungwise.language.tokenisers import ptb
 
     return [" ".join(ptb(text)) for text in captions[0]], captions[1]
 
@@ -295,7 +295,7 @@ def show_costs(console: Console, asked: argparse.Namespace) -> None:
 
 
 def show_tokenisers(console: Console, asked: argparse.Namespace) -> None:
-    from rungwise.relevance.tokenisers import ptb
+    from rungwise.language.tokenisers import ptb
 
     table = Table(title="ptb and Stanford's PTBTokenizer as the captioning tools call it")
     for column in ("captions", "count", "identical tokens", "different", "ptb s", "java s"):
