@@ -325,7 +325,7 @@ def show_tokenisers(console: Console, asked: argparse.Namespace) -> None:
 def german_case(source_name: str, tokeniser_name: str, captions: Captions) -> dict[str, float]:
     """Time, degrees, and how often a caption's own image comes first by its other captions alone."""
     from rungwise import relevance
-    from rungwise.relevance import tokenisers
+    from rungwise.language import tokenisers
 
     start = time.perf_counter()
     source = getattr(relevance, source_name)(
