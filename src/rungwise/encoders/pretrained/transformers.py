@@ -111,13 +111,14 @@ class _VisionTower(ImageTower):
         given = {name: value for name, value in asdict(settings).items() if name != "projection"}
         if family == "clip":
             self.vision_model = library.CLIPVisionModel(library.CLIPVisionConfig(**given))
-            self.visual_projection = nn.Linear(settings.hidden_size, settings.projection, bias=False)
+            self.visual_projection: nn.Linear | None = nn.Linear(settings.hidden_size, settings.projection, bias=False)
         else:
             self.vision_model = library.SiglipVisionModel(library.SiglipVisionConfig(**given))
-            self.visual_projection = nn.Identity()
+            self.visual_projection = None
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return torch.as_tensor(self.visual_projection(self.vision_model(pixels).pooler_output))
+        pooled = self.vision_model(pixels).pooler_output
+        return torch.as_tensor(pooled if self.visual_projection is None else self.visual_projection(pooled))
 
 
 class _WordTower(TextTower):
@@ -132,14 +133,14 @@ class _WordTower(TextTower):
         projection = given.pop("projection")
         if family == "clip":
             self.text_model = library.CLIPTextModel(library.CLIPTextConfig(**given))
-            self.text_projection = nn.Linear(settings.hidden_size, projection, bias=False)
+            self.text_projection: nn.Linear | None = nn.Linear(settings.hidden_size, projection, bias=False)
         else:
             self.text_model = library.SiglipTextModel(library.SiglipTextConfig(**given, projection_size=projection))
-            self.text_projection = nn.Identity()
+            self.text_projection = None
 
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         pooled = self.text_model(input_ids=tokens, attention_mask=mask).pooler_output
-        return torch.as_tensor(self.text_projection(pooled))
+        return torch.as_tensor(pooled if self.text_projection is None else self.text_projection(pooled))
 
 
 def _config(folder: Path) -> tuple[str, dict[str, Any]]:
