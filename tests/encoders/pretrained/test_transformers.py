@@ -251,6 +251,7 @@ def test_fields_of_the_library_that_are_not_listed_shape_no_network() -> None:
         "initializer_factor",
         "projection_dim",
         "projection_size",
+        "vision_use_head",
     }
     base = set(transformers.PreTrainedConfig.__dataclass_fields__)
     for config, listed in (

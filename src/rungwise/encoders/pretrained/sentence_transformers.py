@@ -15,7 +15,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import read_json
 from rungwise.encoders.pretrained import transformers
 from rungwise.encoders.pretrained.towers import TextHalf
-from rungwise.relevance.model_folders import stays_inside
+from rungwise.language.model_folders import stays_inside
 
 MODULES = "modules.json"
 PATTERNS = (

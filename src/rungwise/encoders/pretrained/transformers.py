@@ -24,8 +24,8 @@ from rungwise.encoders.pretrained.source import require
 from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check_vocabulary, plain_rules
 from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.pretrained.weights import checkpoint_files, load_half
-from rungwise.relevance.bi_encoder import loading
-from rungwise.relevance.model_folders import check_files, check_rules
+from rungwise.language.model_folders import check_files, check_rules
+from rungwise.language.sentence_models import loading
 
 LIBRARY = "transformers"
 CONFIG = "config.json"
