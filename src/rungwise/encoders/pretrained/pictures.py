@@ -61,7 +61,8 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
     if missing := {"size", "resample", "image_mean", "image_std", "do_center_crop"} - left.keys():
         raise UserError(f"{file}: does not say {sorted(missing)[0]}; copy the file from where the model comes from")
     cropped = left.pop("do_center_crop")
-    window = _crop(left.pop("crop_size", None), file) if cropped else None
+    size = left.pop("crop_size", None)
+    window = _crop(size, file) if cropped else None
     resize, resized = _size(left.pop("size"), file)
     interpolation = _FILTERS.get(left.pop("resample"))
     mean, std = (_colour(left.pop(name), name, file) for name in ("image_mean", "image_std"))
