@@ -25,9 +25,13 @@ COMMANDS = {
     "index": "make pictures searchable",
     "search": "find pictures by a text or by a picture",
     "serve": "the search page",
+    "import": "take over a model that the VSE++ program trained",
+    "push": "upload a model to a model hub",
     "verify": "whether something that rungwise made is whole, and as it was made",
 }
 
+_MODULES = {"import": "import_model"}
+"""Where a command's name is a word of Python."""
 
 BAD_INPUT, UNFORESEEN = 2, 70
 """Exit status; 70 is what sysexits calls an internal software error."""
@@ -110,7 +114,7 @@ def _run(given: list[str]) -> int:
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    code: int = importlib.import_module(f"rungwise.cli.{given[0]}").main(given[1:])
+    code: int = importlib.import_module(f"rungwise.cli.{_MODULES.get(given[0], given[0])}").main(given[1:])
     return code
 
 
