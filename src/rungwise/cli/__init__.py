@@ -25,6 +25,7 @@ COMMANDS = {
     "index": "make pictures searchable",
     "search": "find pictures by a text or by a picture",
     "serve": "the search page",
+    "export": "a model as ONNX graphs, for search without torch",
     "import": "take over a model that the VSE++ program trained",
     "push": "upload a model to a model hub",
     "verify": "whether something that rungwise made is whole, and as it was made",
