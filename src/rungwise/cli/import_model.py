@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     side = model.config.image
     reads = f"pictures, by {side.backbone}" if side.kind == "pictures" else f"rows of {side.width} features"
     say(
-        f"written: {asked.out} (reads {reads}; {model.text_encoder.words.num_embeddings} words;"
+        f"written: {asked.out} (reads {reads}; {len(model.state_dict()['text_encoder.words.weight'])} words;"
         f" vectors of {model.dimension}; similarity {model.similarity.kind})"
     )
     return 0
