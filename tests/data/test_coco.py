@@ -62,7 +62,7 @@ def test_the_published_folder(coco: Path) -> None:
 
 def test_one_file_alone_finds_the_pictures_beside_its_folder(coco: Path) -> None:
     data = read(coco / "annotations" / "captions_val2017.json")
-    assert (data.split("val").image_ids, len(data.paths)) == (("139",), 3)
+    assert (data.image_ids, data.splits, len(data.paths)) == (("139",), ("val",), 1)
     assert data.layout == "coco"
 
 
@@ -97,6 +97,7 @@ def test_captions_without_any_picture_at_hand(coco: Path) -> None:
 
 def test_missing_pictures_and_captions_of_none_are_counted(coco: Path) -> None:
     (coco / "train2017" / "000000000025.jpg").unlink()
+    add_pictures(coco / "test2017", [7])
     said = content([139])
     said["annotations"] += [
         {"image_id": 140, "id": 1, "caption": "Of nothing."},
@@ -105,7 +106,8 @@ def test_missing_pictures_and_captions_of_none_are_counted(coco: Path) -> None:
     ]
     write(coco / "annotations" / "captions_val2017.json", said)
     data = read(coco)
-    assert data.image_ids == ("9", "139")
+    assert data.image_ids == ("9", "139", "test2017/000000000007.jpg")
+    assert data.issues[0].detail == "no picture named '000000000025.jpg'"
     kinds = ["missing picture", "caption of no picture", "empty caption", "malformed text"]
     assert [issue.kind for issue in data.issues] == kinds
     assert "annotations[2]: no entry of 'images' has the id 140" in f"{data.issues[1].where}: {data.issues[1].detail}"
