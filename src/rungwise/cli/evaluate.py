@@ -46,7 +46,8 @@ class Evaluate:
     FILE:KEY names one array of several.
 
     Attributes:
-        model: Folder of a model, or a hub repository; left out where scores come as files.
+        model: Folder of a model, a hub repository, or a published model (hf:, open_clip: or st:, and a folder or a
+            name); left out where scores come as files.
         data: Folder or caption file: ids, captions, and which caption belongs to which picture.
         old_data: The old spelling of DATA.
         image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rungwise.cli.models import read_model
+from rungwise.cli.models import read_model, say_cut
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.seals import digest_of
@@ -144,6 +144,7 @@ def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
         missing = "captions" if data.has_pictures else "pictures (--captions-only leaves them out)"
         raise UserError(f"{data.name}: a model is evaluated on pictures and captions, and here are no {missing}")
     model = read_model(name, asked.device, altered=asked.altered_model)
+    say_cut(model, data.captions)
     with progress_bar("pictures", len(data)) as advance:
         scores = model.on(data, cache=asked.cache, progress=advance)
     if scores.issues:
