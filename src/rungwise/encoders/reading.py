@@ -202,6 +202,7 @@ def _one_core_each(threads: int) -> Iterator[ThreadPoolExecutor]:
     started = Barrier(threads + 1)
 
     def begin() -> None:
+        torch.get_num_threads()  # a thread takes the usual number when it first asks, and would so later on
         torch.set_num_threads(1)
         started.wait()
 
