@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 
 from rungwise.data import ImageCaptions
-from rungwise.data.splits import with_splits
+from rungwise.data.splits import with_splits, with_validation
 
 
 def many(count: int) -> ImageCaptions:
@@ -19,3 +21,17 @@ def test_shares_are_about_right_and_stable() -> None:
 def test_present_splits_are_left_alone() -> None:
     data = ImageCaptions(("a", "b"), (), np.zeros(0, np.int64), splits=("train", "none"))
     assert with_splits(data) is data
+
+
+def test_pictures_are_held_out_where_none_validate() -> None:
+    data = replace(many(1000), splits=("train",) * 900 + ("test",) * 100)
+    held = with_validation(data)
+    assert 60 < held.splits.count("val") < 120
+    assert held.splits[900:] == ("test",) * 100
+    assert with_validation(held) is held
+    few = replace(many(2), splits=("train", "train"))
+    assert sorted(with_validation(few).splits) == ["train", "val"]
+    one = replace(many(1), splits=("train",))
+    assert with_validation(one) is one
+    other = with_validation(replace(data, splits=("a",) * 1000), train=("a",), validation="dev")
+    assert set(other.splits) == {"a", "dev"}

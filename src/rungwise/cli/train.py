@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +14,17 @@ import tyro
 from rungwise.cli.terminal import chosen_device, console, say, say_issues
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.data.collection import NO_SPLIT, ImageCaptions
 from rungwise.data.readers import read
-from rungwise.data.splits import with_splits
+from rungwise.data.splits import with_splits, with_validation
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.processes import is_first
 from rungwise.training.recipes import load_config, preset_names
 from rungwise.training.reports import TerminalWatcher
+
+QUICK = "quick"
+"""The preset of those who name none."""
 
 
 @dataclass
@@ -25,7 +32,7 @@ class Train:
     """Train a joint embedding; every setting of the configuration can be overridden here.
 
     Attributes:
-        config: A preset (vsepp, vse0, order0, orderpp, cvsepp, scenes) or a YAML file.
+        config: A preset (PRESETS) or a YAML file; left out, it is quick.
         data: Folder or caption file; overrides the configuration's data.path.
         out: Folder of the run: model/, checkpoint, history, configuration.
         resume: Go on with the run that stands in --out; --epochs may be longer than before.
@@ -33,7 +40,7 @@ class Train:
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 
-    config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="CONFIG")]
+    config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[CONFIG]")]
     data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
     out: Path = Path("run")
     resume: bool = False
@@ -42,8 +49,15 @@ class Train:
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
+assert Train.__doc__ is not None
+Train.__doc__ = Train.__doc__.replace("PRESETS", ", ".join(preset_names()))
+
+
 def main(arguments: list[str]) -> int:
     """Train and say where the model is."""
+    begun = time.perf_counter()
+    if unnamed := bool(arguments) and _is_data(arguments):
+        arguments = [QUICK, *arguments]
     # The configuration file is named first: what it says becomes the default of every other option.
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     settings = load_config(named) if named else TrainConfig()
@@ -61,13 +75,15 @@ def main(arguments: list[str]) -> int:
         raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
     if named is None:
         raise UserError(f"name a configuration first: one of {', '.join(preset_names())}, or a YAML file")
+    if unnamed and is_first():
+        say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(preset_names())}")
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
     data = read(config.data.path, join_restval=config.data.join_restval)
-    split = with_splits(data)
+    split = with_validation(with_splits(data), config.data.train, config.data.validation)
     if is_first():
+        say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions, read in {_since(begun)}")
         say_issues(data.issues)
-        if split is not data:
-            say(f"{data.name} has no splits: 80 % of the pictures train, 10 % validate, 10 % test, drawn by their ids")
+        _say_splits(data, split)
     result = train(
         config,
         split,
@@ -83,4 +99,45 @@ def main(arguments: list[str]) -> int:
         say(f"stopped; go on with: rungwise train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
     say(f"best epoch {result.best_epoch}, val rsum {result.best_rsum:.1f}; model: {result.model_folder}")
+    say(f"done in {_since(begun)}; next:")
+    for command in _next(config.data.path, result.model_folder, asked.out):
+        say(f"  {command}")
     return 0
+
+
+def _is_data(arguments: list[str]) -> bool:
+    """Whether the first word names data instead of a configuration: a folder, or a file that is no YAML."""
+    first = Path(arguments[0])
+    if arguments[0].startswith("-") or arguments[0] in preset_names():
+        return False
+    alone = len(arguments) == 1 or arguments[1].startswith("-")
+    return first.is_dir() or (alone and first.is_file() and first.suffix.lower() not in (".yaml", ".yml"))
+
+
+def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
+    """Say what was held out, where the data did not say it themselves."""
+    if split is data:
+        return
+    count = Counter(split.splits)
+    if any(one != NO_SPLIT for one in data.splits):
+        held = next(one for one in split.splits if one not in data.splits)
+        say(f"{count[held]} of {count[held] + count['train']} training pictures are held out to validate, by their ids")
+    else:
+        say(
+            f"no splits in the data: {count['val']} of {len(split)} pictures are held out to validate and"
+            f" {count['test']} to test, drawn by their ids"
+        )
+
+
+def _next(data: str, model: Path, out: Path) -> tuple[str, ...]:
+    """Commands that go on from here."""
+    words = [shlex.quote(str(one)) for one in (data, model, out / "index")]
+    return (
+        f"rungwise evaluate {words[1]} {words[0]}",
+        f"rungwise index {words[0]} --model {words[1]} --out {words[2]}",
+        f'rungwise search {words[2]} "what you look for"',
+    )
+
+
+def _since(begun: float) -> str:
+    return f"{time.perf_counter() - begun:.0f} s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rungwise.data.collection import NO_SPLIT, ImageCaptions
@@ -29,7 +30,36 @@ def with_splits(data: ImageCaptions, *, validation: float = 0.1, test: float = 0
         return data
 
     def split(image_id: str) -> str:
-        place = int.from_bytes(hashlib.sha256(image_id.encode("utf-8", "surrogatepass")).digest()[:8]) / 2**64
+        place = _place(image_id)
         return "test" if place < test else "val" if place < test + validation else "train"
 
     return replace(data, splits=tuple(split(image_id) for image_id in data.image_ids))
+
+
+def with_validation(
+    data: ImageCaptions, train: Sequence[str] = ("train",), validation: str = "val", *, share: float = 0.1
+) -> ImageCaptions:
+    """Hold training pictures out where no picture is in the split that validates; other collections stay as they are.
+
+    Args:
+        data: The collection.
+        train: Splits that are trained on.
+        validation: The split that chooses the snapshot.
+        share: Of the training pictures; the ids alone decide which, and it is at least one of them, if there are two.
+
+    >>> data = ImageCaptions(("a", "b", "c"), (), [], splits=("train", "train", "test"))
+    >>> with_validation(data).splits
+    ('train', 'val', 'test')
+    """
+    pool = sorted((_place(one), one) for one, split in zip(data.image_ids, data.splits, strict=False) if split in train)
+    if validation in data.splits or len(pool) < 2:
+        return data
+    held = {one for place, one in pool if place < share} or {pool[0][1]}
+    splits = (validation if one in held else split for one, split in zip(data.image_ids, data.splits, strict=True))
+    return replace(data, splits=tuple(splits))
+
+
+def _place(image_id: str) -> float:
+    """In 0..1, by the id alone."""
+    digest = hashlib.sha256(image_id.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) / 2**64

@@ -5,7 +5,7 @@ Each configuration builds its layers for a width in and a width out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import torch
@@ -120,6 +120,8 @@ class ResidualHead:
         hidden: Width of the network's hidden layer.
         activation: relu, gelu, tanh or sigmoid.
         dropout: Share of hidden values that are set to zero in training.
+        input_dropout: Share of the encoder's values that are; without it, frozen features are learned by heart within a
+            few epochs.
     """
 
     __pydantic_config__ = STRICT
@@ -128,15 +130,18 @@ class ResidualHead:
     hidden: int = 1024
     activation: Activation = "gelu"
     dropout: float = 0.5
+    input_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         check_size("hidden", self.hidden)
         _check_dropout(self.dropout)
+        _check_dropout(self.input_dropout)
 
     def build(self, inputs: int, outputs: int) -> nn.Module:
         """Both, added."""
         inner = MLPHead("mlp", (self.hidden,), self.activation, self.dropout)
-        return Sum(_linear(inputs, outputs), inner.build(inputs, outputs))
+        both = Sum(_linear(inputs, outputs), inner.build(inputs, outputs))
+        return nn.Sequential(nn.Dropout(self.input_dropout), both) if self.input_dropout else both
 
 
 @dataclass(frozen=True)
@@ -181,11 +186,65 @@ class AdapterHead:
         return Sum(nn.Identity(), inner)
 
 
-AnyHead = Annotated[
-    Annotated[NoHead | LinearHead | MLPHead | ResidualHead | AdapterHead, Field(discriminator="kind")],
-    by_name,
-    on_command_line(NoHead | LinearHead | MLPHead | ResidualHead | AdapterHead),
+OneHead = Annotated[
+    Annotated[NoHead | LinearHead | MLPHead | ResidualHead | AdapterHead, Field(discriminator="kind")], by_name
 ]
+
+
+@dataclass(frozen=True)
+class StackHead:
+    """Heads on top of each other, such as the MLP of ConVSE on the linear layer of VSE++.
+
+    Each gives vectors of the joint space's width, which the next one takes.
+
+    Attributes:
+        kind: Names the head.
+        of: The heads, the one next to the encoder first.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["stack"] = "stack"
+    of: tuple[OneHead, ...] = field(default_factory=lambda: (LinearHead(), AdapterHead()))
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.of) <= 8:
+            raise UserError(f"a stack must have 1 to 8 heads, got {len(self.of)}")
+
+    def build(self, inputs: int, outputs: int) -> nn.Module:
+        """The heads in turn.
+
+        Raises:
+            UserError: If one does not fit the width of what stands below it.
+
+        >>> StackHead(of=(LinearHead(), MLPHead(hidden=(8,)))).build(3, 2)(torch.zeros(5, 3)).shape
+        torch.Size([5, 2])
+        """
+        layers = []
+        for head in self.of:
+            layers.append(head.build(inputs, outputs))
+            inputs = outputs
+        return nn.Sequential(*layers)
+
+
+AnyHead = Annotated[
+    Annotated[NoHead | LinearHead | MLPHead | ResidualHead | AdapterHead | StackHead, Field(discriminator="kind")],
+    by_name,
+    on_command_line(NoHead | LinearHead | MLPHead | ResidualHead | AdapterHead | StackHead),
+]
+
+
+def stacked(first: AnyHead, second: OneHead) -> AnyHead:
+    """One head on top of another.
+
+    >>> stacked(LinearHead(), AdapterHead()).of
+    (LinearHead(kind='linear'), AdapterHead(kind='adapter', hidden=256, activation='gelu', dropout=0.1))
+    >>> stacked(NoHead(), LinearHead())
+    LinearHead(kind='linear')
+    """
+    if isinstance(first, NoHead):
+        return second
+    return StackHead(of=((*first.of, second) if isinstance(first, StackHead) else (first, second)))
 
 
 class Sum(nn.Module):

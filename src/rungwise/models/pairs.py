@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.models.contracts import DualEncoder, PairScores, Progress, Texts
@@ -189,6 +190,16 @@ class TrainableScorer(SavedModel):
             parameter: Its name in ``named_parameters``.
         """
         return Part()
+
+    def recompute_layers(self) -> None:
+        """Compute the layers of trained encoders once more for the gradients, which saves memory and takes time.
+
+        Raises:
+            UserError: If the family cannot.
+        """
+        raise UserError(
+            f"models of kind {self.kind!r} have no gradient checkpointing; leave gradient_checkpointing out"
+        )
 
     @abstractmethod
     def read(

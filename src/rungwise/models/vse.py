@@ -28,12 +28,15 @@ from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureC
 from rungwise.encoders.heads import AnyHead, LinearHead, NoHead
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.picture_rows import ImageRows, feature_rows, picture_features, pixel_rows
+from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
 from rungwise.encoders.text import GRUConfig, pad
 from rungwise.encoders.text_cache import text_rows
+from rungwise.encoders.transformer import TransformerConfig
+from rungwise.encoders.tuning import layer_depths, recompute_layers
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
 from rungwise.models.folder import ModelFolder
-from rungwise.models.pairs import Autocast, Pairs, Positions, Rows, TrainableEncoder, pair_up
+from rungwise.models.pairs import Autocast, Pairs, Part, Positions, Rows, TrainableEncoder, pair_up
 from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
@@ -41,13 +44,13 @@ _VECTORS = 256
 """Vectors that are computed from features at a time."""
 
 AnyImageSide = Annotated[
-    Annotated[ImageConfig | FeatureConfig, Field(discriminator="kind")],
+    Annotated[ImageConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
     BeforeValidator(lambda value: {"kind": "pictures"} | value if isinstance(value, dict) else value),
 ]
 """Pictures under a backbone, unless ``kind`` names another side."""
 
 AnyTextSide = Annotated[
-    Annotated[GRUConfig | TextFeatureConfig, Field(discriminator="kind")],
+    Annotated[GRUConfig | TransformerConfig | TextFeatureConfig | PretrainedTextConfig, Field(discriminator="kind")],
     BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
 ]
 """A GRU, unless ``kind`` names another side."""
@@ -174,7 +177,7 @@ class JointEmbedding(TrainableEncoder):
     @property
     def fingerprint(self) -> str:
         """Hash of weights, vocabulary, configuration and preprocessing: equal exactly for models that encode alike."""
-        digest = hashlib.sha256(self.text_encoder.identity().encode())
+        digest = hashlib.sha256((self.text_encoder.identity() + self.backbone.identity()).encode())
         digest.update(json.dumps(self._identity(), sort_keys=True).encode())
         add_tensors(digest, self.state_dict())
         return digest.hexdigest()
@@ -195,6 +198,22 @@ class JointEmbedding(TrainableEncoder):
     def _texts_are_rows(self) -> bool:
         """Whether captions are read as vectors that stay as they are."""
         return bool(self.config.text.frozen)
+
+    def part_of(self, parameter: str) -> Part:
+        """See :meth:`TrainableScorer.part_of <rungwise.models.pairs.TrainableScorer.part_of>`."""
+        place, _, name = parameter.partition(".")
+        if place not in ("backbone", "text_encoder"):
+            return Part()
+        depths = layer_depths(one for one, _ in self.get_submodule(place).named_parameters())
+        return Part("image" if place == "backbone" else "text", depths[name])
+
+    def recompute_layers(self) -> None:
+        """See :meth:`TrainableScorer.recompute_layers <rungwise.models.pairs.TrainableScorer.recompute_layers>`."""
+        if not [side for side, frozen in self._sides() if not frozen and recompute_layers(side)]:
+            raise UserError(
+                "no encoder that is trained has gradient checkpointing; leave gradient_checkpointing out, or train one"
+                " that has"
+            )
 
     def train(self, mode: bool = True) -> Self:
         """As in torch; a frozen encoder stays in evaluation mode, so that its batch statistics are frozen too."""

@@ -18,9 +18,10 @@ from rungwise.training.loss_config import AnyLoss, config_of
 from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
 from rungwise.training.schedules import AnySchedule, Phases
+from rungwise.training.starting import AnyTuning
 from rungwise.training.steps import AnyStep, Plain
 
-_LATER = ("optimizer", "schedule", "rates")
+_LATER = ("start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing")
 """Settings that runs of earlier versions did not know."""
 
 
@@ -63,6 +64,8 @@ class TrainConfig:
     Attributes:
         data: Pictures and captions.
         model: What is trained.
+        start: A model to begin from: a folder, or a name that rungwise index takes; empty begins anew.
+        tune: What becomes of it: whole (the default), new_heads, weights.
         loss: What it is trained with.
         sampler: Which pairs meet in a batch: shuffled, by_length, one_caption_per_image, relevance_aware, label_lists.
         step: How a batch becomes gradients: plain, cached_gradients, global_negatives.
@@ -77,6 +80,8 @@ class TrainConfig:
         clip_norm: The norm of all gradients together is cut to this.
         weight_decay: lambda, where lambda / 2 times the squared norm of all weight matrices is added to the loss; the
             decay of adamw is set in optimizer.
+        gradient_checkpointing: Trained encoders compute their layers twice instead of keeping what they gave: less
+            memory, more time.
         precision: bfloat16 computes the encoders under autocast; weights and loss stay in float32.
         seed: Seed of the weights, the batches and all draws.
         checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
@@ -86,6 +91,8 @@ class TrainConfig:
 
     data: DataConfig = field(default_factory=DataConfig)
     model: AnyModel = field(default_factory=VSEConfig)
+    start: str = ""
+    tune: AnyTuning | None = None
     loss: AnyLoss = field(default_factory=config_of(MaxOfHinges))
     sampler: AnySampler = field(default_factory=Shuffled)
     step: AnyStep = field(default_factory=Plain)
@@ -98,6 +105,7 @@ class TrainConfig:
     batch_size: int = 128
     clip_norm: float = 2.0
     weight_decay: float = 0.0
+    gradient_checkpointing: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0
     checkpoint_steps: int = 200

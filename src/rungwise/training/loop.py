@@ -174,6 +174,7 @@ class _Run:
 
     def go(self) -> TrainResult:
         """Train until the end or until asked to stop."""
+        begun, first = time.perf_counter(), self.state.epoch
         self._open_tensorboard()
         if self.prepared.loss.rests_at is not None:
             self.watchers.append(CollapseWatch(self.prepared.loss.rests_at, self._say, memory=self.state.collapse))
@@ -188,6 +189,8 @@ class _Run:
         finally:
             for watcher in self.watchers:
                 watcher.close()
+            if self.state.epoch > first:
+                self._say(f"{self.state.epoch - first} epochs in {time.perf_counter() - begun:.1f} s")
             if self.processes.first and self.state.best_epoch:
                 self.snapshots.finish(self._provenance())
         state = self.state
@@ -316,11 +319,6 @@ class _Run:
                 f"{path}: the run was started with other data ({state.data_hash[:12]} then, {data_hash[:12]} now);"
                 " resume with the same, or start anew in another folder"
             )
-        if state.frozen_hash and state.frozen_hash != self.snapshots.frozen_hash:
-            raise UserError(
-                f"{path}: the run was started with other frozen weights; resume with the same model and weights, or"
-                " start anew in another folder"
-            )
         then, now = with_later_settings(state.settings), dict(settings)
         # The same data may stand elsewhere by now; their hash was compared.
         then["data"], now["data"] = ({**one["data"], "path": ""} for one in (then, now))
@@ -337,6 +335,11 @@ class _Run:
             raise UserError(
                 f"{path}: the run was started with other settings: {'; '.join(lines)}; resume with the same (epochs may"
                 " be made longer), or start anew in another folder"
+            )
+        if state.frozen_hash and state.frozen_hash != self.snapshots.frozen_hash:
+            raise UserError(
+                f"{path}: the run was started with other frozen weights; resume with the same model and weights, or"
+                " start anew in another folder"
             )
 
     def _open_tensorboard(self) -> None:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.encoders.text_cache import TextRows
 from rungwise.losses import Loss, warm_up
-from rungwise.models import DualEncoder, Pairs, TrainableScorer, family
+from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
 from rungwise.models.pairs import captions_of
 from rungwise.relevance.base import Relevance
@@ -27,6 +28,7 @@ from rungwise.training.degrees import training_degrees, with_training_thresholds
 from rungwise.training.optimizers import Group
 from rungwise.training.processes import Processes
 from rungwise.training.sampling import Drawn, Epoch
+from rungwise.training.starting import model_of
 from rungwise.training.steps import Work
 
 Progress = Callable[[str, int, int], None]
@@ -95,7 +97,7 @@ def prepare(
     config, source = _with_degrees(config, data, relevance, say)
     degrees = None if source is None else BatchDegrees(source, config.data.reference == "batch")
     loss = config.loss.build().to(device)
-    model = _model(config, data, train).to(device)
+    model = _model(config, data, train, say).to(device)
     _remark(config, data, model, loss, say)
     config.step.check(model, loss, processes, config.sampler.draws_lists)
     with processes.first_before_others():
@@ -148,12 +150,12 @@ def _with_degrees(
     return config, found
 
 
-def _model(config: TrainConfig, data: ImageCaptions, images: NDArray[np.int64]) -> TrainableScorer:
-    kind: Any = family(config.model.kind)
-    if not issubclass(kind, TrainableScorer):
-        raise UserError(f"model.kind: models of kind {config.model.kind!r} are not trained; choose another family")
-    torch.manual_seed(config.seed)
-    model: TrainableScorer = kind.create(config.model, texts_at(data, captions_of(data, images)), data.features)
+def _model(
+    config: TrainConfig, data: ImageCaptions, images: NDArray[np.int64], say: Callable[[str], None]
+) -> TrainableScorer:
+    model = model_of(config, texts_at(data, captions_of(data, images)), data.features, say)
+    if config.gradient_checkpointing:
+        model.recompute_layers()
     return model
 
 
@@ -190,6 +192,9 @@ def _read(
         f"{name}: {len(images)} images, {len(images) - rows.computed - len(rows.issues)} at hand,"
         f" {rows.computed} computed{how}"
     )
+    if isinstance(texts := pairs.text_rows, TextRows):
+        how = f" in {texts.seconds:.1f} s" if texts.computed else ""
+        say(f"{name}: {len(pairs)} captions, {texts.computed} computed{how}")
     if not len(pairs):
         raise UserError(f"{data.name}: none of the {len(images)} {name} images could be read")
     return pairs

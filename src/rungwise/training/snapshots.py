@@ -1,15 +1,13 @@
 """The best model of a run: written as a folder at once, or, where that costs too much, kept small until the end.
 
-A model with frozen towers is mostly weights that never change, and a run may improve twenty times. Where the frozen
-weights outweigh the trained ones, only the trained tensors of the best epoch are kept, in the checkpoint, and the
-folder
-is written once, when the run ends or stops.
+A model with frozen encoders is mostly weights that never change, and a run may improve twenty times. Where the frozen
+weights are large, only the trained tensors of the best epoch are kept, in the checkpoint, and the folder is written
+once, when the run ends or stops.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,9 @@ from torch import Tensor
 from rungwise.core.tensors import add_tensors
 from rungwise.models import SavedModel
 from rungwise.training.checkpoint import trained_tensors
+
+LARGE = 32 << 20
+"""Bytes of frozen weights from which on the folder is written once: 100 MB take most of a second, every time."""
 
 
 class Snapshots:
@@ -37,7 +38,7 @@ class Snapshots:
         self.pending: dict[str, Tensor] | None = None
         trained, every = trained_tensors(model), model.state_dict()
         self._frozen = {name: tensor for name, tensor in every.items() if name not in trained}
-        self._late = _bytes(self._frozen) > _bytes(trained)
+        self._late = sum(one.numel() * one.element_size() for one in self._frozen.values()) > LARGE
 
     @property
     def frozen_hash(self) -> str:
@@ -76,7 +77,3 @@ class Snapshots:
         self.model.load_state_dict(self.pending, strict=False)
         self.model.save_pretrained(self.folder, provenance)
         self.pending = None
-
-
-def _bytes(tensors: Mapping[str, Tensor]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())

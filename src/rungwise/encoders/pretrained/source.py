@@ -1,0 +1,96 @@
+"""What names a published model: ``hf:``, ``open_clip:`` or ``st:``, and a folder or a name on the hub."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from rungwise.core.errors import UserError
+from rungwise.core.reading import read_json
+
+Library = Literal["hf", "open_clip", "st"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A published model.
+
+    Attributes:
+        library: Whose format it has.
+        place: A folder, or a name.
+
+    >>> Source.parse("hf:google/siglip2-base-patch32-256")
+    Source(library='hf', place='google/siglip2-base-patch32-256')
+    >>> Source.parse("run/model") is None
+    True
+    """
+
+    library: Library
+    place: str
+
+    @classmethod
+    def parse(cls, text: str) -> Source | None:
+        """What a text with one of the prefixes means; None for any other text.
+
+        Raises:
+            UserError: If nothing follows the prefix.
+        """
+        prefix, colon, place = text.partition(":")
+        for library in get_args(Library):
+            if colon and prefix == library:
+                if not place:
+                    raise UserError(f"{text}: name a folder or a model after {prefix}:")
+                return cls(library, place)
+        return None
+
+    @classmethod
+    def named(cls, text: Path | str) -> Source | None:
+        """What a text means as a model: one of the prefixes, or a folder of one of the libraries; None for others.
+
+        >>> Source.named("open_clip:ViT-B-32/laion2b_s34b_b79k")
+        Source(library='open_clip', place='ViT-B-32/laion2b_s34b_b79k')
+        """
+        return cls.parse(str(text)) or (cls.of_folder(Path(text)) if Path(text).is_dir() else None)
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Source | None:
+        """A folder without a prefix, whose files tell the library; None for a folder of none of them."""
+        if (folder / "open_clip_config.json").is_file():
+            return cls("open_clip", str(folder))
+        if (folder / "modules.json").is_file():
+            return cls("st", str(folder))
+        config = folder / "config.json"
+        try:
+            said = read_json(config) if config.is_file() else None
+        except UserError:  # which whoever reads the folder for good will say
+            return None
+        return cls("hf", str(folder)) if isinstance(said, dict) and "model_type" in said else None
+
+    def __str__(self) -> str:
+        return f"{self.library}:{self.place}"
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is on this machine, if a folder is meant."""
+        path = Path(self.place).expanduser()
+        return path if path.is_dir() else None
+
+    def resolved(self) -> Source:
+        """The same for a program that runs in another folder; names stay as they are."""
+        return self if self.folder is None else Source(self.library, str(self.folder.resolve()))
+
+
+def require(module: str, extra: str, what: str) -> None:
+    """Refuse to go on without a library.
+
+    Raises:
+        UserError: Saying what to install.
+
+    >>> require("no_such_library", "hf", "a model of transformers")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: a model of transformers needs no_such_library; run: pip install 'rungwise[hf]'
+    """
+    if importlib.util.find_spec(module) is None:
+        raise UserError(f"{what} needs {module}; run: pip install 'rungwise[{extra}]'")

@@ -1,0 +1,93 @@
+"""Models that begin from the weights of another one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead, StackHead
+from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.text import GRUConfig
+from rungwise.models import JointEmbedding, VSEConfig
+from rungwise.models.starting import as_it_is, with_new_heads, with_weights_that_fit
+
+IMAGE = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
+WORDS = ["a red boat", "a green hill", "two boats"]
+OTHERS = ["one small harbour", "a hill"]
+
+
+def model(seed: int = 0, **options: object) -> JointEmbedding:
+    torch.manual_seed(seed)
+    config = VSEConfig(image=IMAGE, text=GRUConfig(word_dimension=4, min_count=1), dimension=8)
+    return JointEmbedding.create(replace(config, **options), WORDS).eval()
+
+
+def vectors(of: JointEmbedding) -> list[np.ndarray]:
+    pixels = torch.randint(0, 256, (3, 3, 32, 32), generator=torch.Generator().manual_seed(1)).to(torch.uint8)
+    with torch.no_grad():
+        return [of.eval().embed_images(pixels).numpy(), of.encode_text(WORDS)]
+
+
+def assert_alike(one: JointEmbedding, other: JointEmbedding) -> None:
+    for here, there in zip(vectors(one), vectors(other), strict=True):
+        np.testing.assert_allclose(here, there, atol=1e-6)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_model_as_it_is_begins_where_the_other_ended(trained: bool) -> None:
+    begun = as_it_is(model(), image=trained, text=True)
+    assert_alike(begun.model, model())
+    assert begun.new == ()
+    assert begun.model.config.image.frozen is not trained
+    backbone = [one.requires_grad for one in begun.model.backbone.parameters()]
+    assert backbone == [trained] * len(backbone)
+    assert all(one.requires_grad for one in begun.model.text_encoder.parameters())
+
+
+@pytest.mark.parametrize("head", [LinearHead(), ResidualHead(hidden=4), MLPHead(hidden=(4,))])
+def test_adapters_on_any_head_begin_as_the_model_that_they_adapt(head: object) -> None:
+    start = model(image_head=head, text_head=head)
+    begun = with_new_heads(model(image_head=head, text_head=head), AdapterHead(hidden=4), AdapterHead(hidden=4))
+    assert begun.model.config.image_head == StackHead(of=(head, AdapterHead(hidden=4)))
+    assert_alike(begun.model, start)
+    assert not any(one.requires_grad for one in begun.model.backbone.parameters())
+    again = with_new_heads(begun.model, AdapterHead(hidden=4), NoHead())
+    assert len(again.model.config.image_head.of) == 3
+    assert again.model.config.text_head == begun.model.config.text_head
+    assert_alike(again.model, start)
+
+
+def test_another_head_on_one_side_says_what_is_new() -> None:
+    begun = with_new_heads(model(), LinearHead(), NoHead())
+    assert begun.taken == ("image encoder", "text encoder", "image head (2 of 4 tensors)")
+    start = model()
+    assert torch.equal(begun.model.image_projection[0].weight, start.image_projection.weight)
+    begun = with_new_heads(model(image_head=NoHead(), dimension=model().backbone.features), LinearHead(), NoHead())
+    assert begun.new == ("image head",)
+
+
+def test_the_heads_of_convse_stand_on_those_of_vsepp() -> None:
+    mlp = MLPHead(hidden=(6,))
+    config = replace(model().config, image_head=StackHead(of=(LinearHead(), mlp)), text_head=mlp)
+    begun = with_weights_that_fit(config, model(), OTHERS)
+    start, new = model(), begun.model
+    assert torch.equal(new.image_projection[0].weight, start.image_projection.weight)
+    assert torch.equal(new.text_encoder.words.weight, start.text_encoder.words.weight)
+    assert new.text_encoder.tokenise(["two boats"]) == start.text_encoder.tokenise(["two boats"])
+    assert set(begun.taken) == {"image encoder", "text encoder", "image head (2 of 6 tensors)"}
+    assert begun.new == ("text head",)
+    assert new.config.image.frozen
+
+
+def test_an_encoder_of_another_make_begins_anew() -> None:
+    config = replace(model().config, text=GRUConfig(word_dimension=5, min_count=1))
+    begun = with_weights_that_fit(config, model(), OTHERS)
+    assert begun.taken == ("image encoder", "image head")
+    assert begun.new == ("text encoder",)
+    start = model()
+    for here, there in zip(begun.model.backbone.parameters(), start.backbone.parameters(), strict=True):
+        assert torch.equal(here, there)
+    assert "harbour" in begun.model.text_encoder.tokenizer.get_vocab()
+    wider = with_weights_that_fit(replace(model().config, dimension=6), model(), OTHERS)
+    assert wider.new == ("text encoder", "image head")

@@ -1,0 +1,56 @@
+"""How the rate moves within a run."""
+
+import pytest
+import torch
+
+from rungwise.core.errors import UserError
+from rungwise.training.schedules import Cosine, OneCycle, Phases, Schedule
+
+PLACES = [step / 40 for step in range(41)]
+
+
+def test_one_cycle_is_the_one_of_torch() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    theirs = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=1.0, total_steps=41, pct_start=0.3, div_factor=25, final_div_factor=1e9, cycle_momentum=False
+    )
+    for place in PLACES:
+        # Torch's peak lies at step 0.3 * 41 - 1 = 11.3 of 40; ours at 0.3 of the run.
+        step = place * 40
+        ours = step / 11.3 * 0.3 if step <= 11.3 else 0.3 + (step - 11.3) / (40 - 11.3) * 0.7
+        assert OneCycle().factor(min(ours, 1.0)) == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-6)
+        optimizer.step()
+        if place < 1:
+            theirs.step()
+
+
+@pytest.mark.parametrize("schedule", [OneCycle(), OneCycle(rise=0.0), Cosine(), Cosine(warm_up=0.0, floor=0.2)])
+def test_a_rate_rises_to_its_phase_and_then_falls(schedule: Schedule) -> None:
+    factors = [schedule.factor(place) for place in PLACES]
+    peak = factors.index(max(factors))
+    assert factors[peak] <= 1
+    assert factors[peak] > 0.95
+    assert factors[: peak + 1] == sorted(factors[: peak + 1])
+    assert factors[peak:] == sorted(factors[peak:], reverse=True)
+    assert factors[-1] == pytest.approx(getattr(schedule, "floor", 0.0))
+    assert schedule.of_the_whole_run
+
+
+def test_phases_leave_their_rates_alone() -> None:
+    assert {Phases().factor(place) for place in PLACES} == {1.0}
+    assert not Phases().of_the_whole_run
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (OneCycle, {"rise": 1.0}, "schedule.rise"),
+        (OneCycle, {"start": -0.1}, "schedule.start"),
+        (Cosine, {"warm_up": float("nan")}, "schedule.warm_up"),
+        (Cosine, {"floor": 2.0}, "schedule.floor"),
+    ],
+)
+def test_mistakes_have_one_line(kind: type, options: dict[str, float], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        kind(**options)

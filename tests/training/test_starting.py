@@ -1,0 +1,123 @@
+"""Runs that begin from another model, and what the configuration says of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from rungwise.core.configuration import dump_yaml, load_yaml
+from rungwise.core.errors import UserError
+from rungwise.data import ImageCaptions
+from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, StackHead
+from rungwise.losses import ContrastiveSum
+from rungwise.models import load
+from rungwise.training.config import TrainConfig
+from rungwise.training.loop import train
+from rungwise.training.loss_config import config_of
+from rungwise.training.starting import NewHeads, Weights, Whole
+from tests.training.conftest import trainable
+from tests.training.test_loop import Diary
+
+
+@pytest.fixture(scope="module")
+def start(coloured: ImageCaptions, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, Path, Path]:
+    """A short run, its configuration, its model and its cache."""
+    from tests.training import conftest
+
+    folder = tmp_path_factory.mktemp("start")
+    config = replace(conftest.config.__wrapped__(), epochs=(1,), learning_rates=(1e-2,))
+    result = train(config, coloured, folder / "run", cache=folder / "cache")
+    return config, result.model_folder, folder / "cache"
+
+
+def vectors(folder: Path, data: ImageCaptions, cache: Path) -> list[np.ndarray]:
+    model = load(folder)
+    return [model.encode_image(list(data.paths), cache=cache).vectors, model.encode_text(data.captions)]
+
+
+@pytest.mark.parametrize(
+    "tune", [None, Whole(image=False), NewHeads(image=AdapterHead(hidden=4), text=AdapterHead(hidden=4))]
+)
+def test_a_run_without_steps_that_move_gives_the_model_it_began_from(
+    tune: Whole | NewHeads | None, start: tuple[TrainConfig, Path, Path], coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config, model, cache = start
+    begun = replace(config, start=str(model), tune=tune, learning_rates=(0.0,))
+    if tune is None:
+        begun = replace(begun, rates=replace(begun.rates, image=0.0), tune=Whole(image=False))
+    result = train(begun, coloured, tmp_path / "run", cache=cache)
+    for here, there in zip(vectors(result.model_folder, coloured, cache), vectors(model, coloured, cache), strict=True):
+        np.testing.assert_allclose(here, there, atol=1e-5)
+
+
+def test_new_heads_learn_while_the_encoders_stay(
+    start: tuple[TrainConfig, Path, Path], coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config, model, cache = start
+    config = replace(
+        config,
+        start=str(model),
+        tune=NewHeads(image=AdapterHead(hidden=8), text=LinearHead()),
+        loss=config_of(ContrastiveSum)(reduction="mean"),
+        epochs=(6,),
+    )
+    diary = Diary()
+    result = train(config, coloured, tmp_path / "run", cache=cache, watcher=diary)
+    assert result.history[-1]["loss"] < result.history[0]["loss"]
+    assert any(line.startswith(f"from {model}: image encoder, text encoder") for line in diary.said)
+    before, after = load_file(model / "model.safetensors"), load_file(result.model_folder / "model.safetensors")
+    backbone = [name for name in before if name.startswith("backbone")]
+    assert all(torch.equal(before[name], after[name]) for name in backbone)
+    assert not torch.equal(before["image_projection.weight"], after["image_projection.0.weight"])
+    again = train(replace(config, epochs=(7,)), coloured, tmp_path / "run", cache=cache, resume=True)
+    assert again.finished
+    assert load_yaml(TrainConfig, tmp_path / "run" / "config.yaml").tune == config.tune
+
+
+def test_weights_that_fit_are_taken_and_said(
+    start: tuple[TrainConfig, Path, Path], coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config, model, cache = start
+    mlp = MLPHead(hidden=(8,))
+    convse = replace(config.model, image_head=StackHead(of=(LinearHead(), mlp)), text_head=mlp)
+    diary = Diary()
+    config = replace(config, start=str(model), tune=Weights(), model=convse)
+    assert train(config, coloured, tmp_path / "run", cache=cache, watcher=diary).finished
+    assert any("text encoder, image head (2 of 6 tensors); new: text head" in line for line in diary.said)
+
+
+def test_fine_tuning_with_recomputed_layers_takes_the_same_steps(
+    start: tuple[TrainConfig, Path, Path], coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config, model, cache = start
+    config = replace(trainable(config), start=str(model))
+    found = []
+    for name, recompute in (("plain", False), ("recomputed", True)):
+        result = train(replace(config, gradient_checkpointing=recompute), coloured, tmp_path / name, cache=cache)
+        found.append((result.history[0]["loss"], load_file(tmp_path / name / "checkpoint.safetensors")))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    head = "model/image_projection.weight"
+    torch.testing.assert_close(found[0][1][head], found[1][1][head], atol=1e-4, rtol=1e-3)
+    frozen = replace(config, tune=Whole(image=False), gradient_checkpointing=True)
+    with pytest.raises(UserError, match="no encoder that is trained has gradient checkpointing"):
+        train(frozen, coloured, tmp_path / "frozen", cache=cache)
+
+
+def test_mistakes_have_one_line(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="tune: new_heads needs a model to begin from, .* give --start MODEL"):
+        train(replace(config, tune=NewHeads()), coloured, tmp_path / "run")
+    with pytest.raises(UserError, match="config.json is missing"):
+        train(replace(config, start=str(tmp_path)), coloured, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("tune", ["whole", "new_heads", "weights", "{kind: new_heads, text: none, image: residual}"])
+def test_what_is_written_is_read_back(tune: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(f"start: there\ntune: {tune}\n")
+    config = load_yaml(TrainConfig, path)
+    path.write_text(dump_yaml(config))
+    assert load_yaml(TrainConfig, path) == config
