@@ -36,9 +36,30 @@ def test_what_looks_like_a_path_is_refused_without_asking_the_network(
 
 
 def test_only_the_files_that_are_wanted_are_asked_for(asked: list[tuple[str, list[str]]]) -> None:
-    with pytest.raises(UserError, match=r"^someone/model: no such folder, and no model .* \(no connection\)$"):
+    with pytest.raises(UserError, match=r"^someone/model: no such folder, and no model .* \(no connection\); "):
         hub_folder("someone/model", ("*.json", "model.safetensors"))
     assert asked == [("someone/model", ["*.json", "model.safetensors"])]
+
+
+def test_what_cannot_be_fetched_comes_with_the_command_that_fetches_it(asked: list[tuple[str, list[str]]]) -> None:
+    with pytest.raises(UserError) as refused:
+        hub_folder("someone/model", ("*.json", "model.safetensors"), prefix="hf:")
+    assert str(refused.value).endswith(
+        "on a connected machine run: hf download someone/model --include '*.json' --include model.safetensors"
+        " --local-dir model; then give the folder as hf:model"
+    )
+
+
+def test_an_error_of_the_library_below_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ProxyError(Exception):
+        """As the libraries of the network have it, which are no dependencies."""
+
+    def refuse(name: str, **_: object) -> str:
+        raise ProxyError("407 Proxy Authentication Required")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(UserError, match=r"could be fetched \(407 Proxy Authentication Required\)"):
+        hub_folder("someone/model", [])
 
 
 def test_a_name_that_the_hub_refuses_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

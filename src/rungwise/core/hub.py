@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,12 +12,13 @@ from rungwise.core.errors import UserError
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
-def hub_folder(name: str, patterns: Sequence[str]) -> Path:
+def hub_folder(name: str, patterns: Sequence[str], prefix: str = "") -> Path:
     """The folder where a repository of the hub is kept on this machine; what is missing there is fetched.
 
     Args:
         name: Of the repository, such as ``"someone/model"``.
         patterns: Of the files that are wanted, as shells write them; no others are fetched.
+        prefix: What stands before a folder of such a model, as in ``hf:FOLDER``; for messages.
 
     Raises:
         UserError: If the name is that of no repository, or the files cannot be had. A name that looks like a path of
@@ -27,15 +29,34 @@ def hub_folder(name: str, patterns: Sequence[str]) -> Path:
     rungwise.core.errors.UserError: ./runs/model: no such folder; correct the path
     """
     if _looks_like_a_path(name):
-        raise UserError(f"{name}: no such folder; correct the path")
+        raise UserError(f"{prefix}{name}: no such folder; correct the path")
     from huggingface_hub import snapshot_download  # slow to load, and folders do not need it
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         return Path(snapshot_download(name, allow_patterns=list(patterns)))
-    except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{name}: no such folder, and no model of that name could be fetched ({reason})") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # of the hub, of the network and of whichever library speaks to it
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].removeprefix("Got: ").rstrip(".")[:200]
+        raise UserError(
+            f"{prefix}{name}: no such folder, and no model of that name could be fetched ({reason}); on a connected"
+            f" machine run: {fetching(name, patterns)}; then give the folder as {prefix}{folder_of(name)}"
+        ) from error
+
+
+def fetching(name: str, patterns: Sequence[str]) -> str:
+    """The command that fetches a repository into a folder.
+
+    >>> fetching("someone/model", ["*.json"])
+    "hf download someone/model --include '*.json' --local-dir model"
+    """
+    wanted = "".join(f" --include {shlex.quote(pattern)}" for pattern in patterns)
+    return f"hf download {name}{wanted} --local-dir {folder_of(name)}"
+
+
+def folder_of(name: str) -> str:
+    """What :func:`fetching` calls the folder."""
+    return name.rsplit("/", 1)[-1]
 
 
 def _looks_like_a_path(name: str) -> bool:

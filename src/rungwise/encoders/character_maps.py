@@ -4,8 +4,8 @@ A table is a trie of bytes, a double array of 32-bit units, and the texts that s
 library follows the units without looking: one that points beyond the table would end the program in the middle of a
 caption. Here every unit is checked once.
 
-The layout: four bytes that say how long the double array is, the array, then texts that each end with a zero byte. Of a
-unit, bit 31 says that it holds a value, bit 8 that a value stands at its offset, and bits 9 and 10 to 30 are the offset.
+The layout: four bytes that say how long the double array is, the array, then texts that each end with a zero byte.
+Of a unit, bit 31 says that it holds a value, bit 8 that a value stands at its offset, and bits 9 to 30 are the offset.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 
-_LONGEST_TEXT = 64
+LONGEST_TEXT = 64
 """Bytes that may stand for one character; the longest in the tables of SentencePiece is 33."""
 _VALUE = 1 << 31
 
@@ -58,8 +58,8 @@ def _unsound(encoded: object) -> str | None:
         texts.decode("utf-8")
     except UnicodeDecodeError:
         return "its texts are no UTF-8"
-    if max(map(len, texts.split(b"\0"))) > _LONGEST_TEXT:
-        return f"a text of more than {_LONGEST_TEXT} bytes stands for one character"
+    if max(map(len, texts.split(b"\0"))) > LONGEST_TEXT:
+        return f"a text of more than {LONGEST_TEXT} bytes stands for one character"
     return _points_beyond(units, texts)
 
 

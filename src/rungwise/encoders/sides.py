@@ -59,6 +59,10 @@ class ImageSide(nn.Module, ABC):
     def fingerprint(self) -> str:
         """Hash of everything that a feature depends on besides the picture."""
 
+    def identity(self) -> str:
+        """Everything but weights, configuration and preprocessing that a feature depends on, as text."""
+        return ""
+
     def files(self) -> Mapping[str, str]:
         """Name and text of every file that ``restore`` of its configuration reads."""
         return {}

@@ -1,34 +1,57 @@
-"""Text side: a vocabulary learned from captions, and a GRU whose last state is the sentence."""
+"""Text side: a vocabulary of words, and a GRU over their vectors (Faghri et al. 2018, section 3)."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from numpy.typing import NDArray
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from rungwise.core.configuration import LATER, STRICT, check_size
+from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
-from rungwise.encoders.sides import TOKENIZER, SavedFiles, TextSide
-from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.encoders.pooling import last_of, max_of, mean_of
+from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
+from rungwise.encoders.vocabulary import UNSPACED_LETTER, cutting, read_vocabulary, tokenise, too_long
+from rungwise.encoders.word_table import Missing, WordCoverage, initialise
+from rungwise.relevance.word_vectors import load_word_vectors, word_vector_dimension
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
+_SPECIAL = (PAD, UNKNOWN, START, END)
+_MOST_LAYERS = 16
+
+Unspaced = Literal["runs", "characters"]
 
 
 @dataclass(frozen=True)
 class GRUConfig:
-    """The caption encoder of VSE++ (Faghri et al. 2018, section 3).
+    """The caption encoder of VSE++ (Faghri et al. 2018, section 3), and its variants.
 
     Attributes:
         kind: Names the encoder.
-        word_dimension: Width of the word vectors.
+        word_dimension: Width of the word vectors; with word_vectors, that of the file.
         min_count: Words that the training captions hold less often become <unk>.
+        directions: one reads from left to right; both averages that with reading from right to left (SCAN, Lee et al.
+            2018, Eq. 9).
+        pool: Of the states, the last (of each direction its own), the mean, or the maximum of each component.
+        layers: Of the GRU.
+        context_length: Tokens of a caption that are read, <start> and <end> included; None for all.
+        word_vectors: A file of word vectors to start from, as GloVe or word2vec write them, gzipped or not.
+        train_words: Word vectors are trained with the rest; otherwise they stay as they start.
+        missing: How words start that the file lacks: uniform in +-0.1 as without a file, or the mean of those found.
+        vocabulary: Words of the training captions, of the file, or of both.
+        unspaced: How scripts without spaces (Chinese, Japanese, Thai, ...) are cut: into runs between blanks and marks,
+            or into characters.
     """
 
     __pydantic_config__ = STRICT
@@ -36,11 +59,28 @@ class GRUConfig:
     word_dimension: int = 300
     min_count: int = 4
     kind: Literal["gru"] = field(default="gru", metadata=LATER)
+    directions: Literal["one", "both"] = field(default="one", metadata=LATER)
+    pool: Literal["last", "mean", "max"] = field(default="last", metadata=LATER)
+    layers: int = field(default=1, metadata=LATER)
+    context_length: int | None = field(default=None, metadata=LATER)
+    word_vectors: str | None = field(default=None, metadata=ELSEWHERE)
+    train_words: bool = field(default=True, metadata=ELSEWHERE)
+    missing: Missing = field(default="uniform", metadata=ELSEWHERE)
+    vocabulary: Literal["captions", "file", "both"] = field(default="captions", metadata=ELSEWHERE)
+    unspaced: Unspaced = field(default="runs", metadata=ELSEWHERE)
 
     def __post_init__(self) -> None:
         check_size("text.word_dimension", self.word_dimension)
+        check_size("text.layers", self.layers, _MOST_LAYERS)
+        if self.context_length is not None and self.context_length < len((START, END)) + 1:
+            raise UserError(
+                f"text.context_length must be at least 3 (<start>, a word, <end>), got {self.context_length}"
+            )
         if self.min_count < 0:
             raise UserError(f"text.min_count must not be negative, got {self.min_count}")
+        if self.word_vectors is None and (self.vocabulary != "captions" or not self.train_words):
+            asked = "train_words: false" if not self.train_words else f"vocabulary: {self.vocabulary}"
+            raise UserError(f"text.{asked} needs a file of word vectors; set text.word_vectors")
 
     @property
     def frozen(self) -> bool:
@@ -53,24 +93,40 @@ class GRUConfig:
         return False
 
     def of(self, texts: Sequence[str] | FeatureRows) -> GRUConfig:
-        """As it is.
+        """With the width of the file of word vectors, if there is one.
 
         Raises:
-            UserError: If the data have rows of features in place of words.
+            UserError: If the data have rows of features in place of words, or the file cannot be read.
         """
         if isinstance(texts, FeatureRows):
             raise UserError("the data have rows of features in place of texts; set model.text.kind: features")
-        return self
+        if self.word_vectors is None:
+            return self
+        return replace(self, word_dimension=word_vector_dimension(Path(self.word_vectors)))
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> GRUEncoder:
-        """A new encoder whose vocabulary comes from these texts.
+        """A new encoder whose vocabulary comes from these texts, from the file of word vectors, or from both.
 
         Args:
             texts: Captions of the training split.
             dimension: Width of the joint space, which is that of the GRU's states.
+
+        Raises:
+            UserError: If the file of word vectors cannot be read or has none of the words.
         """
         assert not isinstance(texts, FeatureRows)
-        return GRUEncoder(learn_vocabulary(texts, self.min_count), self.word_dimension, dimension)
+        if self.word_vectors is None:
+            return self._encoder(learn_vocabulary(texts, self.min_count, unspaced=self.unspaced), dimension)
+        captions = [] if self.vocabulary == "file" else texts
+        learned = learn_vocabulary(captions, self.min_count, unspaced=self.unspaced)
+        if self.vocabulary == "captions":
+            vectors = load_word_vectors(self.word_vectors, learned.get_vocab())
+        else:
+            vectors = load_word_vectors(self.word_vectors)
+            learned = with_words(learned, vectors.row)
+        encoder = self._encoder(learned, dimension)
+        encoder.coverage = initialise(encoder.words, learned.get_vocab(), vectors, self.missing, _SPECIAL)
+        return encoder
 
     def restore(self, files: SavedFiles, dimension: int) -> GRUEncoder:
         """The encoder of a saved model, without its weights.
@@ -78,11 +134,26 @@ class GRUConfig:
         Raises:
             UserError: If the vocabulary cannot be read.
         """
-        vocabulary = read_vocabulary(files.text(TOKENIZER), str(files.path / TOKENIZER))
-        return GRUEncoder(vocabulary, self.word_dimension, dimension)
+        encoder = self._encoder(read_vocabulary(files.text(TOKENIZER), str(files.path / TOKENIZER)), dimension)
+        if self.word_vectors is not None:
+            encoder.coverage = from_plain(WordCoverage, files.json(TEXT_ENCODER), str(files.path / TEXT_ENCODER))
+        return encoder
+
+    def _encoder(self, vocabulary: Tokenizer, width: int) -> GRUEncoder:
+        encoder = GRUEncoder(
+            vocabulary,
+            self.word_dimension,
+            width,
+            directions=self.directions,
+            pool=self.pool,
+            layers=self.layers,
+            context_length=self.context_length,
+        )
+        encoder.words.requires_grad_(self.train_words)
+        return encoder
 
 
-def learn_vocabulary(captions: Iterable[str], min_count: int = 4) -> Tokenizer:
+def learn_vocabulary(captions: Iterable[str], min_count: int = 4, *, unspaced: Unspaced = "runs") -> Tokenizer:
     """A word tokenizer whose vocabulary is the words of ``captions`` seen at least ``min_count`` times.
 
     Words and punctuation marks are tokens, lower-cased, in any script; ``<start>`` and ``<end>`` frame each caption.
@@ -90,24 +161,38 @@ def learn_vocabulary(captions: Iterable[str], min_count: int = 4) -> Tokenizer:
     >>> vocabulary = learn_vocabulary(["A dog.", "Ein Hund über a dog"], min_count=2)
     >>> vocabulary.encode("A dog barks").tokens
     ['<start>', 'a', 'dog', '<unk>', '<end>']
+    >>> learn_vocabulary(["一隻狗 runs"], 1, unspaced="characters").encode("一隻狗 runs").tokens
+    ['<start>', '一', '隻', '狗', 'runs', '<end>']
     """
     tokenizer = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    special = [PAD, UNKNOWN, START, END]
+    if unspaced == "characters":
+        letters = pre_tokenizers.Split(Regex(UNSPACED_LETTER), "isolated")
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([letters, pre_tokenizers.Whitespace()])
     trainer = trainers.WordLevelTrainer(
-        vocab_size=2**31 - 1, min_frequency=min_count, special_tokens=special, show_progress=False
+        vocab_size=2**31 - 1, min_frequency=min_count, special_tokens=list(_SPECIAL), show_progress=False
     )
     tokenizer.train_from_iterator(captions, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{START} $A {END}", special_tokens=[(START, special.index(START)), (END, special.index(END))]
+        single=f"{START} $A {END}", special_tokens=[(START, _SPECIAL.index(START)), (END, _SPECIAL.index(END))]
     )
     return tokenizer
 
 
-def tokenise(tokenizer: Tokenizer, captions: Sequence[str]) -> list[list[int]]:
-    """Token numbers of each caption."""
-    return [encoding.ids for encoding in tokenizer.encode_batch(list(captions))]
+def with_words(tokenizer: Tokenizer, words: Iterable[str]) -> Tokenizer:
+    """The same vocabulary with more words after its own; those that no text can be cut into are left out.
+
+    >>> with_words(learn_vocabulary(["a dog"], 1), ["cat", "dog", "Capital", "two words"]).encode("dog cat").ids
+    [2, 5, 6, 3]
+    """
+    cutter, known = tokenizer.pre_tokenizer, tokenizer.get_vocab()
+    for word in words:
+        cut = cutter.pre_tokenize_str(tokenizer.normalizer.normalize_str(word))
+        if len(cut) == 1 and cut[0][0] == word:
+            known.setdefault(word, len(known))
+    tokenizer.model = models.WordLevel(known, unk_token=UNKNOWN)
+    return tokenizer
 
 
 def pad(tokens: Sequence[Sequence[int]], number: int = 0) -> tuple[Tensor, Tensor]:
@@ -128,48 +213,90 @@ def pad(tokens: Sequence[Sequence[int]], number: int = 0) -> tuple[Tensor, Tenso
 
 
 class GRUEncoder(TextSide):
-    """Word vectors, one GRU layer, its state after the last token.
+    """Word vectors, a GRU, and its states pooled.
 
-    Batches are padded, not packed: with captions of similar length in a batch that is faster on CPUs.
+    Batches of one direction are padded, not packed: with captions of similar length in a batch that is faster on CPUs.
+    Those of both directions are packed, so that the way back begins at the last token; with captions of similar length
+    that takes as long as turning the tokens round, and half as long with others.
 
     Args:
         tokenizer: The vocabulary.
         word_dimension: Width of the word vectors.
         width: Of the states.
+        directions: One, or the average of both.
+        pool: Of the states of the last layer.
+        layers: Of the GRU.
+        context_length: Tokens that are read; None for all.
 
-    >>> encoder = GRUEncoder(learn_vocabulary(["a dog"], 1), word_dimension=4, width=6)
+    Attributes:
+        coverage: How many words the file of word vectors held; None if they started without one.
+
+    >>> encoder = GRUEncoder(learn_vocabulary(["a dog"], 1), word_dimension=4, width=6, directions="both", pool="mean")
     >>> encoder(*pad(encoder.tokenise(["a dog", "a"]))).shape
     torch.Size([2, 6])
     """
 
-    def __init__(self, tokenizer: Tokenizer, word_dimension: int, width: int) -> None:
+    coverage: WordCoverage | None = None
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        word_dimension: int,
+        width: int,
+        *,
+        directions: Literal["one", "both"] = "one",
+        pool: Literal["last", "mean", "max"] = "last",
+        layers: int = 1,
+        context_length: int | None = None,
+    ) -> None:
         super().__init__()
         self.tokenizer = tokenizer
         self.width = width
+        self.longest = context_length
+        self.pool = pool
+        self._cutter = cutting(tokenizer, context_length)
         self.words = nn.Embedding(tokenizer.get_vocab_size(), word_dimension)
-        self.recurrent = nn.GRU(word_dimension, width, batch_first=True)
+        self.recurrent = nn.GRU(
+            word_dimension, width, num_layers=layers, batch_first=True, bidirectional=directions == "both"
+        )
         nn.init.uniform_(self.words.weight, -0.1, 0.1)
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token numbers of each text."""
-        return tokenise(self.tokenizer, texts)
+        """Token numbers of each text, cut to the context length."""
+        return tokenise(self._cutter, texts)
+
+    def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """See :meth:`TextSide.too_long <rungwise.encoders.sides.TextSide.too_long>`."""
+        return too_long(self._cutter, texts)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) int64 to (n, width)."""
-        states, _ = self.recurrent(self.words(tokens))
-        last = (lengths - 1).to(states.device).view(-1, 1, 1).expand(-1, 1, states.shape[2])
-        return torch.as_tensor(states.gather(1, last).squeeze(1))
+        words = self.words(tokens)
+        if not self.recurrent.bidirectional:
+            states, _ = self.recurrent(words)
+        else:
+            packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            packed_states, last = self.recurrent(packed)
+            if self.pool == "last":
+                return torch.as_tensor(last[-2:].mean(dim=0))
+            both, _ = pad_packed_sequence(packed_states, batch_first=True)
+            states = torch.stack(both.chunk(2, dim=2)).mean(dim=0)
+        return {"last": last_of, "mean": mean_of, "max": max_of}[self.pool](states, lengths)
 
     def identity(self) -> str:
         """The vocabulary."""
         return self.tokenizer.to_str()
 
     def fingerprint(self) -> str:
-        """Hash of vocabulary and weights."""
+        """Hash of vocabulary, weights and how states are pooled."""
         digest = hashlib.sha256(self.identity().encode())
+        digest.update(f"{self.pool} {self.longest}".encode())
         add_tensors(digest, self.state_dict())
         return digest.hexdigest()
 
     def files(self) -> Mapping[str, str]:
-        """The vocabulary."""
-        return {TOKENIZER: self.tokenizer.to_str(pretty=True)}
+        """The vocabulary, and how much of it a file of word vectors held."""
+        texts = {TOKENIZER: self.tokenizer.to_str(pretty=True)}
+        if self.coverage is not None:
+            texts[TEXT_ENCODER] = json.dumps(asdict(self.coverage), indent=2)
+        return texts

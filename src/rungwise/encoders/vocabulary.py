@@ -1,4 +1,4 @@
-"""A saved vocabulary, looked through before it cuts captions.
+"""A vocabulary: looked through before it cuts texts, and cutting them.
 
 ``tokenizer.json`` is a small program: rules rewrite a text, patterns cut it, templates add tokens. Patterns can take
 for ever on one caption, rules can blow it up, and a token's number can lie beyond the table of words. Here only parts
@@ -7,14 +7,18 @@ are taken that do none of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json
-from rungwise.encoders.character_maps import check_character_map
+from rungwise.encoders.character_maps import LONGEST_TEXT, check_character_map
+from rungwise.encoders.treebank import NORMALIZERS, PRE_TOKENIZER
+from rungwise.relevance.model_folders import check_rules, growth
 from rungwise.relevance.tokenisers import UNSPACED
 
 PARTS: Mapping[str, frozenset[str]] = {
@@ -22,37 +26,35 @@ PARTS: Mapping[str, frozenset[str]] = {
     "normalizer": frozenset(
         {
             *("Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "BertNormalizer"),
-            *("Precompiled", "Replace"),
+            *("ByteLevel", "Nmt", "Precompiled", "Prepend", "Replace"),
         }
     ),
     "pre_tokenizer": frozenset(
         {
             *("Sequence", "Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Punctuation", "Digits"),
-            *("UnicodeScripts", "ByteLevel", "Metaspace", "Split"),
+            *("UnicodeScripts", "ByteLevel", "CharDelimiterSplit", "Metaspace", "Split"),
         }
     ),
     "post_processor": frozenset({"Sequence", "TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteLevel"}),
 }
 """What the parts of a vocabulary may be of: each takes a time and a space in proportion to the text.
 
-``Split`` may cut by :data:`UNSPACED_LETTER` alone; what a ``Replace`` or a ``Precompiled`` may put in place of a text is
-bounded.
+Patterns are looked through besides, and how much longer all normalizers together can make a text.
 """
 
 UNSPACED_LETTER = f"[{UNSPACED.encode().decode('unicode_escape')}]\\p{{M}}*"
 """A letter of a script that is written without spaces, with its vowel signs and accents, as a regular expression."""
 
-_BLANKS = (" {2,}", r"\s{2,}|[\n\r\t]", r"\s+")
-"""Patterns that published vocabularies replace by one character."""
-_GROWING = ("Precompiled", "Sequence")
-"""Parts that may make a text longer, or that may hold such: one after the other they would without end."""
-_LONGEST_WORD = 1000
-"""Letters of a word that WordPiece still cuts; its time grows with their square."""
-
+_WORD_FOR_WORD = {"normalizer": list(NORMALIZERS), "pre_tokenizer": [PRE_TOKENIZER]}
+"""Parts with patterns that are known to be harmless, exactly as they are."""
 _IDLE = ("truncation", "padding")
 """What a model decides itself."""
 _MOST_FRAME = 16
 """Tokens that a template may add to a caption."""
+_MOST_GROWTH = LONGEST_TEXT
+"""How many times as long normalizers may make a text."""
+_LONGEST_WORD = 1000
+"""Letters of a word that WordPiece still cuts; its time grows with their square."""
 _PROBES = ("", "a", "a dog", "\u2603 qzxv 1.5 \U0001f600")
 
 
@@ -62,7 +64,8 @@ def read_vocabulary(text: str, where: str, rows: int | None = None) -> Tokenizer
     Args:
         text: What ``tokenizer.json`` says.
         where: What to name in an error.
-        rows: Of the table of words; None if it is made as long as the vocabulary. With it, numbers may be left out.
+        rows: Of the table of words, where that was made for the vocabulary by somebody else: numbers lie below it, and
+            there may be gaps.
 
     Raises:
         UserError: If it is none, has parts that are not listed in :data:`PARTS`, or gives numbers of no token.
@@ -79,6 +82,7 @@ def read_vocabulary(text: str, where: str, rows: int | None = None) -> Tokenizer
     for name in _IDLE:
         if said.get(name) is not None:
             raise UserError(f"{where}: {name}: must be null, since the model decides it; copy the folder anew")
+    _check_growth(said.get("normalizer"), where)
     tokenizer = _parsed(text, where)
     numbers = tokenizer.get_vocab().values()
     if rows is None and sorted(numbers) != list(range(len(numbers))):
@@ -87,14 +91,14 @@ def read_vocabulary(text: str, where: str, rows: int | None = None) -> Tokenizer
         )
     rows = len(numbers) if rows is None else rows
     if (largest := max(numbers, default=0)) >= rows:
-        raise UserError(f"{where}: numbers a word {largest}, where the table has {rows} rows; copy the folder anew")
+        raise UserError(f"{where}: numbers a word {largest}, where the table has {rows} rows; copy both anew")
     _try_out(tokenizer, rows, where)
     return tokenizer
 
 
 def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None:
-    """Its type, and those of the parts of a sequence."""
-    if part is None and name != "model":
+    """Its type, its pattern, and those of the parts of a sequence."""
+    if (part is None and name != "model") or part in _WORD_FOR_WORD.get(name, ()):
         return
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or kind not in known:
@@ -110,28 +114,8 @@ def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None
             raise UserError(f"{where}: {name}: expected a list of at most {_MOST_FRAME}; copy the folder anew")
         for one in parts:
             _check_part(one, name, known, where)
-        if sum(isinstance(one, dict) and one.get("type") in _GROWING for one in parts) > 1:
-            raise UserError(f"{where}: {name}: more than one of {', '.join(_GROWING)}; copy the folder anew")
-
-
-def _check_replacement(part: Mapping[str, Any], where: str) -> None:
-    """What is put in a text may be no longer than what it replaces."""
-    pattern, content = part.get("pattern"), part.get("content")
-    given = pattern.get("String") if isinstance(pattern, dict) else None
-    blanks = isinstance(pattern, dict) and pattern.get("Regex") in _BLANKS
-    longest = len(given) if isinstance(given, str) else int(blanks)
-    if not isinstance(content, str) or not 0 < longest or len(content) > longest:
-        raise UserError(
-            f"{where}: Replace: expected a text, or one of the patterns {', '.join(map(repr, _BLANKS))}, and what is no"
-            " longer in its place; copy the folder anew"
-        )
-
-
-def _check_cut(part: Mapping[str, Any], where: str) -> None:
-    if part.get("pattern") != {"Regex": UNSPACED_LETTER}:
-        raise UserError(
-            f"{where}: Split: cuts by a pattern that is not read here; cut by the letters of scripts without spaces"
-        )
+    else:
+        check_rules({name: part}, where)
 
 
 def _check_word_pieces(part: Mapping[str, Any], where: str) -> None:
@@ -145,19 +129,29 @@ def _check_word_pieces(part: Mapping[str, Any], where: str) -> None:
 
 def _check_merges(part: Mapping[str, Any], where: str) -> None:
     if part.get("dropout"):
-        raise UserError(
-            f"{where}: dropout: must be null, since words are to be cut alike each time; save the model anew"
-        )
+        raise UserError(f"{where}: dropout: must be null, so that a text is always cut alike; copy the folder anew")
 
 
 _CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
     "BPE": _check_merges,
     "Precompiled": lambda part, where: check_character_map(part.get("precompiled_charsmap"), where),
-    "Replace": _check_replacement,
-    "Split": _check_cut,
     "WordPiece": _check_word_pieces,
 }
-"""What is looked at besides the name."""
+"""What is looked at besides name and pattern."""
+
+
+def _check_growth(normalizer: Any, where: str) -> None:
+    """One after the other, few rules can make a text longer without end."""
+    maps = LONGEST_TEXT ** _count(normalizer, "Precompiled")
+    if maps * growth(normalizer) > _MOST_GROWTH:
+        raise UserError(f"{where}: normalizer: makes a text more than {_MOST_GROWTH} times as long; give another model")
+
+
+def _count(part: Any, kind: str) -> int:
+    """How many parts are of a kind, those of sequences included."""
+    if isinstance(part, list):
+        return sum(_count(one, kind) for one in part)
+    return int(part.get("type") == kind) + _count(part.get("normalizers"), kind) if isinstance(part, dict) else 0
 
 
 def _parsed(text: str, where: str) -> Tokenizer:
@@ -186,3 +180,34 @@ def _try_out(tokenizer: Tokenizer, rows: int, where: str) -> None:
 
 def _line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Token numbers of each text."""
+    return [encoding.ids for encoding in tokenizer.encode_batch(_whole(texts))]
+
+
+def cutting(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
+    """The same tokenizer, which keeps the first ``longest`` tokens of a text, those that frame it included.
+
+    Args:
+        tokenizer: Stays as it is.
+        longest: None keeps all.
+    """
+    if longest is None:
+        return tokenizer
+    other = Tokenizer.from_str(tokenizer.to_str())
+    other.enable_truncation(longest)
+    return other
+
+
+def too_long(cutter: Tokenizer, texts: Sequence[str]) -> NDArray[np.int64]:
+    """Positions of the texts that a tokenizer of :func:`cutting` cuts, ascending."""
+    if cutter.truncation is None:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero([bool(encoding.overflowing) for encoding in cutter.encode_batch(_whole(texts))])
+
+
+def _whole(texts: Sequence[str]) -> list[str]:
+    """Texts without halves of surrogate pairs, which JSON can hold and UTF-8 cannot."""
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]

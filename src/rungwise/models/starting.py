@@ -106,8 +106,12 @@ def _put_together(
         new: Has the encoders that are not taken.
     """
     sides = [(start if taken else new or start) for taken in (image, text)]
-    for side in (sides[0].backbone, sides[1].text_encoder):
-        side.requires_grad_(True)  # those that stay frozen are frozen by their configuration
+    for side, was, now in (
+        (sides[0].backbone, sides[0].config.image, config.image),
+        (sides[1].text_encoder, sides[1].config.text, config.text),
+    ):
+        if was.frozen and not now.frozen:
+            side.requires_grad_(True)
     model = JointEmbedding(config, sides[0].backbone, lambda: sides[1].text_encoder)
     found = _heads(start.state_dict())
     fitting = {}
@@ -145,4 +149,8 @@ def _unstacked(name: str) -> str:
 
 def _frozen(side: Any, frozen: bool) -> Any:
     """A side's configuration, frozen or not, as far as that can be chosen."""
-    return replace(side, frozen=frozen) if "frozen" in {one.name for one in fields(side)} else side
+    known = {one.name for one in fields(side)}
+    if "frozen" not in known:
+        return side
+    whole = {"train_layers": None} if frozen and "train_layers" in known else {}
+    return replace(side, frozen=frozen, **whole)

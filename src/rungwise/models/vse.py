@@ -28,10 +28,12 @@ from rungwise.encoders.cache import feature_rows, pixel_rows
 from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureConfig, TextFeatureInput
 from rungwise.encoders.heads import AnyHead, LinearHead, NoHead
 from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
 from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
 from rungwise.encoders.text import GRUConfig, pad
 from rungwise.encoders.text_cache import text_rows
+from rungwise.encoders.transformer import TransformerConfig
 from rungwise.encoders.tuning import layer_depths, recompute_layers
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
 from rungwise.models.folder import ModelFolder
@@ -40,13 +42,13 @@ from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
 AnyImageSide = Annotated[
-    Annotated[ImageConfig | FeatureConfig, Field(discriminator="kind")],
+    Annotated[ImageConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
     BeforeValidator(lambda value: {"kind": "pictures"} | value if isinstance(value, dict) else value),
 ]
 """Pictures under a backbone, unless ``kind`` names another side."""
 
 AnyTextSide = Annotated[
-    Annotated[GRUConfig | TextFeatureConfig, Field(discriminator="kind")],
+    Annotated[GRUConfig | TransformerConfig | TextFeatureConfig | PretrainedTextConfig, Field(discriminator="kind")],
     BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
 ]
 """A GRU, unless ``kind`` names another side."""
@@ -173,7 +175,7 @@ class JointEmbedding(TrainableEncoder):
     @property
     def fingerprint(self) -> str:
         """Hash of weights, vocabulary, configuration and preprocessing: equal exactly for models that encode alike."""
-        digest = hashlib.sha256(self.text_encoder.identity().encode())
+        digest = hashlib.sha256((self.text_encoder.identity() + self.backbone.identity()).encode())
         digest.update(json.dumps(self._identity(), sort_keys=True).encode())
         add_tensors(digest, self.state_dict())
         return digest.hexdigest()

@@ -94,8 +94,8 @@ def check_model_folder(folder: Path) -> None:
     modules = folder / "modules.json"
     parts = dict(_modules(modules)) if modules.exists() else {folder: "Transformer"}
     for part, kind in parts.items():
-        _check_files(part)
-        _check_weights(part)
+        check_files(part)
+        check_weights(part)
         if kind == "Transformer":
             _check_transformer(part)
         elif (part / "config.json").exists():
@@ -117,23 +117,37 @@ def _modules(file: Path) -> Iterator[tuple[Path, str]]:
                 f"{file}: a module of type {kind[:100]!r}, which would be imported and run; allowed are those of"
                 f" sentence-transformers named {', '.join(sorted(MODULES))}"
             )
-        if not _stays_inside(place):
+        if not stays_inside(place):
             raise UserError(f"{file}: the path {place[:100]!r} leaves the folder; save the model anew")
         yield file.parent / place, name
 
 
-def _stays_inside(path: str) -> bool:
+def stays_inside(path: str) -> bool:
+    """Whether a path that a folder names leads to a place in it.
+
+    >>> stays_inside("0_CLIPModel"), stays_inside("../other")
+    (True, False)
+    """
     return "\\" not in path and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
 
 
-def _check_files(folder: Path) -> None:
-    """What libraries open by themselves must be files."""
+def check_files(folder: Path) -> None:
+    """Refuse what is no regular file among those that libraries open by themselves.
+
+    Raises:
+        UserError: Naming the file.
+    """
     for pattern in PATTERNS:
         for file in folder.glob(pattern):
             require_regular(file, None if file.suffix == ".safetensors" else "json_bytes")
 
 
-def _check_weights(folder: Path) -> None:
+def check_weights(folder: Path) -> None:
+    """Refuse weights that are pickled, or that lie outside the folder.
+
+    Raises:
+        UserError: Naming the file.
+    """
     pickled = [name for name in ("pytorch_model.bin", "pytorch_model.bin.index.json") if (folder / name).exists()]
     index = folder / "model.safetensors.index.json"
     if pickled and not index.exists() and not (folder / "model.safetensors").exists():
@@ -166,14 +180,30 @@ def _check_transformer(folder: Path) -> None:
         _mapping(tokenizer)
     rules = folder / "tokenizer.json"
     if rules.exists():
-        said = _mapping(rules)
-        for part in ("normalizer", "pre_tokenizer"):
-            _check_patterns(rules, said.get(part))
-        if _growth(said.get("normalizer")) > _MOST_GROWTH or _padded(said.get("padding")) > _MOST_TOKENS:
-            raise UserError(f"{rules}: makes of a short text one that no memory holds; give another model")
+        check_rules(_mapping(rules), rules)
 
 
-def _check_patterns(file: Path, part: object) -> None:
+def check_rules(said: Mapping[str, Any], where: object) -> None:
+    """Refuse rules of a tokenizer that can take for ever on one text, or make of it one that no memory holds.
+
+    Args:
+        said: What ``tokenizer.json`` says.
+        where: What to name in an error.
+
+    Raises:
+        UserError: Naming the pattern.
+
+    >>> check_rules({"normalizer": {"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""}}, "tokenizer.json")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: tokenizer.json: the pattern '(a+)+' repeats a repetition, which can take for ever
+    """
+    for part in ("normalizer", "pre_tokenizer"):
+        _check_patterns(where, said.get(part))
+    if growth(said.get("normalizer")) > _MOST_GROWTH or _padded(said.get("padding")) > _MOST_TOKENS:
+        raise UserError(f"{where}: makes of a short text one that no memory holds; give another model")
+
+
+def _check_patterns(file: object, part: object) -> None:
     """Refuse patterns that repeat what already repeats, ``(a+)+``: one caption can hold them up for ever."""
     for one in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
         _check_patterns(file, one)
@@ -182,10 +212,15 @@ def _check_patterns(file: Path, part: object) -> None:
         raise UserError(f"{file}: the pattern {pattern[:100]!r} repeats a repetition, which can take for ever")
 
 
-def _growth(part: object) -> float:
-    """How many times as long rules of replacement can make a text, one after the other."""
+def growth(part: object) -> float:
+    """How many times as long rules of replacement can make a text, one after the other.
+
+    >>> rule = {"type": "Replace", "pattern": {"String": "ab"}, "content": "abcdef"}
+    >>> growth({"type": "Sequence", "normalizers": [rule, rule]})
+    9.0
+    """
     if isinstance(part, list):
-        return math.prod(_growth(one) for one in part)
+        return math.prod(growth(one) for one in part)
     if not isinstance(part, dict):
         return 1
     content, pattern = part.get("content"), part.get("pattern")
@@ -193,7 +228,7 @@ def _growth(part: object) -> float:
     if part.get("type") == "Replace" and isinstance(content, str):
         given = pattern.get("String") if isinstance(pattern, dict) else None
         own = max(1.0, len(content) / max(1, len(given) if isinstance(given, str) else 1))
-    return own * _growth(part.get("normalizers"))
+    return own * growth(part.get("normalizers"))
 
 
 def _padded(padding: object) -> int:
@@ -206,14 +241,14 @@ def _padded(padding: object) -> int:
 
 
 def repeats_a_repetition(pattern: str) -> bool:
-    r"""Whether a group of a regular expression that holds an endless repetition is itself repeated without end.
+    r"""Whether a group of a regular expression that holds an endless repetition or a choice is repeated without end.
 
-    >>> repeats_a_repetition(r"(a+)+$"), repeats_a_repetition(r"(?:x(\d{2,}y)?)*")
-    (True, True)
+    >>> repeats_a_repetition(r"(a+)+$"), repeats_a_repetition(r"(?:x(\d{2,}y)?)*"), repeats_a_repetition(r"(a|a)+$")
+    (True, True, True)
     >>> repeats_a_repetition(r"'s|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}| ?[^\s+*(]+[\r\n]*|\s+(?!\S)|(?:a{2})+")
     False
     """
-    groups = [False]  # whether each open group holds a repetition
+    groups = [False]  # whether each open group holds a repetition or a choice
     closed = False  # whether the group that has just ended does
     for token in _TOKENS.findall(pattern):
         if token == "(":
@@ -225,6 +260,8 @@ def repeats_a_repetition(pattern: str) -> bool:
         elif token in ("*", "+") or _ENDLESS.fullmatch(token):
             if closed:
                 return True
+            groups[-1] = True
+        elif token == "|":
             groups[-1] = True
         closed = False
     return False

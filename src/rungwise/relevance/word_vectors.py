@@ -86,9 +86,32 @@ def load_word_vectors(path: Path | str, words: Collection[str] | None = None) ->
     """
     path = user_path(path)
     wanted = None if words is None else {word.encode("utf-8", "surrogatepass") for word in words}
+    with _reading(path) as file:
+        return _gather(path, file, wanted)
+
+
+def word_vector_dimension(path: Path | str) -> int:
+    r"""Length of the vectors of a file of word vectors; its beginning alone is read.
+
+    Raises:
+        UserError: As :func:`load_word_vectors`.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
+    >>> _ = file.write_text("dog 1 0\ncat 0 1\n")
+    >>> word_vector_dimension(file)
+    2
+    """
+    path = user_path(path)
+    with _reading(path) as file:
+        return _beginning(path, file)[1]
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[BufferedReader[Any]]:
     try:
         with _opened(path) as file:
-            return _gather(path, file, wanted)
+            yield file
     except (OSError, EOFError, zlib.error) as error:
         reason = str(getattr(error, "strerror", None) or error).lower()
         raise UserError(f"{path}: cannot be read as word vectors ({reason}); correct the path or the file") from error
@@ -148,7 +171,8 @@ def _lines(path: Path, file: BufferedReader[Any], first: int) -> Iterator[tuple[
         yield number, line
 
 
-def _gather(path: Path, file: BufferedReader[Any], wanted: set[bytes] | None) -> WordVectors:
+def _beginning(path: Path, file: BufferedReader[Any]) -> tuple[bytes, int, int | None]:
+    """The first line, the length of a vector, and how many vectors a header claims; None if there is no header."""
     _, first = next(_lines(path, file, 1), (1, b""))
     if not first.strip():
         raise UserError(f"{path}: the file is empty; re-download it or give another one")
@@ -159,18 +183,23 @@ def _gather(path: Path, file: BufferedReader[Any], wanted: set[bytes] | None) ->
                 f"{path}, line 1: claims vectors of {dimension} numbers, where 1..{_MOST_DIMENSIONS} are read;"
                 " give a file of word vectors"
             )
-        if _begins_binary(file, dimension):
-            entries = _binary(path, file, count, dimension, wanted)
-        else:
-            entries = _text(path, _lines(path, file, 2), dimension, wanted)
-    else:
-        dimension = _trailing_numbers(first)
-        if not dimension:
-            raise UserError(
-                f"{path}, line 1: neither a word with numbers (GloVe) nor 'count dimension' (word2vec);"
-                " give a file of word vectors"
-            )
+        return first, dimension, count
+    if not (dimension := _trailing_numbers(first)):
+        raise UserError(
+            f"{path}, line 1: neither a word with numbers (GloVe) nor 'count dimension' (word2vec);"
+            " give a file of word vectors"
+        )
+    return first, dimension, None
+
+
+def _gather(path: Path, file: BufferedReader[Any], wanted: set[bytes] | None) -> WordVectors:
+    first, dimension, count = _beginning(path, file)
+    if count is None:
         entries = _text(path, _with_first(path, first, file), dimension, wanted)
+    elif _begins_binary(file, dimension):
+        entries = _binary(path, file, count, dimension, wanted)
+    else:
+        entries = _text(path, _lines(path, file, 2), dimension, wanted)
     found: dict[str, NDArray[np.float32]] = {}
     for place, word, vector in entries:
         if not np.isfinite(vector).all():

@@ -1,0 +1,251 @@
+"""The two sides of a published dual encoder: built from its checkpoint, restored from a saved model's description."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from rungwise.core.configuration import ELSEWHERE, STRICT, from_plain, identity
+from rungwise.core.errors import UserError
+from rungwise.core.tensors import add_tensors
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.source import open_image, open_text
+from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
+from rungwise.encoders.pretrained.towers import ImageHalf, ImageTower, TextHalf, TextTower
+from rungwise.encoders.sides import (
+    IMAGE_ENCODER,
+    PREPROCESSING,
+    TEXT_ENCODER,
+    TOKENIZER,
+    PictureSide,
+    SavedFiles,
+    TextSide,
+)
+
+_LIBRARIES: Mapping[str, str] = {
+    "transformers": "rungwise.encoders.pretrained.transformers",
+    "open_clip": "rungwise.encoders.pretrained.open_clip",
+}
+
+
+@dataclass(frozen=True)
+class PretrainedImageConfig:
+    """The image side of a published dual encoder.
+
+    Attributes:
+        kind: Names the side.
+        source: hf:, open_clip: or st:, and a folder or a name; see rungwise.models.load.
+        frozen: Vectors are computed once and cached; otherwise the network is trained with the rest.
+        l2_normalise: Normalise vectors before the head.
+    """
+
+    __pydantic_config__ = STRICT
+
+    source: str = field(default="", metadata=ELSEWHERE)
+    frozen: bool = field(default=True, metadata=ELSEWHERE)
+    l2_normalise: bool = True
+    kind: Literal["pretrained"] = "pretrained"
+
+    def build(self) -> PretrainedImageSide:
+        """The side with its weights.
+
+        Raises:
+            UserError: If the model cannot be had, is damaged, or asks for what is not allowed.
+        """
+        return PretrainedImageSide(open_image(self.source))
+
+    def restore(self, files: SavedFiles) -> PretrainedImageSide:
+        """The side of a saved model, without its weights; the source is not looked at.
+
+        Raises:
+            UserError: If the files do not fit.
+        """
+        where = str(files.path / IMAGE_ENCODER)
+        said = files.json(IMAGE_ENCODER)
+        tower = _library(said, where).image_tower(said["architecture"], said["settings"], where)
+        seen = from_plain(Preprocessing, files.json(PREPROCESSING), str(files.path / PREPROCESSING))
+        return PretrainedImageSide(ImageHalf(tower, seen))
+
+
+@dataclass(frozen=True)
+class PretrainedTextConfig:
+    """The text side of a published dual encoder.
+
+    Attributes:
+        kind: Names the side.
+        source: hf:, open_clip: or st:, and a folder or a name; see rungwise.models.load.
+        frozen: Vectors are computed once and cached; otherwise the network is trained with the rest.
+        l2_normalise: Normalise vectors before the head.
+    """
+
+    __pydantic_config__ = STRICT
+
+    source: str = field(default="", metadata=ELSEWHERE)
+    frozen: bool = field(default=True, metadata=ELSEWHERE)
+    l2_normalise: bool = True
+    kind: Literal["pretrained"] = "pretrained"
+
+    def of(self, texts: Sequence[str] | FeatureRows) -> PretrainedTextConfig:
+        """As it is.
+
+        Raises:
+            UserError: If the data have rows of features in place of words.
+        """
+        if isinstance(texts, FeatureRows):
+            raise UserError("the data have rows of features in place of texts; set model.text.kind: features")
+        return self
+
+    def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> PretrainedTextSide:
+        """The side with its weights; neither texts nor the width of the joint space change it.
+
+        Raises:
+            UserError: If the model cannot be had, is damaged, or asks for what is not allowed.
+        """
+        return PretrainedTextSide(open_text(self.source), self.source)
+
+    def restore(self, files: SavedFiles, dimension: int) -> PretrainedTextSide:
+        """The side of a saved model, without its weights; the source is not looked at.
+
+        Raises:
+            UserError: If the files do not fit.
+        """
+        where = str(files.path / TEXT_ENCODER)
+        said = files.json(TEXT_ENCODER)
+        library = _library(said, where)
+        tower = library.text_tower(said["architecture"], said["settings"], where)
+        rules = from_plain(TokenRules, said.get("tokens"), f"{where}: tokens")
+        text = files.text(TOKENIZER)
+        return PretrainedTextSide(TextHalf(tower, text, rules, _cleaner(rules)), str(files.path / TOKENIZER))
+
+
+class PretrainedImageSide(PictureSide):
+    """Pictures under the image tower of a published model.
+
+    Args:
+        half: Of the model.
+
+    Attributes:
+        network: The tower.
+    """
+
+    def __init__(self, half: ImageHalf) -> None:
+        super().__init__()
+        self.network: ImageTower = half.tower
+        self.features = half.tower.width
+        self.preprocessing = half.preprocessing
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, 3, size, size) uint8 to (n, features) float32."""
+        return torch.as_tensor(self.network(self.preprocessing.normalise(rows))).float()
+
+    def identity(self) -> str:
+        """The description of the network."""
+        return self.network.description.text()
+
+    def fingerprint(self) -> str:
+        """Hash of the network with its weights, and of the preprocessing."""
+        known = [self.identity(), identity(self.preprocessing)]
+        digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode())
+        add_tensors(digest, self.network.state_dict())
+        return digest.hexdigest()
+
+    def files(self) -> Mapping[str, str]:
+        """Network and preprocessing."""
+        return {
+            IMAGE_ENCODER: self.network.description.text(),
+            PREPROCESSING: json.dumps(asdict(self.preprocessing), indent=2),
+        }
+
+
+class PretrainedTextSide(TextSide):
+    """Texts under the text tower of a published model, split by its own tokenizer.
+
+    Args:
+        half: Of the model.
+        where: What messages call its tokenizer.
+
+    Attributes:
+        network: The tower.
+        tokenizer: The tokenizer with the model's rules.
+    """
+
+    def __init__(self, half: TextHalf, where: str) -> None:
+        super().__init__()
+        self.network: TextTower = half.tower
+        self.width = half.tower.width
+        self.tokenizer = PretrainedTokenizer(half.tokenizer, half.rules, where, half.tower.rows, half.clean)
+        self.longest = half.rules.longest
+        self.pad_number = half.rules.pad
+
+    @property
+    def rules(self) -> TokenRules:
+        """How the model reads tokens."""
+        return self.tokenizer.rules
+
+    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token numbers of each text, cut to the context length, with the token that ends them."""
+        return self.tokenizer.tokenise(texts)
+
+    def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Positions of the texts that are cut."""
+        return self.tokenizer.too_long(texts)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(n, longest) int64 and (n,) to (n, width) float32."""
+        rules = self.rules
+        if rules.padded:
+            tokens = F.pad(tokens, (0, rules.longest - tokens.shape[1]), value=rules.pad)
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        lengths = lengths.to(tokens.device)[:, None]
+        if rules.side == "left":  # each row turns until its text stands at the end
+            tokens = tokens.gather(1, (places + lengths) % tokens.shape[1])
+        counts = places < lengths if rules.side == "right" else places >= tokens.shape[1] - lengths
+        return torch.as_tensor(self.network(tokens, counts.long() if rules.masked else None)).float()
+
+    def identity(self) -> str:
+        """The description of the network, the tokenizer, and how it is used."""
+        return json.dumps([self.network.description.text(), identity(self.rules), self.tokenizer.text])
+
+    def fingerprint(self) -> str:
+        """Hash of the network with its weights, and of the tokenizer."""
+        digest = hashlib.sha256(self.identity().encode())
+        add_tensors(digest, self.network.state_dict())
+        return digest.hexdigest()
+
+    def files(self) -> Mapping[str, str]:
+        """Network and tokenizer."""
+        return {
+            TEXT_ENCODER: self.network.description.text(tokens=asdict(self.rules)),
+            TOKENIZER: self.tokenizer.text,
+        }
+
+
+def _library(said: Mapping[str, Any], where: str) -> Any:
+    """The file of the library that a description names."""
+    for name in ("library", "architecture"):
+        if not isinstance(said.get(name), str):
+            raise UserError(f"{where}: {name}: expected a name; copy the folder anew")
+    if not isinstance(said.get("settings"), dict):
+        raise UserError(f"{where}: settings: expected a JSON object; copy the folder anew")
+    if said["library"] not in _LIBRARIES:
+        raise UserError(f"{where}: library {said['library'][:60]!r} is not one of {', '.join(_LIBRARIES)}")
+    return importlib.import_module(_LIBRARIES[said["library"]])
+
+
+def _cleaner(rules: TokenRules) -> Callable[[str], str] | None:
+    if rules.clean == "none":
+        return None
+    from rungwise.encoders.pretrained.open_clip import cleaner  # which only its own models need
+
+    return cleaner(rules.clean)

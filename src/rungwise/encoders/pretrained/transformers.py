@@ -1,0 +1,276 @@
+"""CLIP, SigLIP and SigLIP 2 at a fixed resolution, in the folders of transformers.
+
+Only what the networks of these families read is taken of a configuration, by name and type. The tokenizer is the one
+that the library makes of the folder, kept as the rules that it ends up with.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, cast
+
+import tokenizers
+import torch
+from torch import Tensor, nn
+
+from rungwise.core.errors import UserError
+from rungwise.core.reading import read_json, read_text
+from rungwise.encoders.pretrained.pictures import transformers_preprocessing
+from rungwise.encoders.pretrained.settings import TransformerText, TransformerVision, read_settings
+from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check_vocabulary, plain_rules
+from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower, require
+from rungwise.encoders.pretrained.weights import checkpoint_files, load_half
+from rungwise.relevance.bi_encoder import loading
+from rungwise.relevance.model_folders import check_files, check_rules
+
+LIBRARY = "transformers"
+CONFIG = "config.json"
+PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
+"""What is fetched of a repository."""
+FAMILIES = ("clip", "siglip")
+"""Values of ``model_type``; SigLIP 2 at a fixed resolution is ``siglip``."""
+_TOKENIZERS = {
+    "BertTokenizer", "CLIPTokenizer", "GemmaTokenizer", "PreTrainedTokenizer", "RobertaTokenizer", "Siglip2Tokenizer",
+    "SiglipTokenizer", "T5Tokenizer", "TokenizersBackend", "XLMRobertaTokenizer",
+}  # fmt: skip
+"""Classes that make a tokenizer of rules and a vocabulary, with or without ``Fast`` at the end."""
+_FORGOTTEN = (".position_ids",)
+"""Ends of names in old checkpoints: numbers that networks count themselves."""
+
+
+def open_image(folder: Path) -> ImageHalf:
+    """The image side of a folder.
+
+    Raises:
+        UserError: If the folder is incomplete, damaged, or of a family that is not known.
+    """
+    family, config = _config(folder)
+    settings = _vision(family, config, folder / CONFIG)
+    preprocessing = transformers_preprocessing(folder, settings.image_size)
+    tower = load_half(
+        lambda: image_tower(family, asdict(settings)),
+        checkpoint_files(folder, ("model.safetensors",)),
+        lambda name: _owned(name, ("vision_model.", "visual_projection.")),
+        folder / CONFIG,
+    )
+    return ImageHalf(cast(ImageTower, tower), preprocessing)
+
+
+def open_text(folder: Path, longest: int | None = None) -> TextHalf:
+    """The text side of a folder.
+
+    Args:
+        folder: Of the model.
+        longest: A context length below that of the network.
+
+    Raises:
+        UserError: If the folder is incomplete, damaged, of a family that is not known, or has another model's tokenizer.
+    """
+    family, config = _config(folder)
+    settings = _text(family, config, folder / CONFIG)
+    tokenizer, rules = _tokenizer(folder, family, settings, longest)
+    tower = load_half(
+        lambda: text_tower(family, asdict(settings)),
+        checkpoint_files(folder, ("model.safetensors",)),
+        lambda name: _owned(name, ("text_model.", "text_projection.")),
+        folder / CONFIG,
+    )
+    return TextHalf(cast(TextTower, tower), tokenizer, rules)
+
+
+def image_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) -> ImageTower:
+    """The network of a family, without its weights.
+
+    Raises:
+        UserError: If the settings are not of it.
+    """
+    require("transformers", "hf", "a model of transformers")
+    return _VisionTower(_known(family, where), read_settings(TransformerVision, settings, where))
+
+
+def text_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) -> TextTower:
+    """The network of a family, without its weights.
+
+    Raises:
+        UserError: If the settings are not of it.
+    """
+    require("transformers", "hf", "a model of transformers")
+    return _WordTower(_known(family, where), read_settings(TransformerText, settings, where))
+
+
+class _VisionTower(ImageTower):
+    def __init__(self, family: str, settings: TransformerVision) -> None:
+        super().__init__()
+        self.width = settings.projection
+        self.description = Description(LIBRARY, family, asdict(settings))
+        library: Any = importlib.import_module("transformers")
+        given = {name: value for name, value in asdict(settings).items() if name != "projection"}
+        if family == "clip":
+            self.vision_model = library.CLIPVisionModel(library.CLIPVisionConfig(**given))
+            self.visual_projection = nn.Linear(settings.hidden_size, settings.projection, bias=False)
+        else:
+            self.vision_model = library.SiglipVisionModel(library.SiglipVisionConfig(**given))
+            self.visual_projection = nn.Identity()
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return torch.as_tensor(self.visual_projection(self.vision_model(pixels).pooler_output))
+
+
+class _WordTower(TextTower):
+    def __init__(self, family: str, settings: TransformerText) -> None:
+        super().__init__()
+        self.width = settings.projection
+        self.rows = settings.vocab_size
+        self.description = Description(LIBRARY, family, asdict(settings))
+        library: Any = importlib.import_module("transformers")
+        # Numbers of tokens that a network of SigLIP never reads lie beyond small tables in its defaults.
+        given = {"bos_token_id": None, "pad_token_id": None, **asdict(settings)}
+        projection = given.pop("projection")
+        if family == "clip":
+            self.text_model = library.CLIPTextModel(library.CLIPTextConfig(**given))
+            self.text_projection = nn.Linear(settings.hidden_size, projection, bias=False)
+        else:
+            self.text_model = library.SiglipTextModel(library.SiglipTextConfig(**given, projection_size=projection))
+            self.text_projection = nn.Identity()
+
+    def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
+        pooled = self.text_model(input_ids=tokens, attention_mask=mask).pooler_output
+        return torch.as_tensor(self.text_projection(pooled))
+
+
+def _config(folder: Path) -> tuple[str, dict[str, Any]]:
+    """Family and configuration."""
+    file = folder / CONFIG
+    if not file.exists():
+        raise UserError(f"{folder}: no model of transformers here ({CONFIG} is missing); correct the path")
+    require("transformers", "hf", f"{folder}: a model of transformers")
+    check_files(folder)
+    config = read_json(file)
+    if not isinstance(config, dict):
+        raise UserError(f"{file}: expected a JSON object; copy the folder anew")
+    return _known(config.get("model_type"), str(file)), config
+
+
+def _known(family: object, where: str) -> str:
+    if family not in FAMILIES:
+        hint = " (of SigLIP 2, the models with a fixed resolution are)" if family == "siglip2" else ""
+        raise UserError(
+            f"{where}: model_type {str(family)[:60]!r} is not read{hint}; those are {', '.join(FAMILIES)}; of other"
+            " families there may be a copy for open_clip"
+        )
+    return str(family)
+
+
+def _vision(family: str, config: Mapping[str, Any], where: Path) -> TransformerVision:
+    library: Any = importlib.import_module("transformers")
+    usual = library.CLIPVisionConfig() if family == "clip" else library.SiglipVisionConfig()
+    values = _merged(config, "vision", usual, TransformerVision, where)
+    if _part(config, "vision_config", where).get("vision_use_head", True) is not True:
+        raise UserError(f"{where}: vision_config.vision_use_head is off: the model has no vector of a picture")
+    values["projection"] = config.get("projection_dim", 512) if family == "clip" else values["hidden_size"]
+    return read_settings(TransformerVision, values, f"{where}: vision_config")
+
+
+def _text(family: str, config: Mapping[str, Any], where: Path) -> TransformerText:
+    library: Any = importlib.import_module("transformers")
+    usual = library.CLIPTextConfig() if family == "clip" else library.SiglipTextConfig()
+    values = _merged(config, "text", usual, TransformerText, where)
+    if family == "clip":
+        values["projection"] = config.get("projection_dim", 512)
+    else:
+        values["projection"] = _part(config, "text_config", where).get("projection_size") or values["hidden_size"]
+        values["eos_token_id"] = None  # its vector is that of the last place, whatever stands there
+    return read_settings(TransformerText, values, f"{where}: text_config")
+
+
+def _merged(config: Mapping[str, Any], part: str, usual: Any, kind: type[Any], where: Path) -> dict[str, Any]:
+    """What is said of a tower, over the library's defaults; old files say it twice, and the second counts."""
+    said = {**_part(config, f"{part}_config", where), **_part(config, f"{part}_config_dict", where)}
+    listed = [field.name for field in fields(kind) if field.name != "projection"]
+    return {name: said[name] if name in said else getattr(usual, name) for name in listed}
+
+
+def _part(config: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
+    said = config.get(name)
+    if said is not None and not isinstance(said, dict):
+        raise UserError(f"{where}: {name}: expected a JSON object; copy the folder anew")
+    return said or {}
+
+
+def _owned(name: str, prefixes: tuple[str, ...]) -> str | None:
+    return name if name.startswith(prefixes) and not name.endswith(_FORGOTTEN) else None
+
+
+def _tokenizer(
+    folder: Path, family: str, settings: TransformerText, longest: int | None
+) -> tuple[str, TokenRules]:
+    """What the library makes of the folder's tokenizer, and how the model reads it."""
+    loaded = load_tokenizer(folder)
+    where = folder / "tokenizer.json"
+    if family == "clip" and loaded.padding_side != "right":
+        raise UserError(f"{where}: fills up on the {loaded.padding_side}, which CLIP does not read; {_ANEW}")
+    check_vocabulary(len(loaded), settings.vocab_size, where)
+    if family == "clip":
+        # The first models of OpenAI say 2 and mean the largest number of all.
+        wanted = settings.vocab_size - 1 if settings.eos_token_id == 2 else settings.eos_token_id
+        check_special({"eos": loaded.eos_token_id}, {"eos": wanted}, where)
+    if loaded.pad_token_id is None:
+        raise UserError(f"{where}: has no token to fill up with; {_ANEW}")
+    lengths = [settings.max_position_embeddings, loaded.model_max_length, longest]
+    return rules_of(loaded, folder), TokenRules(
+        longest=min(int(one) for one in lengths if one),
+        pad=loaded.pad_token_id,
+        padded=family != "clip",
+        masked=family != "clip" and "attention_mask" in loaded.model_input_names,
+        side=loaded.padding_side,
+    )
+
+
+_ANEW = "copy the tokenizer from where the model comes from"
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The tokenizer that transformers makes of a folder.
+
+    Raises:
+        UserError: If there is none, or it asks for code.
+    """
+    file = folder / "tokenizer_config.json"
+    if not file.exists() and not (folder / "tokenizer.json").exists():
+        raise UserError(f"{folder}: has no tokenizer (tokenizer.json is missing); {_ANEW}")
+    said = read_json(file) if file.exists() else {}
+    kind = said.get("tokenizer_class") if isinstance(said, dict) else None
+    if kind is not None and str(kind).removesuffix("Fast") not in _TOKENIZERS:
+        raise UserError(f"{file}: tokenizer_class {str(kind)[:60]!r} is not read; those are {', '.join(_TOKENIZERS)}")
+    if (folder / "tokenizer.json").exists():
+        check_rules(read_json(folder / "tokenizer.json"), folder / "tokenizer.json")
+    library: Any = importlib.import_module("transformers")
+    with loading(folder, "transformers"):
+        return library.AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+
+
+def rules_of(loaded: Any, folder: Path) -> str:
+    """A tokenizer of transformers as rules of the library tokenizers.
+
+    Raises:
+        UserError: If it has none, or they do not do the same.
+    """
+    fast = getattr(loaded, "backend_tokenizer", None)
+    if fast is not None:
+        return plain_rules(fast.to_str())
+    file = folder / "tokenizer.json"
+    if not file.exists():
+        raise UserError(f"{folder}: its tokenizer has no rules that can be kept (tokenizer.json is missing); {_ANEW}")
+    rules = plain_rules(read_text(file, "json_bytes"))
+    with loading(folder, "transformers"):
+        kept = tokenizers.Tokenizer.from_str(rules)
+        same = all(kept.encode(text).ids == loaded(text)["input_ids"] for text in _PROBES)
+    if not same:
+        raise UserError(f"{file}: splits texts in another way than the tokenizer that transformers makes; {_ANEW}")
+    return rules
+
+
+_PROBES = ("", "a dog", "Two DOGS, one cat's (red) hat!", "  spaces\tand\nlines ", "Straße, 一只狗, кот", "1.5 % of #tags_2")

@@ -1,0 +1,86 @@
+"""A table of word vectors that starts from a file such as GloVe's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
+from rungwise.relevance.word_vectors import WordVectors
+
+Missing = Literal["uniform", "mean"]
+
+
+@dataclass(frozen=True)
+class WordCoverage:
+    """How much of a vocabulary a file of word vectors held.
+
+    Attributes:
+        file: Name of the file.
+        words: Of the vocabulary, but for those that frame and fill captions.
+        found: How many of them the file held.
+
+    >>> print(WordCoverage("glove.txt", words=1200, found=900))
+    glove.txt: vectors for 900 of 1,200 words (75.0 %)
+    """
+
+    __pydantic_config__ = STRICT
+
+    file: str
+    words: int
+    found: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file}: vectors for {self.found:,} of {self.words:,} words ({100 * self.found / self.words:.1f} %)"
+        )
+
+
+def initialise(
+    table: nn.Embedding,
+    vocabulary: Mapping[str, int],
+    vectors: WordVectors,
+    missing: Missing = "uniform",
+    special: Collection[str] = (),
+) -> WordCoverage:
+    """Give a table the vectors of its words.
+
+    Args:
+        table: Its rows stay as they are where the file lacks a word.
+        vocabulary: The row of each word.
+        vectors: Of the file.
+        missing: ``"mean"`` gives those rows the mean of the vectors that were found.
+        special: Words that are no words, which are not counted.
+
+    Raises:
+        UserError: If the file holds none of the words, or vectors of another length.
+
+    >>> import numpy as np
+    >>> table = nn.Embedding(2, 3)
+    >>> initialise(table, {"dog": 0, "zyx": 1}, WordVectors({"dog": 0}, np.eye(1, 3, dtype=np.float32)), "mean")
+    WordCoverage(file='word vectors', words=2, found=1)
+    >>> table.weight.tolist()
+    [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    if vectors.dimension != table.embedding_dim:
+        raise UserError(
+            f"{vectors.name}: vectors of {vectors.dimension} numbers, where word_dimension is {table.embedding_dim}"
+        )
+    known = [word for word in vocabulary if word in vectors.row]
+    found = sum(word not in special for word in known)
+    if not found:
+        raise UserError(
+            f"{vectors.name}: holds none of the {len(vocabulary):,} words of the captions; give word vectors of their"
+            " language"
+        )
+    rows = torch.from_numpy(vectors.table[[vectors.row[word] for word in known]])
+    with torch.no_grad():
+        if missing == "mean":
+            table.weight[:] = rows.mean(dim=0)
+        table.weight[[vocabulary[word] for word in known]] = rows
+    return WordCoverage(vectors.name, sum(word not in special for word in vocabulary), found)
