@@ -60,7 +60,10 @@ def with_new_heads(start: JointEmbedding, image: OneHead, text: OneHead) -> Begu
         image_head=start.config.image_head if isinstance(image, NoHead) else stacked(start.config.image_head, image),
         text_head=start.config.text_head if isinstance(text, NoHead) else stacked(start.config.text_head, text),
     )
-    return _put_together(config, start, True, True)
+    begun = _put_together(config, start, True, True)
+    for side in (begun.model.backbone, begun.model.text_encoder):
+        side.requires_grad_(False)  # also one that no configuration freezes, such as a GRU
+    return begun
 
 
 def with_weights_that_fit(
@@ -83,10 +86,9 @@ def with_weights_that_fit(
     Raises:
         UserError: As :meth:`JointEmbedding.create`.
     """
-    image, text = (identity(one) for one in (start.config.image, start.config.text))
     own_image = config.image if features is None else start.config.image
-    same_image = identity(own_image) == image
-    same_text = identity(config.text) == text and config.dimension == start.config.dimension
+    same_image = _same(own_image, start.config.image)
+    same_text = _same(config.text, start.config.text) and config.dimension == start.config.dimension
     if same_image and same_text:
         return _put_together(replace(config, image=own_image), start, True, True)
     new = JointEmbedding.create(config, captions, features)
@@ -145,6 +147,12 @@ def _unstacked(name: str) -> str:
     for place in (IMAGE_HEAD, TEXT_HEAD):
         name = name.replace(f"{place}0.", place, 1)
     return name
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two configurations describe the same encoder, wherever its weights come from."""
+    names = [getattr(side, "model", getattr(side, "source", None)) for side in (one, other)]
+    return names[0] == names[1] and identity(one) == identity(other)
 
 
 def _frozen(side: Any, frozen: bool) -> Any:
