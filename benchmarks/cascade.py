@@ -28,9 +28,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import pearsonr
 
+from rungwise.language.sentence_models import PACKAGED_MODEL
 from rungwise.relevance import BiEncoder, Cascade, CBoW, CrossEncoder
 from rungwise.relevance.base import CaptionPairSource
-from rungwise.relevance.bi_encoder import PACKAGED_MODEL
 from rungwise.relevance.cascade import CascadeReport, spoken
 
 Captions = tuple[list[str], list[int]]
@@ -55,7 +55,7 @@ def stand_in(folder: Path) -> Path:
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    from rungwise.relevance.bi_encoder import load_sentence_model
+    from rungwise.language.sentence_models import load_sentence_model
 
     torch.manual_seed(0)
     tokenizer = load_sentence_model(PACKAGED_MODEL, "cpu").tokenizer

@@ -68,7 +68,7 @@ def coco5k(images: int) -> Captions:
 
 def tokenised(captions: Captions) -> Captions:
     """Captions whose tokens are separated by spaces, so that a split gives them back."""
-    from rungwise.relevance.tokenisers import ptb
+    from rungwise.language.tokenisers import ptb
 
     return [" ".join(ptb(text)) for text in captions[0]], captions[1]
 
@@ -295,7 +295,7 @@ def show_costs(console: Console, asked: argparse.Namespace) -> None:
 
 
 def show_tokenisers(console: Console, asked: argparse.Namespace) -> None:
-    from rungwise.relevance.tokenisers import ptb
+    from rungwise.language.tokenisers import ptb
 
     table = Table(title="ptb and Stanford's PTBTokenizer as the captioning tools call it")
     for column in ("captions", "count", "identical tokens", "different", "ptb s", "java s"):
@@ -325,7 +325,7 @@ def show_tokenisers(console: Console, asked: argparse.Namespace) -> None:
 def german_case(source_name: str, tokeniser_name: str, captions: Captions) -> dict[str, float]:
     """Time, degrees, and how often a caption's own image comes first by its other captions alone."""
     from rungwise import relevance
-    from rungwise.relevance import tokenisers
+    from rungwise.language import tokenisers
 
     start = time.perf_counter()
     source = getattr(relevance, source_name)(

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
+from rungwise.language.tokenisers import unicode_words, whitespace
 from rungwise.relevance import Cascade, CBoW, CIDEr, CIDErD, DocumentFrequencies, Labels, TfIdf, load
 from rungwise.relevance.base import CaptionPairSource
 from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
 from rungwise.relevance.config import KINDS
 from rungwise.relevance.describe import describe
-from rungwise.relevance.tokenisers import unicode_words, whitespace
 from rungwise.relevance.vectors import VectorSource, normalised
 
 CAPTIONS = [
@@ -392,7 +392,7 @@ class Pairs(CaptionPairSource):
 @pytest.fixture
 def _models(monkeypatch):
     monkeypatch.setattr("rungwise.relevance.bi_encoder.BiEncoder", Sentences)
-    monkeypatch.setattr("rungwise.relevance.bi_encoder.PACKAGED_MODEL", "mat")
+    monkeypatch.setattr("rungwise.language.sentence_models.PACKAGED_MODEL", "mat")
     monkeypatch.setattr("rungwise.relevance.cross_encoder.CrossEncoder", Pairs)
 
 

@@ -34,7 +34,7 @@ def test_a_full_disk_is_said_as_such(tmp_path, monkeypatch):
     def full(*_, **__):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr("rungwise.core.tensors.save_file", full)
+    monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(OSError) as caught:
         write_tensors(tmp_path / "x", {})
     assert caught.value.errno == errno.ENOSPC

@@ -20,8 +20,8 @@ from rungwise.encoders.sides import TEXT_ENCODER
 from rungwise.encoders.text import pad
 from rungwise.encoders.text_cache import encode_texts
 from rungwise.encoders.transformer import TransformerConfig
+from rungwise.language.sentence_models import PACKAGED_MODEL
 from rungwise.models import JointEmbedding, VSEConfig, load
-from rungwise.relevance.bi_encoder import PACKAGED_MODEL
 from tests.encoders.test_character_maps import character_map
 
 transformers = pytest.importorskip("transformers")

@@ -103,7 +103,7 @@ def of_rows(root: Path) -> Answer:
 
 
 def of_word_vectors(path: Path) -> Answer:
-    from rungwise.relevance.word_vectors import load_word_vectors
+    from rungwise.language.word_vectors import load_word_vectors
 
     found = load_word_vectors(path)
     return {"main": [list(found.row), digest(found.table)]}

@@ -213,7 +213,7 @@ class Walk:
 
     def sentence_models(self) -> Iterator[Case]:
         """A folder of sentence-transformers, and the network in it as a cross-encoder."""
-        from rungwise.relevance.bi_encoder import load_sentence_model
+        from rungwise.language.sentence_models import load_sentence_model
 
         def sentences() -> None:
             load_sentence_model(sound, "cpu").encode(["a dog"], show_progress_bar=False)

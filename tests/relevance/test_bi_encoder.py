@@ -1,3 +1,5 @@
+"""Also tests rungwise.language.sentence_models."""
+
 import importlib.util
 import json
 import subprocess
@@ -8,7 +10,8 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
-from rungwise.relevance.bi_encoder import PACKAGED_MODEL, BiEncoder, load_sentence_model
+from rungwise.language.sentence_models import PACKAGED_MODEL, load_sentence_model
+from rungwise.relevance.bi_encoder import BiEncoder
 from rungwise.relevance.cascade import Cascade
 
 CAPTIONS = ["a man rides a horse", "someone on horseback", "a bowl of soup", "a man rides a horse"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.language.tokenisers import whitespace
+from rungwise.language.word_vectors import WordVectors
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.cascade import Cascade
 from rungwise.relevance.cbow import CBoW
-from rungwise.relevance.tokenisers import whitespace
-from rungwise.relevance.word_vectors import WordVectors
 
 CAPTIONS = ["a dog runs", "the dog", "a cat sleeps on the dog", "unicorn gryphon", ""]
 OWNERS = [0, 0, 1, 1, 2]

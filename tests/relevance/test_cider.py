@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
+from rungwise.language.tokenisers import ptb, unicode_words, whitespace
 from rungwise.relevance import CIDEr, CIDErD, DocumentFrequencies, TfIdf
-from rungwise.relevance.tokenisers import ptb, unicode_words, whitespace
 from tests.relevance.cider_reference import all_scores, document_frequency
 
 BOTH = pytest.mark.parametrize(("source", "clipped"), [(CIDEr, False), (CIDErD, True)])

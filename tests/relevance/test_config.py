@@ -14,6 +14,7 @@ import pytest
 from rungwise.core.configuration import STRICT, dump_yaml, from_plain, load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
+from rungwise.language.tokenisers import unicode_words
 from rungwise.relevance import CIDErD, DocumentFrequencies, Labels, TfIdf
 from rungwise.relevance.config import (
     KINDS,
@@ -24,7 +25,6 @@ from rungwise.relevance.config import (
     degrees_of,
     source_config,
 )
-from rungwise.relevance.tokenisers import unicode_words
 
 TEXTS = (
     "A black dog runs on grass.",

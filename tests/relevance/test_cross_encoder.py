@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.language.word_vectors import WordVectors
 from rungwise.relevance.cascade import Cascade
 from rungwise.relevance.cbow import CBoW
 from rungwise.relevance.cross_encoder import CrossEncoder
-from rungwise.relevance.word_vectors import WordVectors
 
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")

@@ -7,9 +7,9 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.core.seals import SEAL
 from rungwise.data.collection import ImageCaptions
+from rungwise.language.word_vectors import WordVectors
 from rungwise.relevance import Cascade, CBoW, CIDErD, DocumentFrequencies, Human, Labels, TfIdf, load
 from rungwise.relevance.combine import Calibrated, mean
-from rungwise.relevance.word_vectors import WordVectors
 
 CAPTIONS = ["a dog runs", "a red dog", "the cat sleeps", "a cat", "blue sky", "a dog and a cat"]
 OWNERS = [0, 0, 1, 1, 2, 3]

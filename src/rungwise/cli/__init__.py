@@ -25,6 +25,7 @@ COMMANDS = {
     "index": "make pictures searchable",
     "search": "find pictures by a text or by a picture",
     "serve": "the search page",
+    "export": "a model as ONNX graphs, for search without torch",
     "verify": "whether something that rungwise made is whole, and as it was made",
 }
 

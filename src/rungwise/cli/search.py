@@ -48,6 +48,8 @@ def main(arguments: list[str]) -> int:
     place = asked.model or index.manifest.model_location
     model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
     searcher = Searcher(index, model)
+    if line := index.stand_in(model):
+        say(line)
     if asked.text is not None:
         hits, captions = searcher.search_text(asked.text, asked.k), []
     else:

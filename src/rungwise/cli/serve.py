@@ -60,6 +60,8 @@ def main(arguments: list[str]) -> int:
     index = Index.open(asked.index)
     place = asked.model or index.manifest.model_location
     model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
+    if line := index.stand_in(model):
+        say(line)
     if beyond:
         say(_exposed(index, token))
     serve(

@@ -98,12 +98,25 @@ class PictureFolder:
             relative: To the root.
             size: The most bytes to read.
         """
+        return self._some(relative, size, from_end=False)
+
+    def tail(self, relative: Path, size: int) -> bytes:
+        """How a file of ``others`` ends; as :meth:`head`."""
+        return self._some(relative, size, from_end=True)
+
+    def _some(self, relative: Path, size: int, from_end: bool) -> bytes:
         try:
             with opened(self.root / relative, None) as file:
+                if from_end:
+                    file.seek(max(0, file.seek(0, os.SEEK_END) - size))
                 return file.read(size)
         except (UserError, OSError) as error:
-            self._unreadable[relative] = Issue("unreadable file", readable_name(relative), str(error))
+            self.leave_out(relative, str(error))
             return b""
+
+    def leave_out(self, relative: Path, reason: str) -> None:
+        """Note that a file of ``others`` cannot be read, to be listed among the issues once."""
+        self._unreadable[relative] = Issue("unreadable file", readable_name(relative), reason)
 
     def find(self, reference: str) -> list[Path]:
         r"""The picture that a caption file calls ``reference``; several if that is ambiguous, none if it is missing.

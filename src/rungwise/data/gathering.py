@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 from rungwise.core.errors import UserError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.folder import PictureFolder, picture_id, unsupported_pictures
+from rungwise.data.packed import PackedPicture, Picture
 
 _SPLITS = {
     "train": ("train", "training"),
@@ -18,6 +20,7 @@ _SPLITS = {
 }
 _CANONICAL = {word: name for name, words in _SPLITS.items() for word in words}
 
+_WORD = re.compile(r"[^\W\d_]+")
 _HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
 _CONTROLS = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if not chr(code).isspace()}
 """Signs for terminals and printers, which no sentence holds; those that are a kind of blank may stay."""
@@ -41,6 +44,15 @@ def split_in_file_name(path: Path) -> str | None:
     """
     words = path.stem.lower().replace("-", "_").replace(".", "_").split("_")
     return next((_CANONICAL[word] for word in words if word in _CANONICAL), None)
+
+
+def split_in_words(name: str) -> str | None:
+    """The split that one of the words in a name speaks of, whatever stands between them, such as numbers of shards.
+
+    >>> split_in_words("captions_train2014"), split_in_words("cc3m-validation-000012"), split_in_words("attestation")
+    ('train', 'val', None)
+    """
+    return next((_CANONICAL[word] for word in _WORD.findall(name.lower()) if word in _CANONICAL), None)
 
 
 def clean_caption(text: str) -> tuple[str, str]:
@@ -98,7 +110,7 @@ class Gatherer:
         self._ids: list[str] = []
         self._positions: dict[str, int] = {}
         self._position_of_path: dict[Path, int] = {}
-        self._paths: list[Path] = []
+        self._paths: list[Picture] = []
         self._left_out: set[str] = set()
         self._splits: list[str] = []
         self._labels: list[list[str]] = []
@@ -140,6 +152,26 @@ class Gatherer:
         else:
             self.issue("missing picture", where, f"no picture named {reference!r}")
         return None
+
+    def packed(self, reference: str, picture: PackedPicture | None, where: str) -> int | None:
+        """Position of the image with this id, whose picture lies in a larger file; of a known id the first one stays.
+
+        Args:
+            reference: Its id.
+            picture: Its place; None for every image if captions alone are wanted.
+            where: File and place that named it.
+
+        Returns:
+            None if the id is no text; an issue says so.
+        """
+        if (known := self._positions.get(reference)) is not None:
+            return known
+        if is_torn(reference):
+            self.issue("malformed text", where, f"the name of a picture: {_HALF_CHARACTER}")
+            return None
+        if picture is not None:
+            self._paths.append(picture)
+        return self._add(reference)
 
     def caption(self, image: int, text: str, where: str, caption_id: str | None = None) -> None:
         """Add a caption of the image at a position.

@@ -22,7 +22,7 @@ from rungwise.core.reading import MissingFileError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.picture_files import picture_bytes
-from rungwise.data.pictures import load_picture
+from rungwise.data.pictures import load_array
 
 FREQUENT = 4
 """Tokens seen at least this often are what the vocabularies of the VSE++ family keep."""
@@ -204,7 +204,7 @@ def _look_at(data: ImageCaptions, progress: Callable[[int, int], None] | None) -
         except UserError as error:
             return Issue("unreadable picture", data.image_ids[position], str(error))
         try:
-            _, height, width = load_picture(content, name=str(path)).shape
+            _, height, width = load_array(content, name=str(path)).shape
         except UserError as error:
             return Issue("unreadable picture", data.image_ids[position], str(error))
         return _Look(width, height, hashlib.sha256(content).digest())

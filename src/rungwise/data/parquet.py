@@ -29,12 +29,14 @@ class Parquet:
 
     Attributes:
         schema: Names and types of its columns.
+        group_sizes: Rows of each row group.
     """
 
     def __init__(self, file: Any, path: Path) -> None:
         self._file = file
         self._path = path
         self.schema: pyarrow.Schema = file.schema_arrow
+        self.group_sizes = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
 
     def batches(self, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
         """The rows of some columns, a thousand or so at a time.

@@ -7,22 +7,31 @@ from pathlib import Path
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import require_there, user_path
+from rungwise.data.coco import coco_files, folder_of_pictures, is_coco_file, read_coco
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.feature_files import features_file, read_features, with_features
 from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
 from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder
 from rungwise.data.karpathy import karpathy_files, read_karpathy
+from rungwise.data.picture_tables import SUFFIX as PARQUET_SUFFIX
+from rungwise.data.picture_tables import holds_pictures, picture_tables, read_picture_tables
 from rungwise.data.precomputed import precomputed_splits, read_precomputed
 from rungwise.data.tables import TABLE_SUFFIXES, read_tables, table_files
+from rungwise.data.webdataset import PACKED_SUFFIXES, read_shards, shards
+from rungwise.data.webdataset import SUFFIX as SHARD_SUFFIX
+from rungwise.data.wikipedia import MAT_SUFFIX, read_wikipedia, wikipedia_files
 
 
 def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:
     r"""Read a collection of images and captions; its layout is recognised by looking.
 
     In this order: the precomputed features of VSE++ and SCAN (``train_ims.npy`` and ``train_caps.txt`` and so on),
-    Flickr8K as published (a ``*.token.txt`` file), one of Karpathy's JSON files, a table of captions (CSV, TSV, JSON
-    lines, Parquet), a bare folder of pictures. The file that holds the captions may be given itself where a folder
-    holds several; its pictures are then looked for in its own folder and below.
+    Flickr8K as published (a ``*.token.txt`` file), one of Karpathy's JSON files, captions as COCO publishes them
+    (``captions_train2017.json``), the features of the Wikipedia set (``raw_features.mat``), Parquet files that hold the
+    pictures themselves, as ``datasets`` of Hugging Face writes them, WebDataset shards (tar archives), a table of
+    captions (CSV, TSV, JSON lines, Parquet), a bare folder of pictures. The file that holds the captions may be given
+    itself where a folder holds several; its pictures are then looked for in its own folder and below, and those of a
+    file of COCO's folder ``annotations`` beside that.
 
     Where no pictures are, ``features.npy`` takes their place, with one row for each image (see
     :mod:`rungwise.data.feature_files`). Where there are both, give that file itself to read its rows.
@@ -56,12 +65,14 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
         return read_precomputed(path, captions_only)
     if not path.is_dir():
         _check_kind(path)
-    files = PictureFolder(path if path.is_dir() else path.parent)
+    is_coco = path.suffix.lower() == ".json" and not path.is_dir() and is_coco_file(path)
+    files = PictureFolder(path if path.is_dir() else folder_of_pictures(path) if is_coco else path.parent)
     is_rows = path.suffix.lower() == ".npy"
     captions = None if path.is_dir() or is_rows else path
     rows = None if captions_only else path if is_rows else features_file(files)
     take_rows = rows is not None and (is_rows or not files.pictures)
-    data = _read_captions(files, captions, join_restval, captions_only or take_rows)
+    without = captions_only or take_rows
+    data = read_coco([path], files, without) if is_coco else _read_captions(files, captions, join_restval, without)
     if rows is not None and take_rows:
         data = read_features(rows) if data is None else with_features(data, rows)
     else:
@@ -78,7 +89,11 @@ def _check_kind(path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix in PICTURE_SUFFIXES:
         raise UserError(f"{path}: is a single picture; give the folder that holds it")
-    known = {".json", ".npy", ".txt", *TABLE_SUFFIXES}
+    if path.name.lower().endswith(PACKED_SUFFIXES):
+        raise UserError(
+            f"{path}: a compressed archive, in which no picture can be read by its place; unpack it to .tar"
+        )
+    known = {".json", ".npy", ".txt", MAT_SUFFIX, SHARD_SUFFIX, *TABLE_SUFFIXES}
     if not (suffix in known or is_token_file(path)):
         kinds = ", ".join(sorted(known))
         raise UserError(f"{path}: not a kind of file that holds captions ({kinds}); give such a file or a folder")
@@ -93,13 +108,28 @@ def _read_captions(
             path = _only(tokens, files.root)
         elif described := karpathy_files(files):
             path = _only(described, files.root)
+        elif annotated := coco_files(files):
+            return read_coco(annotated, files, captions_only)
+        elif arrays := wikipedia_files(files):
+            return read_wikipedia(_only(arrays, files.root), captions_only)
+        elif packed := picture_tables(files):
+            return read_picture_tables(packed, files.root, join_restval=join_restval, captions_only=captions_only)
+        elif archives := shards(files):
+            return read_shards(archives, files.root, captions_only)
         elif tables := table_files(files):
             return read_tables(tables, files, captions_only)
         else:
             return None
     if is_token_file(path):
         return read_flickr8k(path, files, captions_only)
-    if path.suffix.lower() == ".json":
+    suffix = path.suffix.lower()
+    if suffix == MAT_SUFFIX:
+        return read_wikipedia(path, captions_only)
+    if suffix == SHARD_SUFFIX:
+        return read_shards([path], path.parent, captions_only)
+    if suffix == PARQUET_SUFFIX and holds_pictures(path):
+        return read_picture_tables([path], path.parent, join_restval=join_restval, captions_only=captions_only)
+    if suffix == ".json":
         return read_karpathy(path, files, join_restval=join_restval, captions_only=captions_only)
     return read_tables([path], files, captions_only)
 

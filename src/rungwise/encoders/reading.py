@@ -48,7 +48,7 @@ def prepared_batches(
         source = sources[position]
         name = picture_name(source)
         try:
-            return preprocessing.apply(load_picture(source, shorter_side=preprocessing.resized_side))
+            return preprocessing.apply(load_picture(source, shorter_side=preprocessing.decoded_side))
         except UserError as error:
             return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
 

@@ -24,7 +24,7 @@ from rungwise.encoders.pooling import last_of, max_of, mean_of
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
 from rungwise.encoders.vocabulary import UNSPACED_LETTER, cutting, read_vocabulary, tokenise, too_long
 from rungwise.encoders.word_table import Missing, WordCoverage, initialise
-from rungwise.relevance.word_vectors import load_word_vectors, word_vector_dimension
+from rungwise.language.word_vectors import load_word_vectors, word_vector_dimension
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
 _SPECIAL = (PAD, UNKNOWN, START, END)

@@ -26,7 +26,7 @@ from rungwise.encoders.pretrained.settings import Length, Width, read_settings
 from rungwise.encoders.pretrained.tokens import plain_rules
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
 from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long
-from rungwise.relevance.bi_encoder import PACKAGED_MODEL, TRIED, load_sentence_model
+from rungwise.language.sentence_models import PACKAGED_MODEL, TRIED, load_sentence_model
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -1,4 +1,4 @@
-"""Words as the VSE++ program counted them: lower-cased captions cut by the rules of the Penn Treebank, as NLTK has them.
+"""Words as the VSE++ program counted them: lower-cased captions cut by the Penn Treebank's rules, as NLTK has them.
 
 NLTK replaces one pattern after the other; here one pattern finds all words, so that a vocabulary keeps it as text. They
 agree but for odd rows of marks (``::a``), for two quotation marks in a row, and for sentences that end within a

@@ -18,8 +18,8 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json
 from rungwise.encoders.character_maps import LONGEST_TEXT, check_character_map
 from rungwise.encoders.treebank import NORMALIZERS, PRE_TOKENIZER
-from rungwise.relevance.model_folders import check_rules, growth
-from rungwise.relevance.tokenisers import UNSPACED
+from rungwise.language.model_folders import check_rules, growth
+from rungwise.language.tokenisers import UNSPACED
 
 PARTS: Mapping[str, frozenset[str]] = {
     "model": frozenset({"WordLevel", "WordPiece", "BPE", "Unigram"}),

@@ -11,7 +11,7 @@ from torch import nn
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
-from rungwise.relevance.word_vectors import WordVectors
+from rungwise.language.word_vectors import WordVectors
 
 Missing = Literal["uniform", "mean"]
 

@@ -150,6 +150,7 @@ class Index:
                 identity=uuid4().hex,
                 picture_store=stores[0].identity,
                 caption_store=stores[1].identity,
+                model_stands_for=model.stands_for,
             )
             index = cls(manifest, *stores, folder)
             issues = index._encode(data, model, progress)
@@ -252,19 +253,32 @@ class Index:
     def check(self, model: DualEncoder) -> None:
         """Refuse a model that did not make this index: its vectors would mean something else.
 
-        This computes the model's fingerprint from all of its weights. A :class:`~rungwise.index.Searcher` does it once
-        for any number of searches.
+        An exported model stands for the model from which it was exported, and the other way round: when it was exported,
+        their vectors were compared. This computes the model's fingerprint from all of its weights. A
+        :class:`~rungwise.index.Searcher` does it once for any number of searches.
 
         Raises:
             UserError: Naming both models and the remedy.
         """
-        ours, theirs = self.manifest.model_fingerprint, model.fingerprint
-        if (ours, self.manifest.dimension) != (theirs, model.dimension):
+        ours, theirs = self.manifest, model.fingerprint
+        if ours.dimension != model.dimension or not ours.models & {theirs, model.stands_for}:
             raise UserError(
-                f"{self._where}: built by model {ours[:12]} (dimension {self.manifest.dimension}), not by"
+                f"{self._where}: built by model {ours.model_fingerprint[:12]} (dimension {ours.dimension}), not by"
                 f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
                 " index again with this one"
             )
+
+    def stand_in(self, model: DualEncoder) -> str:
+        """One line about a model that :meth:`check` takes in place of the one that built the index; empty for that one.
+
+        The fingerprint of a model that was not exported is not computed.
+        """
+        ours, compare = self.manifest, "rungwise verify compares its vectors with those of the index"
+        if not model.stands_for:
+            return f"the index was built by an export of this model; {compare}" if ours.model_stands_for else ""
+        if ours.model_fingerprint == model.fingerprint or model.stands_for not in ours.models:
+            return ""
+        return f"an export stands in for the model that built the index; {compare}"
 
     def search(self, vectors: ArrayLike, k: int = 10, exclude: Sequence[int] = ()) -> Hits:
         """The k pictures with the highest cosine to each vector.

@@ -130,7 +130,7 @@ class Searcher:
             UserError: If another model built that index.
         """
         ours, theirs = self.index.manifest, index.manifest
-        if (ours.model_fingerprint, ours.dimension) != (theirs.model_fingerprint, theirs.dimension):
+        if ours.dimension != theirs.dimension or not ours.models & theirs.models:
             raise UserError(
                 f"built by model {theirs.model_fingerprint[:12]} (dimension {theirs.dimension}), not by"
                 f" {ours.model_fingerprint[:12]} (dimension {ours.dimension})"

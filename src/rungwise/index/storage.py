@@ -41,7 +41,7 @@ class Manifest:
 
     Attributes:
         name: Of the collection.
-        model_fingerprint: Of the model; a search with another is refused.
+        model_fingerprint: Of the model; a search with another is refused, but for those that stand for it.
         model_location: Folder or hub id the model was loaded from, as it was given; empty when unknown.
         dimension: D.
         skipped: How many pictures of the build could not be read and stand in ``issues.jsonl``.
@@ -50,6 +50,7 @@ class Manifest:
         picture_store: Identity of the store of pictures.
         caption_store: Identity of the store of captions.
         issues_sha256: Of ``issues.jsonl``.
+        model_stands_for: Fingerprint of the model from which this one was exported; empty for all others.
         format: Always :data:`FORMAT`.
         version: Of the layout of the folder.
 
@@ -66,8 +67,18 @@ class Manifest:
     picture_store: str = ""
     caption_store: str = ""
     issues_sha256: str = ""
+    model_stands_for: str = ""
     format: str = FORMAT
     version: int = VERSION
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Fingerprints of the models whose vectors these are, but for rounding.
+
+        >>> sorted(Manifest("pets", "9a3f", "", dimension=8, model_stands_for="1b").models)
+        ['1b', '9a3f']
+        """
+        return frozenset({self.model_fingerprint, self.model_stands_for} - {""})
 
     def is_of(self, other: Manifest) -> bool:
         """Whether both are of one index, which may have been brought up to date between them.

@@ -188,6 +188,14 @@ class DualEncoder(PairScorer):
     def similarity(self) -> Similarity:
         """How vectors are compared; those that the model gives are prepared for it."""
 
+    @property
+    def stands_for(self) -> str:
+        """Fingerprint of a model that gives the same vectors but for rounding, as measured; empty where there is none.
+
+        An exported model names the one it was made from: an index of either is searched with the other.
+        """
+        return ""
+
     @abstractmethod
     def encode_image(
         self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None

@@ -126,6 +126,28 @@ class ModelFolder:
             raise UserError(f"{self.path / name}: expected a JSON object")
         return values
 
+    def data(self, name: str, most: int) -> bytes:
+        """The bytes of a file.
+
+        Args:
+            name: Of the file.
+            most: Bytes that such a file has at most.
+
+        Raises:
+            UserError: If it is missing, cannot be read, or is larger.
+            AlteredModelError: If it is not as it was saved.
+        """
+        path = self._place(name)
+        try:
+            with opened(path, None) as file:
+                if (size := os.fstat(file.fileno()).st_size) > most:
+                    raise UserError(f"{path}: {readable(size)}, where at most {readable(most)} are read")
+                data = file.read()
+        except MissingFileError:
+            raise UserError(f"{path}: missing; the model folder is incomplete") from None
+        self._compare(name, hashlib.sha256(data).hexdigest())
+        return data
+
     @contextmanager
     def weights(self, asked: Mapping[str, Tensor] | None = None) -> Iterator[dict[str, Tensor]]:
         """The tensors, by name. They stand in the file, so that they must be copied before the block ends.

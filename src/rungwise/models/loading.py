@@ -14,6 +14,7 @@ from typing import Any, Self
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.seals import SEAL
+from rungwise.encoders.pretrained.source import Source
 from rungwise.models.contracts import DualEncoder, PairScorer
 from rungwise.models.folder import CONFIG, FORMAT, IMAGE_GRAPH, UNSEALED, AlteredModelError, ModelFolder
 
@@ -59,8 +60,12 @@ def without_torch(source: Path | str) -> bool:
 def load(source: Path | str, device: str | None = None, *, altered: bool = False) -> PairScorer:
     """A model from a folder, or from a hub repository of that name; ``config.json`` says which family it is.
 
+    Published dual encoders are models too: ``hf:`` with a folder or a name for CLIP and SigLIP of transformers,
+    ``open_clip:`` with a folder or ``NAME/TAG``, ``st:`` with a folder or a name of sentence-transformers. A folder of
+    theirs without the prefix is told by its files.
+
     Args:
-        source: The folder that training wrote (``run/model``), or the repository.
+        source: The folder that training wrote (``run/model``), the repository, or a published model.
         device: Where it computes, such as ``"cpu"``; None takes ``cuda`` where there is one.
         altered: Take the files as they are, whatever the folder's seal says; what they ask for is checked all the same.
 
@@ -71,6 +76,10 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
         UserError: If files are missing or do not fit each other, the kind is unknown, or weights are no finite numbers.
         AlteredModelError: If a file is not as it was saved.
     """
+    if (found := Source.named(source)) is not None:
+        from rungwise.models.published import published  # torch, which exported models do without
+
+        return published(found).to(choose_device(device)).eval()
     place = device if without_torch(source) else choose_device(device)
     folder = ModelFolder.open(source, altered=altered)
     while True:

@@ -22,8 +22,8 @@ def published(source: Source) -> JointEmbedding:
     side, words = image.build(), text.build((), 0)
     if side.features != words.width:
         raise UserError(
-            f"{source}: vectors of pictures have {side.features} numbers, those of texts {words.width}; the halves belong"
-            " to different models"
+            f"{source}: vectors of pictures have {side.features} numbers, those of texts {words.width}; the halves"
+            " belong to different models"
         )
     config = VSEConfig(image=image, text=text, dimension=side.features, image_head=NoHead(), text_head=NoHead())
     return JointEmbedding(config, side, lambda: words)

@@ -322,7 +322,7 @@ class JointEmbedding(TrainableEncoder):
         if not isinstance(picture, bytes):
             return super().prepare_image(picture)  # its features may be cached
         preprocessing = self._picture_side().preprocessing
-        pixels = preprocessing.apply(load_picture(picture, shorter_side=preprocessing.resized_side))
+        pixels = preprocessing.apply(load_picture(picture, shorter_side=preprocessing.decoded_side))
 
         def encode() -> EncodedImages:
             with self._inference():

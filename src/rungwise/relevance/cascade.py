@@ -112,7 +112,7 @@ class Cascade(CaptionPairSource):
             is no number, or the cache is a file of another kind or cannot be written.
 
     >>> from rungwise.relevance.cbow import CBoW
-    >>> from rungwise.relevance.word_vectors import WordVectors
+    >>> from rungwise.language.word_vectors import WordVectors
     >>> vectors = WordVectors({"dog": 0, "cat": 1, "runs": 2}, np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32))
     >>> captions, owners = ["dog", "cat", "dog runs"], [0, 1, 2]
     >>> words = CBoW(captions, owners, vectors)

@@ -26,10 +26,10 @@ from scipy import sparse
 from rungwise.core.errors import UserError
 from rungwise.core.reading import user_path
 from rungwise.core.seals import digest_of
+from rungwise.language.tokenisers import ptb, unicode_words, whitespace
+from rungwise.language.word_vectors import WordVectors, load_word_vectors
 from rungwise.relevance.base import Reference
-from rungwise.relevance.tokenisers import ptb, unicode_words, whitespace
 from rungwise.relevance.vectors import VectorSource, normalised
-from rungwise.relevance.word_vectors import WordVectors, load_word_vectors
 
 Nouns = Collection[str] | Callable[[Sequence[str]], Sequence[bool]]
 """Words that are nouns, or what tells of each token of a caption whether it is one."""
@@ -47,7 +47,7 @@ class CBoW(VectorSource):
         vectors: A file in GloVe's or word2vec's layout, or vectors that are loaded.
         tokenizer: Text to tokens; the words of ``vectors`` must look like them (lower case, say).
         stop_words: Words that are left out. The ladder paper and its authors' program leave none out.
-        nouns: Words that are nouns, or a callable that marks them; :func:`rungwise.relevance.word_vectors.nouns_from`
+        nouns: Words that are nouns, or a callable that marks them; :func:`rungwise.language.word_vectors.nouns_from`
             makes one of a part-of-speech tagger.
         noun_weight: What a noun counts; the authors take 2.
         reference: See :class:`rungwise.relevance.base.CaptionPairSource`, as the next three.

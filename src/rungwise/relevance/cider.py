@@ -33,7 +33,7 @@ class CIDEr(ConsensusSource):
     Args:
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
-        tokenizer: Text to tokens; :func:`~rungwise.relevance.tokenisers.ptb` as the captioning tools.
+        tokenizer: Text to tokens; :func:`~rungwise.language.tokenisers.ptb` as the captioning tools.
         document_frequencies: Of a corpus, so that scores do not depend on these captions; None counts their images.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.language.model_folders import checked_folder
+from rungwise.language.sentence_models import TRIED, Precision, loading, weights_hash, wiring, without_bars
 from rungwise.relevance.base import CHUNK_BYTES, CaptionPairSource, Positions, Reference
-from rungwise.relevance.bi_encoder import TRIED, Precision, loading, weights_hash, wiring, without_bars
 from rungwise.relevance.caption_pairs import caption_positions
-from rungwise.relevance.model_folders import checked_folder
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 _PAIR_BYTES = 64

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.language.tokenisers import Tokeniser, ptb
 from rungwise.relevance.base import Block, CaptionSource, Direction, Frequencies, Positions
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
 from rungwise.relevance.ngrams import DocumentFrequencies, NgramCounts
-from rungwise.relevance.tokenisers import Tokeniser, ptb
 
 
 class Counted:

@@ -15,7 +15,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.npz import opened_npz
 from rungwise.core.reading import MissingFileError
-from rungwise.relevance.tokenisers import Tokeniser, ptb
+from rungwise.language.tokenisers import Tokeniser, ptb
 
 Integers = NDArray[np.int64]
 

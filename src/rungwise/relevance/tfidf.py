@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rungwise.language.tokenisers import Tokeniser, ptb
 from rungwise.relevance.base import Block, CaptionPairSource, Frequencies, Reference
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.inverted_index import InvertedIndex
 from rungwise.relevance.lexical import Counted, sparse_rows, unit
 from rungwise.relevance.ngrams import DocumentFrequencies
-from rungwise.relevance.tokenisers import Tokeniser, ptb
 
 
 class TfIdf(CaptionPairSource):

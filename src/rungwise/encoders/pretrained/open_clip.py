@@ -7,7 +7,6 @@ tokenizer's files. What a configuration may say of the two towers is listed by n
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 import torch
 from pydantic import Field
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
-from torch import Tensor, nn
+from torch import Tensor
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
@@ -25,9 +24,20 @@ from rungwise.core.reading import read_json
 from rungwise.encoders.options import check_model_name
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.pictures import open_clip_preprocessing
-from rungwise.encoders.pretrained.settings import Layers, Length, Pixels, Share, Small, Token, Width, Words, read_settings
+from rungwise.encoders.pretrained.settings import (
+    Layers,
+    Length,
+    Pixels,
+    Share,
+    Small,
+    Token,
+    Width,
+    Words,
+    read_settings,
+)
+from rungwise.encoders.pretrained.source import require
 from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check_vocabulary, plain_rules
-from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower, require
+from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.pretrained.weights import checkpoint_files, load_half
 
 LIBRARY = "open_clip"
@@ -236,9 +246,13 @@ class _VisionTower(ImageTower):
         super().__init__()
         self.width = settings.embed_dim
         self.description = Description(LIBRARY, LIBRARY, asdict(settings))
-        self.visual = _library().CustomTextCLIP(
-            settings.embed_dim, vision_cfg=_given(vision), text_cfg=_NO_TEXT, quick_gelu=settings.quick_gelu
-        ).visual
+        self.visual = (
+            _library()
+            .CustomTextCLIP(
+                settings.embed_dim, vision_cfg=_given(vision), text_cfg=_NO_TEXT, quick_gelu=settings.quick_gelu
+            )
+            .visual
+        )
 
     def forward(self, pixels: Tensor) -> Tensor:
         return torch.as_tensor(self.visual(pixels))
@@ -250,9 +264,13 @@ class _WordTower(TextTower):
         self.width = settings.embed_dim if text.proj_type == "linear" else text.width
         self.rows = text.vocab_size
         self.description = Description(LIBRARY, LIBRARY, asdict(settings))
-        self.text = _library().CustomTextCLIP(
-            settings.embed_dim, vision_cfg=_NO_VISION, text_cfg=_given(text), quick_gelu=settings.quick_gelu
-        ).text
+        self.text = (
+            _library()
+            .CustomTextCLIP(
+                settings.embed_dim, vision_cfg=_NO_VISION, text_cfg=_given(text), quick_gelu=settings.quick_gelu
+            )
+            .text
+        )
 
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         return torch.as_tensor(self.text(tokens))
@@ -360,7 +378,9 @@ def _tokenizer(checkpoint: Checkpoint, text: OpenClipText) -> tuple[str, TokenRu
     asked = said.get("tokenizer_kwargs") or {}
     known = {"clean", "strip_sep_token"} if said.get("hf_tokenizer_name") else {"clean"}
     if not isinstance(asked, dict) or asked.keys() - known or said.get("tokenizer_mode"):
-        raise UserError(f"{checkpoint.where}: tokenizer_kwargs {str(asked)[:80]} are not understood; give another model")
+        raise UserError(
+            f"{checkpoint.where}: tokenizer_kwargs {str(asked)[:80]} are not understood; give another model"
+        )
     if not said.get("hf_tokenizer_name"):
         check_vocabulary(_own_words(), text.vocab_size, checkpoint.where)
         clean = _clean(asked.get("clean", "lower"), checkpoint.where)

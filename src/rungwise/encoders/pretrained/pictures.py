@@ -45,8 +45,8 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
     kind = said.get("image_processor_type") or said.get("feature_extractor_type")
     if kind not in _PROCESSORS:
         raise UserError(
-            f"{file}: image_processor_type {str(kind)[:60]!r} is not known; known are those of CLIP and SigLIP at a fixed"
-            " size"
+            f"{file}: image_processor_type {str(kind)[:60]!r} is not known; known are those of CLIP and SigLIP at a"
+            " fixed size"
         )
     left = {name: value for name, value in said.items() if name not in _NO_MATTER and value is not None}
     usual = {"do_resize": True, "do_rescale": True, "do_normalize": True, "do_pad": False}
@@ -75,8 +75,8 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
     seen = resized if window is None else window
     if seen != side or resized < seen:
         raise UserError(
-            f"{file}: makes pictures of {min(seen, resized)} pixels, but config.json says that the network reads {side};"
-            " the files belong to different models"
+            f"{file}: makes pictures of {min(seen, resized)} pixels, but config.json says that the network reads"
+            f" {side}; the files belong to different models"
         )
     return Preprocessing(
         size=seen,
@@ -113,7 +113,9 @@ def open_clip_preprocessing(said: object, side: int, file: Path, *, siglip: bool
         left = {"interpolation": "bicubic", "resize_mode": "shortest"} | left
     for name in ("mean", "std", "interpolation", "resize_mode"):
         if name not in left:
-            raise UserError(f"{file}: preprocess_cfg does not say {name}; copy the file from where the model comes from")
+            raise UserError(
+                f"{file}: preprocess_cfg does not say {name}; copy the file from where the model comes from"
+            )
     mean, std = (_colour(left.pop(name), name, file) for name in ("mean", "std"))
     mode, interpolation = left.pop("resize_mode"), left.pop("interpolation")
     interpolation = "bicubic" if interpolation == "random" else interpolation  # as open_clip outside of training
@@ -199,7 +201,9 @@ def _share(size: int, resized: int) -> float:
 def _colour(value: object, name: str, file: Path) -> tuple[float, float, float]:
     if isinstance(value, list | tuple) and len(value) == 3 and all(map(_number, value)):
         return float(value[0]), float(value[1]), float(value[2])
-    raise UserError(f"{file}: {name} {str(value)[:60]} must be three numbers; copy the file from where the model comes from")
+    raise UserError(
+        f"{file}: {name} {str(value)[:60]} must be three numbers; copy the file from where the model comes from"
+    )
 
 
 def _number(value: object) -> bool:

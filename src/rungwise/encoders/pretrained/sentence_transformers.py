@@ -15,10 +15,19 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import read_json
 from rungwise.encoders.pretrained import transformers
 from rungwise.encoders.pretrained.towers import TextHalf
-from rungwise.relevance.model_folders import stays_inside
+from rungwise.language.model_folders import stays_inside
 
 MODULES = "modules.json"
-PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors", "0_*/*.json", "0_*/*.txt", "0_*/*.model", "0_*/model*.safetensors")
+PATTERNS = (
+    "*.json",
+    "*.txt",
+    "*.model",
+    "model*.safetensors",
+    "0_*/*.json",
+    "0_*/*.txt",
+    "0_*/*.model",
+    "0_*/model*.safetensors",
+)
 """What is fetched of a repository."""
 _READERS = ("CLIPModel", "Transformer")
 _FOLLOWERS = ("Normalize",)
@@ -99,7 +108,9 @@ def _check_model(folder: Path) -> None:
     if not isinstance(said, dict):
         raise UserError(f"{file}: expected a JSON object; save the model anew")
     if said.get("default_prompt_name"):
-        raise UserError(f"{file}: default_prompt_name {str(said['default_prompt_name'])[:60]!r}: prompts are not read; {_OTHER}")
+        raise UserError(
+            f"{file}: default_prompt_name {str(said['default_prompt_name'])[:60]!r}: prompts are not read; {_OTHER}"
+        )
     if said.get("similarity_fn_name") not in (None, "cosine"):
         raise UserError(
             f"{file}: similarity_fn_name {str(said['similarity_fn_name'])[:60]!r}: only cosine is read; {_OTHER}"
@@ -113,7 +124,9 @@ def _settings(folder: Path) -> Inner:
         raise UserError(f"{file}: expected a JSON object; save the model anew")
     longest, padded = said.get("max_seq_length"), False
     if longest is not None and (not isinstance(longest, int) or isinstance(longest, bool) or longest < 2):
-        raise UserError(f"{file}: max_seq_length {str(longest)[:60]!r} must be a whole number from 2; save the model anew")
+        raise UserError(
+            f"{file}: max_seq_length {str(longest)[:60]!r} must be a whole number from 2; save the model anew"
+        )
     for name, value in said.items():
         if name in _NO_MATTER or name == "max_seq_length" or not value:
             continue

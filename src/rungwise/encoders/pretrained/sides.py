@@ -20,7 +20,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.pretrained.source import open_image, open_text
+from rungwise.encoders.pretrained.opening import open_image, open_text
 from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
 from rungwise.encoders.pretrained.towers import ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.sides import (

@@ -1,25 +1,16 @@
-"""Where a published model is: ``hf:``, ``open_clip:`` or ``st:``, and a folder of this machine or a name on the hub.
-
-Nothing is fetched twice, and nothing that could be unpickled. Where a model is neither here nor to be had, one line
-says what to fetch, with which command, and where to put it.
-"""
+"""What names a published model: ``hf:``, ``open_clip:`` or ``st:``, and a folder or a name on the hub."""
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from rungwise.core.errors import UserError
-from rungwise.core.hub import hub_folder
-from rungwise.encoders.pretrained.towers import ImageHalf, TextHalf, require
+from rungwise.core.reading import read_json
 
 Library = Literal["hf", "open_clip", "st"]
-_EXTRAS: dict[str, tuple[str, str, str]] = {
-    "hf": ("transformers", "hf", "a model of transformers"),
-    "st": ("transformers", "hf", "a model of sentence-transformers"),
-    "open_clip": ("open_clip", "open-clip", "a model of open_clip"),
-}
 
 
 @dataclass(frozen=True)
@@ -55,15 +46,27 @@ class Source:
         return None
 
     @classmethod
+    def named(cls, text: Path | str) -> Source | None:
+        """What a text means as a model: one of the prefixes, or a folder of one of the libraries; None for others.
+
+        >>> Source.named("open_clip:ViT-B-32/laion2b_s34b_b79k")
+        Source(library='open_clip', place='ViT-B-32/laion2b_s34b_b79k')
+        """
+        return cls.parse(str(text)) or (cls.of_folder(Path(text)) if Path(text).is_dir() else None)
+
+    @classmethod
     def of_folder(cls, folder: Path) -> Source | None:
-        """The library whose files a folder holds, told by looking; None for a folder of none."""
+        """A folder without a prefix, whose files tell the library; None for a folder of none of them."""
         if (folder / "open_clip_config.json").is_file():
             return cls("open_clip", str(folder))
         if (folder / "modules.json").is_file():
             return cls("st", str(folder))
-        if (folder / "preprocessor_config.json").is_file() or (folder / "processor_config.json").is_file():
-            return cls("hf", str(folder))
-        return None
+        config = folder / "config.json"
+        try:
+            said = read_json(config) if config.is_file() else None
+        except UserError:  # which whoever reads the folder for good will say
+            return None
+        return cls("hf", str(folder)) if isinstance(said, dict) and "model_type" in said else None
 
     def __str__(self) -> str:
         return f"{self.library}:{self.place}"
@@ -79,47 +82,15 @@ class Source:
         return self if self.folder is None else Source(self.library, str(self.folder.resolve()))
 
 
-def open_image(source: str) -> ImageHalf:
-    """The image side of a published model.
+def require(module: str, extra: str, what: str) -> None:
+    """Refuse to go on without a library.
 
     Raises:
-        UserError: If it cannot be had, is damaged or incomplete, or asks for what is not allowed.
+        UserError: Saying what to install.
+
+    >>> require("no_such_library", "hf", "a model of transformers")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: a model of transformers needs no_such_library; run: pip install 'rungwise[hf]'
     """
-    where = _parsed(source)
-    if where.library == "open_clip":
-        from rungwise.encoders.pretrained import open_clip
-
-        return open_clip.open_image(where.place)
-    from rungwise.encoders.pretrained import sentence_transformers, transformers
-
-    if where.library == "st":
-        return transformers.open_image(sentence_transformers.inner(_fetched(where, sentence_transformers.PATTERNS)).folder)
-    return transformers.open_image(_fetched(where, transformers.PATTERNS))
-
-
-def open_text(source: str) -> TextHalf:
-    """The text side of a published model, likewise."""
-    where = _parsed(source)
-    if where.library == "open_clip":
-        from rungwise.encoders.pretrained import open_clip
-
-        return open_clip.open_text(where.place)
-    from rungwise.encoders.pretrained import sentence_transformers, transformers
-
-    if where.library == "st":
-        inner = sentence_transformers.inner(_fetched(where, sentence_transformers.PATTERNS))
-        return sentence_transformers.open_text(inner)
-    return transformers.open_text(_fetched(where, transformers.PATTERNS))
-
-
-def _parsed(source: str) -> Source:
-    found = Source.parse(source)
-    if found is None:
-        raise UserError(f"source {source!r}: write hf:, open_clip: or st:, and a folder or a name after it")
-    require(*_EXTRAS[found.library])
-    return found
-
-
-def _fetched(source: Source, patterns: tuple[str, ...]) -> Path:
-    """The folder of a model, which is fetched if it is a name."""
-    return source.folder or hub_folder(source.place, patterns, prefix=f"{source.library}:")
+    if importlib.util.find_spec(module) is None:
+        raise UserError(f"{what} needs {module}; run: pip install 'rungwise[{extra}]'")

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from tokenizers import Tokenizer
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.encoders.pretrained.settings import Length, Token
-from rungwise.encoders.vocabulary import read_vocabulary
-
-_AT_ONCE = 10_000
+from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long
 
 
 @dataclass(frozen=True)
@@ -67,27 +64,21 @@ class PretrainedTokenizer:
         self._clean = clean
         if max(rules.pad, rules.zeroed or 0) >= rows:
             raise UserError(f"{where}: fills up with token {rules.pad}, but the model knows {rows}; {_ANOTHER}")
-        self._tokenizer: Tokenizer = read_vocabulary(text, where, rows)
-        self._tokenizer.enable_truncation(rules.longest)
+        self._cutter = cutting(read_vocabulary(text, where, rows), rules.longest)
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers of each text, cut to the context length."""
-        return [self._kept(encoding.ids) for encoding in self._encoded(texts)]
+        tokens = tokenise(self._cutter, self._cleaned(texts))
+        if self.rules.zeroed is None:
+            return tokens
+        return [[0 if one == self.rules.zeroed else one for one in ids] for ids in tokens]
 
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Positions of the texts that are cut."""
-        cut = [bool(encoding.overflowing) for encoding in self._encoded(texts)]
-        return np.flatnonzero(np.array(cut, dtype=bool))
+        return too_long(self._cutter, self._cleaned(texts))
 
-    def _encoded(self, texts: Sequence[str]) -> Any:
-        plain = [self._clean(text) for text in texts] if self._clean else list(texts)
-        for start in range(0, len(plain), _AT_ONCE):
-            yield from self._tokenizer.encode_batch(plain[start : start + _AT_ONCE])
-
-    def _kept(self, ids: list[int]) -> list[int]:
-        if self.rules.zeroed is None:
-            return ids
-        return [0 if one == self.rules.zeroed else one for one in ids]
+    def _cleaned(self, texts: Sequence[str]) -> Sequence[str]:
+        return texts if self._clean is None else [self._clean(text) for text in texts]
 
 
 _ANOTHER = "the tokenizer belongs to another model; copy the folder anew"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -11,7 +10,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from rungwise.core.errors import UserError
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.tokens import TokenRules
 
@@ -97,17 +95,3 @@ class TextHalf:
     tokenizer: str
     rules: TokenRules
     clean: Callable[[str], str] | None = None
-
-
-def require(module: str, extra: str, what: str) -> None:
-    """Refuse to go on without a library.
-
-    Raises:
-        UserError: Saying what to install.
-
-    >>> require("no_such_library", "hf", "a model of transformers")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: a model of transformers needs no_such_library; run: pip install 'rungwise[hf]'
-    """
-    if importlib.util.find_spec(module) is None:
-        raise UserError(f"{what} needs {module}; run: pip install 'rungwise[{extra}]'")

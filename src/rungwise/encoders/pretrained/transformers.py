@@ -20,11 +20,12 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import read_json, read_text
 from rungwise.encoders.pretrained.pictures import transformers_preprocessing
 from rungwise.encoders.pretrained.settings import TransformerText, TransformerVision, read_settings
+from rungwise.encoders.pretrained.source import require
 from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check_vocabulary, plain_rules
-from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower, require
+from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.pretrained.weights import checkpoint_files, load_half
-from rungwise.relevance.bi_encoder import loading
-from rungwise.relevance.model_folders import check_files, check_rules
+from rungwise.language.model_folders import check_files, check_rules
+from rungwise.language.sentence_models import loading
 
 LIBRARY = "transformers"
 CONFIG = "config.json"
@@ -67,7 +68,7 @@ def open_text(folder: Path, longest: int | None = None) -> TextHalf:
         longest: A context length below that of the network.
 
     Raises:
-        UserError: If the folder is incomplete, damaged, of a family that is not known, or has another model's tokenizer.
+        UserError: If the folder is incomplete, damaged, of a family that is not known, or has the tokenizer of another.
     """
     family, config = _config(folder)
     settings = _text(family, config, folder / CONFIG)
@@ -166,7 +167,7 @@ def _known(family: object, where: str) -> str:
 
 def _vision(family: str, config: Mapping[str, Any], where: Path) -> TransformerVision:
     library: Any = importlib.import_module("transformers")
-    usual = library.CLIPVisionConfig() if family == "clip" else library.SiglipVisionConfig()
+    usual = library.CLIPVisionConfig if family == "clip" else library.SiglipVisionConfig
     values = _merged(config, "vision", usual, TransformerVision, where)
     if _part(config, "vision_config", where).get("vision_use_head", True) is not True:
         raise UserError(f"{where}: vision_config.vision_use_head is off: the model has no vector of a picture")
@@ -176,7 +177,7 @@ def _vision(family: str, config: Mapping[str, Any], where: Path) -> TransformerV
 
 def _text(family: str, config: Mapping[str, Any], where: Path) -> TransformerText:
     library: Any = importlib.import_module("transformers")
-    usual = library.CLIPTextConfig() if family == "clip" else library.SiglipTextConfig()
+    usual = library.CLIPTextConfig if family == "clip" else library.SiglipTextConfig
     values = _merged(config, "text", usual, TransformerText, where)
     if family == "clip":
         values["projection"] = config.get("projection_dim", 512)
@@ -204,9 +205,7 @@ def _owned(name: str, prefixes: tuple[str, ...]) -> str | None:
     return name if name.startswith(prefixes) and not name.endswith(_FORGOTTEN) else None
 
 
-def _tokenizer(
-    folder: Path, family: str, settings: TransformerText, longest: int | None
-) -> tuple[str, TokenRules]:
+def _tokenizer(folder: Path, family: str, settings: TransformerText, longest: int | None) -> tuple[str, TokenRules]:
     """What the library makes of the folder's tokenizer, and how the model reads it."""
     loaded = load_tokenizer(folder)
     where = folder / "tokenizer.json"
@@ -273,4 +272,11 @@ def rules_of(loaded: Any, folder: Path) -> str:
     return rules
 
 
-_PROBES = ("", "a dog", "Two DOGS, one cat's (red) hat!", "  spaces\tand\nlines ", "Straße, 一只狗, кот", "1.5 % of #tags_2")
+_PROBES = (
+    "",
+    "a dog",
+    "Two DOGS, one cat's (red) hat!",
+    "  spaces\tand\nlines ",
+    "Straße, 一只狗, кот",
+    "1.5 % of #tags_2",
+)

@@ -61,7 +61,7 @@ def load_half(
     """
     try:
         with torch.device("meta"):
-            wanted = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
+            wanted = {name: _form(tensor) for name, tensor in build().state_dict().items()}
     except (RuntimeError, ValueError, TypeError, AssertionError, ArithmeticError, LookupError, AttributeError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise UserError(f"{where}: no network can be built as it says ({reason}); {_COPY}") from error
@@ -72,11 +72,13 @@ def load_half(
             if own is None:
                 continue
             if own not in wanted:
-                raise UserError(f"{file}: {name}: {where.name} asks for no such tensor; the files belong together?")
-            if tuple(tensor.shape) != wanted[own] or not tensor.is_floating_point():
                 raise UserError(
-                    f"{file}: {name}: {tuple(tensor.shape)} {tensor.dtype}, but {where.name} asks for {wanted[own]};"
-                    " the files belong to different models"
+                    f"{file}: {name}: {where.name} asks for no such tensor; the files belong to different models"
+                )
+            if _form(tensor) != wanted[own]:
+                raise UserError(
+                    f"{file}: {name}: {_form(tensor)}, but {where.name} asks for {wanted[own]}; the files belong to"
+                    " different models"
                 )
             found[own] = tensor
     missing = sorted(wanted.keys() - found.keys())
@@ -88,7 +90,16 @@ def load_half(
     return tower
 
 
+def _form(tensor: Tensor) -> str:
+    """Shape, and whether it holds whole numbers; how exact the others are is free."""
+    return f"{tuple(tensor.shape)}{'' if tensor.is_floating_point() else f' of {tensor.dtype}'}"
+
+
 def _refuse_numbers_that_are_none(file: Path, weights: Mapping[str, Tensor]) -> None:
     for name, tensor in weights.items():
-        if tensor.is_floating_point() and tensor.numel() and not torch.isfinite(torch.stack(torch.aminmax(tensor))).all():
+        if (
+            tensor.is_floating_point()
+            and tensor.numel()
+            and not torch.isfinite(torch.stack(torch.aminmax(tensor))).all()
+        ):
             raise UserError(f"{file}: {name}: holds NaN or infinite numbers; {_COPY}")

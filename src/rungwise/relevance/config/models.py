@@ -57,13 +57,14 @@ class BiEncoderConfig(ModelConfig):
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         check_size(f"bi-encoder: {building.option('batch_size')}", self.batch_size)
+        from rungwise.language import sentence_models
         from rungwise.relevance import bi_encoder
 
         counted = Counter(building, f"of {len(set(data.captions)):,} captions encoded")
         source = bi_encoder.BiEncoder(
             data.captions,
             data.image_of_caption,
-            self.model or bi_encoder.PACKAGED_MODEL,
+            self.model or sentence_models.PACKAGED_MODEL,
             batch_size=self.batch_size,
             progress=counted,
             **self._of_model(data, building),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.splits import with_splits
-from rungwise.relevance import tokenisers
+from rungwise.language import tokenisers
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, CaptionsConfig, training_images
 

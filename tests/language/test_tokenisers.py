@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.data.gathering import clean_caption
-from rungwise.relevance.tokenisers import ptb, unicode_words, whitespace
+from rungwise.language.tokenisers import ptb, unicode_words, whitespace
 
 JAVA = {
     "": "",

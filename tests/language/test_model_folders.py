@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.bi_encoder import load_sentence_model
-from rungwise.relevance.cross_encoder import CrossEncoder
-from rungwise.relevance.model_folders import (
+from rungwise.language.model_folders import (
     ARCHITECTURES,
     PATTERNS,
     check_model_folder,
     checked_folder,
     repeats_a_repetition,
 )
+from rungwise.language.sentence_models import load_sentence_model
+from rungwise.relevance.cross_encoder import CrossEncoder
 
 transformers = pytest.importorskip("transformers")
 sentence_transformers = pytest.importorskip("sentence_transformers")

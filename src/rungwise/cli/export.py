@@ -1,0 +1,50 @@
+"""``rungwise export``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from rungwise.cli.models import read_model
+from rungwise.cli.terminal import say
+from rungwise.core.errors import UserError
+from rungwise.models.loading import without_torch
+
+
+@dataclass
+class Export:
+    """Write a model as two ONNX graphs, which index, search and serve compute without torch.
+
+    Each graph is compared with the model, and none is written whose vectors differ.
+
+    Attributes:
+        model: Folder of a model, or a hub repository.
+        out: Folder of the exported model.
+        overwrite: Replace an exported model that is there.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
+    """
+
+    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
+    out: Path
+    overwrite: bool = False
+    altered_model: bool = False
+
+
+def main(arguments: list[str]) -> int:
+    """Export, and print how close the graphs are."""
+    asked = tyro.cli(Export, args=arguments, prog="rungwise export")
+    if without_torch(asked.out) and not asked.overwrite:
+        raise UserError(
+            f"{asked.out}: an exported model stands here already; name another folder, or replace it with --overwrite"
+        )
+    model = read_model(asked.model, "cpu", altered=asked.altered_model)
+    from rungwise.models.exporting import OPSET, export_onnx  # torch, after what may be refused without it
+
+    for agreement in export_onnx(model, asked.out):
+        say(str(agreement))
+    say(f"exported (ONNX, operators of version {OPSET}): {asked.out}")
+    say(f"next: rungwise index PICTURES --model {asked.out} --out INDEX")
+    return 0

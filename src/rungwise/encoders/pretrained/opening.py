@@ -1,0 +1,68 @@
+"""The halves of a published model, wherever it is: in a folder, in the hub's cache on this machine, or on the hub.
+
+Nothing is fetched twice, and nothing that could be unpickled. Where a model is neither here nor to be had, one line
+says what to fetch, with which command, and where to put it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rungwise.core.errors import UserError
+from rungwise.core.hub import hub_folder
+from rungwise.encoders.pretrained.source import Source, require
+from rungwise.encoders.pretrained.towers import ImageHalf, TextHalf
+
+_EXTRAS: dict[str, tuple[str, str, str]] = {
+    "hf": ("transformers", "hf", "a model of transformers"),
+    "st": ("transformers", "hf", "a model of sentence-transformers"),
+    "open_clip": ("open_clip", "open-clip", "a model of open_clip"),
+}
+
+
+def open_image(source: str) -> ImageHalf:
+    """The image side of a published model.
+
+    Raises:
+        UserError: If it cannot be had, is damaged or incomplete, or asks for what is not allowed.
+    """
+    where = _parsed(source)
+    if where.library == "open_clip":
+        from rungwise.encoders.pretrained import open_clip
+
+        return open_clip.open_image(where.place)
+    from rungwise.encoders.pretrained import sentence_transformers, transformers
+
+    if where.library == "st":
+        return transformers.open_image(
+            sentence_transformers.inner(_fetched(where, sentence_transformers.PATTERNS)).folder
+        )
+    return transformers.open_image(_fetched(where, transformers.PATTERNS))
+
+
+def open_text(source: str) -> TextHalf:
+    """The text side of a published model, likewise."""
+    where = _parsed(source)
+    if where.library == "open_clip":
+        from rungwise.encoders.pretrained import open_clip
+
+        return open_clip.open_text(where.place)
+    from rungwise.encoders.pretrained import sentence_transformers, transformers
+
+    if where.library == "st":
+        inner = sentence_transformers.inner(_fetched(where, sentence_transformers.PATTERNS))
+        return sentence_transformers.open_text(inner)
+    return transformers.open_text(_fetched(where, transformers.PATTERNS))
+
+
+def _parsed(source: str) -> Source:
+    found = Source.parse(source)
+    if found is None:
+        raise UserError(f"source {source!r}: write hf:, open_clip: or st:, and a folder or a name after it")
+    require(*_EXTRAS[found.library])
+    return found
+
+
+def _fetched(source: Source, patterns: tuple[str, ...]) -> Path:
+    """The folder of a model, which is fetched if it is a name."""
+    return source.folder or hub_folder(source.place, patterns, prefix=f"{source.library}:")

@@ -1,0 +1,366 @@
+"""Export of a joint embedding as two ONNX graphs, compared with it before anything is written.
+
+Each graph holds a whole side: normalisation of pixels, encoder, head, and the similarity's preparation of vectors.
+Sizes of batches and lengths of texts are free.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rungwise.core.configuration import to_plain
+from rungwise.core.errors import UserError
+from rungwise.core.folders import replacing_folder
+from rungwise.core.limits import readable
+from rungwise.core.version import __version__
+from rungwise.encoders.features import TextFeatureInput
+from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.models.card import model_card
+from rungwise.models.contracts import PairScorer
+from rungwise.models.folder import CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
+from rungwise.models.graphs import MISSING, OUTPUT, Graph, Input, check_graph, default_threads, messages_below
+from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, cut_to, pad_tokens
+from rungwise.models.vse import JointEmbedding
+
+OPSET = 18
+"""Version of ONNX's operators: the first that both exporters of torch write and that has what layers need."""
+
+LEAST_COSINE = 0.9999
+"""Of a vector of the graph with the model's: an export that falls below is not written."""
+
+_FARTHEST = 0.0142
+"""The same as a distance, in lengths of the model's vector: vectors of the inner product are not of length 1."""
+
+_MOST_BYTES = (1 << 31) - (1 << 22)
+_BATCHES = (1, 3, 8)
+_TEXTS = (
+    "",
+    "dog",
+    "A dog.",
+    "two dogs running through snow",
+    "A man in a RED shirt, climbing; he doesn't look down!",
+    "ein Hund springt über eine Mauer",
+    "一隻狗在雪地裡奔跑",
+    "the quick brown fox jumps over the lazy dog while 3 children watch from a wooden bridge near the old mill",
+    "a " * 40 + "street market at night with many people, lanterns and steam rising from large pots of soup",
+    "a word " * 400,
+)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How close the vectors of a graph are to the model's.
+
+    Attributes:
+        what: Was compared.
+        count: How many vectors.
+        cosine: The least one.
+        distance: The largest, in lengths of the model's vector.
+    """
+
+    what: str
+    count: int
+    cosine: float
+    distance: float
+
+    def __str__(self) -> str:
+        """The line for a person.
+
+        >>> print(Agreement("texts of one length", 24, 0.99999994, 2e-7))
+        texts of one length: least cosine with the model's 0.9999999 of 24 vectors, at most 2.0e-07 of a length apart
+        """
+        return (
+            f"{self.what}: least cosine with the model's {self.cosine:.7f} of {self.count} vectors,"
+            f" at most {self.distance:.1e} of a length apart"
+        )
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the graph may stand for the model."""
+        return self.cosine >= LEAST_COSINE and self.distance <= _FARTHEST
+
+
+def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
+    """Write a model as a folder of ONNX graphs, which :func:`rungwise.models.load` reads without torch.
+
+    The graphs are computed with onnxruntime and compared with the model: pictures in batches of several sizes, texts of
+    one length, and texts of several lengths in padded batches. The folder appears whole or not at all.
+
+    Args:
+        model: A joint embedding, wherever it computes; it is exported in float32.
+        folder: Made if missing; an exported model that stands there is replaced.
+
+    Returns:
+        What was compared.
+
+    Raises:
+        UserError: If the model cannot be exported, a graph's vectors are not those of the model, a side has more than
+            2 GiB, or the folder cannot be written.
+    """
+    if not isinstance(model, JointEmbedding):
+        raise UserError(f"a model of kind {model.kind!r} is not exported: only joint embeddings (kind 'vse') are")
+    if isinstance(model.text_encoder, TextFeatureInput):
+        raise UserError("the model reads rows of features in place of texts: there is no text side to export")
+    for package in ("onnx", "onnxruntime"):
+        if find_spec(package) is None:
+            raise UserError(f"to export a model takes {package}; {MISSING}")
+    folder, exact = Path(folder), _exact(model)
+    tokenizer = exact.text_encoder.files()[TOKENIZER]
+    config = _config(exact, model.fingerprint)
+    _check_tokens(exact, tokenizer)
+    known = {CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH} if (folder / IMAGE_GRAPH).is_file() else ()
+    with replacing_folder(folder, known, "an exported model") as draft:
+        images = _write(_Images(exact), draft / IMAGE_GRAPH, (config.image_input,), _pictures(config))
+        captions = _write(_Captions(exact), draft / TEXT_GRAPH, config.text_inputs, _captions(exact))
+        origin = replace(
+            config.origin,
+            image_cosine=min(one.cosine for one in images),
+            text_cosine=min(one.cosine for one in captions),
+        )
+        plain = to_plain(replace(config, origin=origin))
+        facts = {"format": FORMAT, "kind": config.kind, "rungwise": __version__, "model": plain}
+        if exact.provenance:
+            facts["provenance"] = exact.provenance
+        (draft / CONFIG).write_text(json.dumps(facts, indent=2), encoding="utf-8")
+        (draft / TOKENIZER).write_text(tokenizer, encoding="utf-8")
+        (draft / CARD).write_text(model_card({"model": plain, **exact.provenance}), encoding="utf-8")
+    return (*images, *captions)
+
+
+class _Images(nn.Module):
+    """The image side: pixels or rows to prepared vectors."""
+
+    def __init__(self, model: JointEmbedding) -> None:
+        super().__init__()
+        self.model = model
+        self.parts = (model.backbone, model.image_projection)
+        self.dimension = model.dimension
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.model.embed_images(rows)
+
+
+class _Captions(nn.Module):
+    """The text side: tokens to prepared vectors."""
+
+    def __init__(self, model: JointEmbedding) -> None:
+        super().__init__()
+        self.model = model
+        self.parts = (model.text_encoder, model.text_projection)
+        self.dimension = model.dimension
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        return self.model.embed_captions(tokens, lengths)
+
+
+_Side = _Images | _Captions
+_Given = tuple[NDArray[Any], ...]
+_Checks = Sequence[tuple[str, Sequence[_Given]]]
+"""What is compared, by what it is called: batches of the inputs of a graph."""
+
+
+def _exact(model: JointEmbedding) -> JointEmbedding:
+    """The model in float32 on the processor, in evaluation mode; the one that was given stays as it is."""
+    return copy.deepcopy(model).to("cpu", torch.float32).eval()
+
+
+def _config(model: JointEmbedding, fingerprint: str) -> OnnxConfig:
+    seen = model.backbone.preprocessing
+    return OnnxConfig(
+        origin=Origin(fingerprint, 1.0, 1.0, OPSET),
+        dimension=model.dimension,
+        similarity=model.config.similarity,
+        preprocessing=seen,
+        features=model.backbone.features if seen is None else None,
+        longest=model.text_encoder.longest,
+        pad_number=model.text_encoder.pad_number,
+    )
+
+
+def _check_tokens(model: JointEmbedding, tokenizer: str) -> None:
+    """Refuse a text side whose tokens are more than its tokenizer and its context length say."""
+    cutter = cut_to(read_vocabulary(tokenizer, TOKENIZER), model.text_encoder.longest)
+    if [one.ids for one in cutter.encode_batch(list(_TEXTS))] != model.text_encoder.tokenise(_TEXTS):
+        raise UserError("the model's text side cuts texts in ways that tokenizer.json does not say; it is not exported")
+
+
+def _pictures(config: OnnxConfig) -> _Checks:
+    """Noise of several strengths around several colours, or rows of numbers."""
+    draw = np.random.default_rng(0)
+    shape = [1 if size is None else size for size in config.image_input.shape]
+
+    def some(count: int) -> _Given:
+        if config.preprocessing is None:
+            return (draw.standard_normal((count, *shape[1:])).astype(np.float32),)
+        colour = draw.uniform(0, 255, (count, *([1] * (len(shape) - 4)), 3, 1, 1))
+        noise = draw.standard_normal((count, *shape[1:])) * draw.uniform(1, 100, (count, *([1] * (len(shape) - 1))))
+        return (np.clip(colour + noise, 0, 255).astype(np.uint8),)
+
+    what = "pictures" if config.preprocessing is not None else "rows of features"
+    return [(f"{what}, in batches of {', '.join(map(str, _BATCHES))}", [some(count) for count in _BATCHES])]
+
+
+def _captions(model: JointEmbedding) -> _Checks:
+    """Texts alone and of one length, which need no padding, and all of them in one padded batch."""
+    side, draw = model.text_encoder, np.random.default_rng(0)
+    tokens, words = side.tokenise(_TEXTS), read_vocabulary(side.files()[TOKENIZER], TOKENIZER).get_vocab_size()
+    # Most words above may be unknown to the model: the same frames and lengths with any words between.
+    mixed = [[*one[:1], *draw.integers(0, words, max(0, len(one) - 2)).tolist(), *one[1:][-1:]] for one in tokens]
+    everything = [one for one in (*tokens, *mixed) if one]
+    alone = [pad_tokens([one], side.pad_number) for one in everything]
+    equal = [pad_tokens([one, one[::-1], one], side.pad_number) for one in mixed if one]
+    padded = [pad_tokens(everything[begin:], side.pad_number) for begin in range(0, len(everything), 4)]
+    return [("texts without padding", [*alone, *equal]), ("texts of several lengths, padded", padded)]
+
+
+def _write(side: _Side, path: Path, inputs: Sequence[Input], checks: _Checks) -> list[Agreement]:
+    """Export a side with the first exporter whose graph gives the model's vectors.
+
+    Raises:
+        UserError: If none does.
+    """
+    size = sum(one.numel() * one.element_size() for part in side.parts for one in part.state_dict().values())
+    if size > _MOST_BYTES:
+        raise UserError(f"{path.name}: the side's weights are {readable(size)}, and an ONNX file holds at most 2 GiB")
+    example = tuple(torch.from_numpy(one) for one in checks[-1][1][-1])
+    reasons = []
+    for exporter in (_traced, _captured):
+        try:
+            exporter(side, example, path, inputs)
+            _finish(path, inputs, side.dimension)
+            found = [_compared(side, path, inputs, what, batches) for what, batches in checks]
+        except (ImportError, UserError) as error:
+            reasons.append(str(error))
+            continue
+        if all(one.is_close for one in found):
+            return found
+        reasons.extend(str(one) for one in found if not one.is_close)
+    raise UserError(
+        f"{path.name}: no graph gives the model's vectors, so that nothing was written ({'; '.join(reasons)[:400]})"
+    )
+
+
+def _traced(side: _Side, example: tuple[Tensor, ...], path: Path, inputs: Sequence[Input]) -> None:
+    """By the exporter that traces: the one that keeps a recurrent network whole, for texts of any length."""
+    free = {one.name: _free(one) for one in inputs} | {OUTPUT: {0: "batch"}}
+    _quietly(
+        lambda: torch.onnx.export(
+            side,
+            example,
+            str(path),
+            input_names=[one.name for one in inputs],
+            output_names=[OUTPUT],
+            dynamic_axes=free,
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    )
+
+
+def _captured(side: _Side, example: tuple[Tensor, ...], path: Path, inputs: Sequence[Input]) -> None:
+    """By the exporter of ``torch.export``, for networks that cannot be traced."""
+    _quietly(
+        lambda: torch.onnx.export(
+            side,
+            example,
+            str(path),
+            input_names=[one.name for one in inputs],
+            output_names=[OUTPUT],
+            dynamic_shapes=tuple(_free(one) for one in inputs),
+            opset_version=OPSET,
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+    )
+
+
+def _free(one: Input) -> dict[int, str]:
+    """The sizes of an input that are free, by name."""
+    return {at: ("batch", "length")[at] for at, size in enumerate(one.shape) if size is None}
+
+
+def _quietly(export: Callable[[], object]) -> None:
+    """Without the exporters' remarks; what they cannot do becomes one line.
+
+    Raises:
+        UserError: If the export fails.
+    """
+    try:
+        with warnings.catch_warnings(), torch.inference_mode():
+            warnings.simplefilter("ignore")
+            export()
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # exporters raise whatever the network's code raises
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(line[:200]) from error
+
+
+def _finish(path: Path, inputs: Sequence[Input], dimension: int) -> None:
+    """Name the sizes of what goes in and out, and leave out where in the source each node comes from."""
+    import onnx
+
+    model = onnx.load_model(path, load_external_data=False)
+    for value, shape in (
+        *((value, one.shape) for value, one in zip(model.graph.input, inputs, strict=True)),
+        (model.graph.output[0], (None, dimension)),
+    ):
+        del value.type.tensor_type.shape.dim[:]
+        for at, size in enumerate(shape):
+            about = value.type.tensor_type.shape.dim.add()
+            if size is None:
+                about.dim_param = ("batch", "length")[at]
+            else:
+                about.dim_value = size
+    used = {one.domain for one in model.graph.node}
+    for one in [one for one in model.opset_import if one.domain and one.domain not in used]:
+        model.opset_import.remove(one)
+    for message in messages_below(model):
+        for name in ("doc_string", "metadata_props"):
+            if name in message.DESCRIPTOR.fields_by_name:
+                message.ClearField(name)
+    model.ClearField("doc_string")
+    model.ClearField("metadata_props")
+    path.write_bytes(model.SerializeToString())
+
+
+def _compared(side: _Side, path: Path, inputs: Sequence[Input], what: str, batches: Sequence[_Given]) -> Agreement:
+    """The graph's vectors beside the model's, each text of which is computed alone."""
+    data = path.read_bytes()
+    check_graph(data, path.name, tuple(inputs), side.dimension)
+    graph = Graph(data, path.name, side.dimension, default_threads())
+    found = [graph.run(**{one.name: given for one, given in zip(inputs, batch, strict=True)}) for batch in batches]
+    wanted = [vector for batch in batches for vector in _one_by_one(side, batch)]
+    return _agreement(what, np.concatenate(wanted), np.concatenate(found))
+
+
+def _one_by_one(side: _Side, batch: _Given) -> Iterator[NDArray[np.float32]]:
+    for row in range(len(batch[0])):
+        given = [torch.from_numpy(one[row : row + 1]) for one in batch]
+        if len(given) > 1:  # tokens, of which those that fill the batch are left out
+            given[0] = given[0][:, : int(given[1])]
+        with torch.inference_mode():
+            vectors: NDArray[np.float32] = side(*given).numpy()
+        yield vectors
+
+
+def _agreement(what: str, wanted: NDArray[np.float32], found: NDArray[np.float32]) -> Agreement:
+    lengths, others = (np.linalg.norm(one, axis=1) for one in (wanted, found))
+    apart = np.linalg.norm(wanted - found, axis=1) / np.where(lengths > 0, lengths, 1)
+    product = lengths * others
+    cosines = np.where(product > 0, (wanted * found).sum(axis=1) / np.where(product > 0, product, 1), apart == 0)
+    worst = float(np.nan_to_num(cosines, nan=-1.0).min())
+    return Agreement(what, len(wanted), min(worst, 1.0), float(np.nan_to_num(apart, nan=np.inf).max()))

@@ -1,0 +1,326 @@
+"""Exported models: two ONNX graphs that onnxruntime computes, without torch.
+
+A folder holds ``config.json``, ``image.onnx``, ``text.onnx``, ``tokenizer.json``, a card and a seal. It is written by
+:mod:`rungwise.models.exporting`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain, identity
+from rungwise.core.errors import UserError
+from rungwise.data.collection import Issue
+from rungwise.data.features import FeatureRows, place_of
+from rungwise.data.packed import Picture
+from rungwise.data.picture_files import picture_name
+from rungwise.data.pictures import load_array
+from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
+from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, ModelFolder
+from rungwise.models.graphs import Graph, Input, check_graph, default_threads
+from rungwise.models.loading import StoredModel
+from rungwise.similarity import AnySimilarity, Similarity
+
+TOKENIZER = "tokenizer.json"
+PICTURES, ROWS, TOKENS, LENGTHS = "pictures", "rows", "tokens", "lengths"
+"""Names of what graphs take: of the image side pictures or rows of features, of the text side tokens and lengths."""
+
+_LARGEST_GRAPH = (1 << 31) - 1
+_PICTURES_AT_ONCE, _TEXTS_AT_ONCE, _ROWS_AT_ONCE = 32, 256, 4096
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The model that was exported, and how close the export came to it.
+
+    Attributes:
+        fingerprint: Of the model.
+        image_cosine: The least cosine of its vectors with those of the export, over the pictures that were compared.
+        text_cosine: Likewise over texts, alone and in padded batches.
+        opset: Version of ONNX's operators.
+    """
+
+    __pydantic_config__ = STRICT
+
+    fingerprint: str
+    image_cosine: float
+    text_cosine: float
+    opset: int
+
+
+@dataclass(frozen=True)
+class OnnxConfig:
+    """What an exported model is, besides its graphs and its vocabulary.
+
+    Attributes:
+        origin: The model that was exported.
+        dimension: D.
+        similarity: How vectors are compared; the graphs give prepared ones.
+        preprocessing: What pictures go through before the graph, which normalises them itself; None for rows of
+            features.
+        features: Width of a row of features; None for pictures.
+        longest: Tokens of a text that are read at most; None for any number.
+        pad_number: The token number that fills a batch.
+        kind: Names the family.
+    """
+
+    __pydantic_config__ = STRICT
+
+    origin: Origin = field(metadata=ELSEWHERE)
+    dimension: int
+    similarity: AnySimilarity
+    preprocessing: Preprocessing | None
+    features: int | None
+    longest: int | None
+    pad_number: int
+    kind: Literal["onnx"] = "onnx"
+
+    def __post_init__(self) -> None:
+        check_size("dimension", self.dimension)
+        if (self.preprocessing is None) == (self.features is None):
+            raise UserError(
+                "a model reads pictures, with preprocessing, or rows of features; config.json must name one"
+            )
+        if self.features is not None:
+            check_size("features", self.features)
+        if self.longest is not None:
+            check_size("longest", self.longest)
+        if not 0 <= self.pad_number < 1 << 31:
+            raise UserError(f"pad_number must be the number of a token, got {self.pad_number}")
+
+    @property
+    def image_input(self) -> Input:
+        """What the graph of the image side takes."""
+        if self.preprocessing is None:
+            return Input(ROWS, np.float32, (None, self.features))
+        return Input(PICTURES, np.uint8, (None, *self.preprocessing.prepared_shape))
+
+    @property
+    def text_inputs(self) -> tuple[Input, Input]:
+        """What the graph of the text side takes."""
+        return Input(TOKENS, np.int64, (None, None)), Input(LENGTHS, np.int64, (None,))
+
+
+class OnnxModel(StoredModel, DualEncoder):
+    """A dual encoder of two graphs; see :func:`rungwise.models.load`.
+
+    Args:
+        config: Of the model.
+        image: Gives vectors of pictures.
+        text: Gives vectors of texts.
+        tokenizer: The vocabulary.
+        fingerprint: Hash of everything that a vector depends on.
+
+    >>> OnnxModel.kind
+    'onnx'
+    """
+
+    kind: ClassVar[str] = "onnx"
+
+    def __init__(self, config: OnnxConfig, image: Graph, text: Graph, tokenizer: Tokenizer, fingerprint: str) -> None:
+        self.config = config
+        self.provenance: dict[str, Any] = {}
+        self._image, self._text = image, text
+        self._tokenizer = cut_to(tokenizer, config.longest)
+        self._fingerprint = fingerprint
+
+    @classmethod
+    def from_folder(cls, folder: ModelFolder, device: str | None, *, threads: int | None = None) -> Self:
+        """See :meth:`StoredModel.from_folder <rungwise.models.loading.StoredModel.from_folder>`.
+
+        Args:
+            folder: Where its files are.
+            device: None or ``"cpu"``.
+            threads: That compute; None takes ``OMP_NUM_THREADS``, or one for each core.
+
+        Raises:
+            UserError: As there, and if a graph asks for anything that is not allowed.
+        """
+        if device not in (None, "cpu"):
+            raise UserError(
+                f"{folder.path}: an exported model computes on the processor, not on {device}; leave it out"
+            )
+        facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
+        config = from_plain(OnnxConfig, facts.get("model"), where)
+        tokenizer = read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER))
+        if config.pad_number >= tokenizer.get_vocab_size():
+            raise UserError(f"{where}: pad_number {config.pad_number} is none of {tokenizer.get_vocab_size()} tokens")
+        digest = hashlib.sha256(json.dumps([identity(config), folder.text(TOKENIZER)], sort_keys=True).encode())
+        graphs = []
+        for name, inputs in ((IMAGE_GRAPH, (config.image_input,)), (TEXT_GRAPH, config.text_inputs)):
+            data, place = folder.data(name, _LARGEST_GRAPH), str(folder.path / name)
+            check_graph(data, place, inputs, config.dimension)
+            digest.update(hashlib.sha256(data).digest())
+            graphs.append(Graph(data, place, config.dimension, threads or default_threads()))
+        image, text = graphs
+        model = cls(config, image, text, tokenizer, digest.hexdigest())
+        provenance = facts.get("provenance", {})
+        model.provenance = provenance if isinstance(provenance, dict) else {}
+        return model
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the graphs, the vocabulary and the configuration."""
+        return self._fingerprint
+
+    @property
+    def stands_for(self) -> str:
+        """Fingerprint of the model that was exported."""
+        return self.config.origin.fingerprint
+
+    @property
+    def contents(self) -> str:
+        """What was read."""
+        return f"2 graphs exported from model {self.stands_for[:12]}"
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return self.config.dimension
+
+    @property
+    def similarity(self) -> Similarity:
+        """How vectors are compared."""
+        return self.config.similarity
+
+    def encode_image(
+        self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None
+    ) -> EncodedImages:
+        """Vectors of picture files, of pictures in memory, or of rows of features; nothing is cached."""
+        if isinstance(pictures, FeatureRows):
+            vectors = self._of_rows(pictures)
+            if progress:
+                progress(len(pictures))
+            return EncodedImages(vectors, np.arange(len(pictures)))
+        found, kept, issues = [np.zeros((0, self.dimension), np.float32)], [], []
+        for begin, prepared in _prepared(pictures, self._preprocessing()):
+            ready = [(begin + at, one) for at, one in enumerate(prepared) if not isinstance(one, Issue)]
+            issues += [one for one in prepared if isinstance(one, Issue)]
+            if ready:
+                found.append(self._image.run(pictures=np.stack([pixels for _, pixels in ready])))
+                kept += [position for position, _ in ready]
+            if progress:
+                progress(len(prepared))
+        return EncodedImages(np.concatenate(found), np.array(kept, np.int64), tuple(issues))
+
+    def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
+        """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
+        pixels = _read(picture, self._preprocessing())
+        return lambda: EncodedImages(self._image.run(pictures=pixels[None]), np.arange(1))
+
+    def encode_text(self, texts: Texts) -> Vectors:
+        """(texts, D) float32 vectors, encoded shortest first so that batches hold little padding."""
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(_words(texts))]
+        vectors = np.zeros((len(tokens), self.dimension), np.float32)
+        order = np.argsort([len(one) for one in tokens], kind="stable")
+        for begin in range(0, len(order), _TEXTS_AT_ONCE):
+            chosen = order[begin : begin + _TEXTS_AT_ONCE]
+            padded, lengths = pad_tokens([tokens[position] for position in chosen], self.config.pad_number)
+            vectors[chosen] = self._text.run(tokens=padded, lengths=lengths)
+        return vectors
+
+    def too_long(self, texts: Texts) -> NDArray[np.int64]:
+        """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
+        if self.config.longest is None:
+            return np.zeros(0, np.int64)
+        cut = [bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(_words(texts))]
+        return np.flatnonzero(cut)
+
+    def _preprocessing(self) -> Preprocessing:
+        if self.config.preprocessing is None:
+            raise UserError(
+                "the model was trained on rows of features and reads no pictures; give features of the same extractor"
+            )
+        return self.config.preprocessing
+
+    def _of_rows(self, rows: FeatureRows) -> Vectors:
+        if self.config.features is None:
+            raise UserError("the data are rows of features, but the model reads pictures; give picture files")
+        if rows.shape[-1] != self.config.features:
+            raise UserError(
+                f"{place_of(rows.parts[0])}: features of length {rows.shape[-1]}, but the model reads features of"
+                f" length {self.config.features}; give those of the extractor that it was trained with"
+            )
+        vectors = np.zeros((len(rows), self.dimension), np.float32)
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            with np.errstate(over="ignore"):  # to infinity, which is refused
+                some = rows[begin : begin + _ROWS_AT_ONCE].astype(np.float32)
+            finite = np.isfinite(some).reshape(len(some), -1).all(axis=1)
+            if not finite.all():
+                place = rows.place(begin + int(np.flatnonzero(~finite)[0]))
+                raise UserError(f"{place} (from 0): holds numbers that are not finite in float32; extract the row anew")
+            some = some.mean(axis=1) if some.ndim == 3 else some
+            vectors[begin : begin + len(some)] = self._image.run(rows=some)
+        return vectors
+
+
+def cut_to(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
+    """A tokenizer that keeps the first tokens of a text, those that frame it included.
+
+    Args:
+        tokenizer: As it was saved.
+        longest: How many; None for all.
+    """
+    if longest is None:
+        return tokenizer
+    other = Tokenizer.from_str(tokenizer.to_str())
+    other.enable_truncation(longest)
+    return other
+
+
+def pad_tokens(tokens: Sequence[Sequence[int]], number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(n, longest) tokens, padded on the right, and (n,) lengths.
+
+    >>> pad_tokens([[2, 7, 3], [2, 3]], 0)
+    (array([[2, 7, 3],
+           [2, 3, 0]]), array([3, 2]))
+    """
+    lengths = np.array([len(one) for one in tokens], np.int64)
+    padded = np.full((len(tokens), int(lengths.max())), number, np.int64)
+    for row, one in zip(padded, tokens, strict=True):
+        row[: len(one)] = one
+    return padded, lengths
+
+
+def _words(texts: Texts) -> list[str]:
+    if isinstance(texts, FeatureRows):
+        raise UserError("the data are rows of features in place of texts, but the model reads words")
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+
+
+def _read(picture: Picture | bytes, preprocessing: Preprocessing) -> NDArray[np.uint8]:
+    return preprocessing.apply_array(load_array(picture, shorter_side=preprocessing.decoded_side))
+
+
+def _prepared(
+    pictures: Sequence[Picture | bytes], preprocessing: Preprocessing
+) -> Iterator[tuple[int, list[NDArray[np.uint8] | Issue]]]:
+    """Position of the first of some pictures, and these read in threads while those before them are encoded."""
+
+    def prepare(picture: Picture | bytes) -> NDArray[np.uint8] | Issue:
+        try:
+            return _read(picture, preprocessing)
+        except UserError as error:
+            name = picture_name(picture)
+            return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        upcoming = pool.map(prepare, pictures[:_PICTURES_AT_ONCE])
+        for begin in range(0, len(pictures), _PICTURES_AT_ONCE):
+            done = list(upcoming)
+            following = begin + _PICTURES_AT_ONCE
+            upcoming = pool.map(prepare, pictures[following : following + _PICTURES_AT_ONCE])
+            yield begin, done

@@ -1,0 +1,54 @@
+"""Searches with an exported model in a process that cannot import torch; run by tests, prints what was found.
+
+Arguments: folders of the exported model, of pictures, and for the index.
+"""
+
+import sys
+from pathlib import Path
+
+BARRED = ("torch", "torchvision", "timm", "transformers", "open_clip", "sentence_transformers")
+
+
+class Barrier:
+    """Finds no module of those that an exported model does without."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in BARRED:
+            raise ImportError(f"{name} is barred here")
+        return None
+
+
+def main(model: str, pictures: str, folder: str) -> None:
+    from fastapi.testclient import TestClient
+
+    from rungwise.cli import main as command
+    from rungwise.index import Index
+    from rungwise.models import load_dual_encoder
+    from rungwise.serving import create_app
+
+    first = str(sorted(Path(pictures).iterdir())[0])
+    for words in (
+        ("inspect", pictures),
+        ("index", pictures, "--model", model, "--out", folder),
+        ("search", folder, "a red square", "--k", "3"),
+        ("search", folder, "--image", first, "--k", "2"),
+        ("verify", folder),
+        ("verify", model),
+    ):
+        print("$", words[0], flush=True)
+        if code := command(words):
+            sys.exit(code)
+    page = TestClient(create_app(Index.open(Path(folder)), load_dual_encoder(model)))
+    answers = (
+        page.get("/api/search", params={"q": "blue", "k": 2}),
+        page.post("/api/search-by-picture", content=Path(first).read_bytes()),
+        page.get("/pictures/0", params={"thumb": 32}),
+    )
+    for answer in answers:
+        print(answer.status_code, answer.headers["content-type"], len(answer.content))
+    print("barred and loaded:", sorted(set(BARRED) & set(sys.modules)))
+
+
+if __name__ == "__main__":
+    sys.meta_path.insert(0, Barrier())
+    main(*sys.argv[1:])
