@@ -27,10 +27,10 @@ from rungwise import evaluate
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.readers import read
-from rungwise.encoders.cache import feature_rows
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.heads import LinearHead
 from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.picture_rows import feature_rows
 from rungwise.encoders.text import GRUConfig
 from rungwise.encoders.text_cache import text_rows
 from rungwise.encoders.transformer import TransformerConfig
@@ -121,7 +121,15 @@ def trials(shared: Path) -> list[Trial]:
         text("features", TextFeatureConfig(), data=text_features),
         image("mobilenetv2, frozen", mobilenet(shared)),
         image("mobilenetv2, flattened map", mobilenet(shared, pool="flatten", size=96)),
+        image("mobilenetv2, regions", mobilenet(shared, pool="regions", size=96)),
+        image("mobilenetv2, ten crops", mobilenet(shared, crops="10C", size=96, crop=0.875)),
+        image("mobilenetv2, random crops", mobilenet(shared, crops="RC", size=96, crop=0.875)),
         image("mobilenetv2, trained", mobilenet(shared, frozen=False, size=96), **slow),
+        image(
+            "mobilenetv2, trained, batch norm as it was",
+            mobilenet(shared, frozen=False, size=96, batch_norm="frozen", crops="RC", crop=0.875),
+            **slow,
+        ),
         image("convnext, random", random("test_convnext", size=96)),
         image("vit, random, trained", random("test_vit", frozen=False), **slow),
         image("features", FeatureConfig(), data=features),
