@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -502,3 +503,23 @@ def test_training_says_what_its_text_encoder_knows_and_what_it_cuts(
     model = load(result.model_folder)
     assert model.config.text.word_dimension == 2
     assert "found: 2" in (result.model_folder / "README.md").read_text()
+
+
+def test_vectors_of_a_frozen_text_encoder_are_computed_once_with_their_progress(
+    coloured: ImageCaptions, config: TrainConfig, tmp_path: Path
+) -> None:
+    text = replace(config.model.text, frozen=True)
+    config = replace(config, model=replace(config.model, text=text), epochs=(1,), learning_rates=(1e-3,))
+
+    class Counting(Diary):
+        def work(self, title: str, done: int, total: int) -> None:
+            counted[title] = counted.get(title, 0) + done
+            assert counted[title] <= total
+
+    for run, computed in (("one", r"12 computed in .* s"), ("two", "0 computed")):
+        diary, counted = Counting(), dict[str, int]()
+        train(config, coloured, tmp_path / run, cache=tmp_path / "cache", watcher=diary)
+        said = next(line for line in diary.said if line.startswith("train: 72 captions"))
+        assert re.fullmatch(rf"train: 72 captions, {computed}", said)
+        assert counted["train captions"] == 72
+        assert counted["validation captions"] == 24
