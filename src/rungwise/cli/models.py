@@ -20,8 +20,8 @@ _ABOUT_DEFAULT = "SigLIP 2 by Google, 256 x 256 pixels, many languages, Apache-2
 """As its publisher says."""
 
 
-def default_model() -> str:
-    """The model for whoever names none; what it is is said before it is fetched.
+def say_default() -> None:
+    """Say what is taken where no model is named, before it is fetched.
 
     Raises:
         UserError: If the library that it needs is not installed.
@@ -32,7 +32,6 @@ def default_model() -> str:
         raise UserError(f"{error}; or name a model: --model") from None
     say(f"no --model given: taking {DEFAULT}")
     say(f"({_ABOUT_DEFAULT})")
-    return str(DEFAULT)
 
 
 def location(name: str) -> str:
