@@ -56,6 +56,24 @@ def test_vectors_are_those_of_the_library(name: str, published: Published) -> No
     assert model.encode_text(TEXTS) == pytest.approx(texts, abs=1e-5)
 
 
+@pytest.mark.parametrize("settings", [{"proj_bias": True}, {"pool_type": "last"}, {"no_causal_mask": True}])
+def test_texts_of_other_towers_are_those_of_the_library(settings: dict[str, Any], folder: Path) -> None:
+    """Short texts are computed without the empty places after them where that changes nothing."""
+    from safetensors.torch import load_file, save_file
+
+    change(folder, in_part("text_cfg", **settings))
+    if "proj_bias" in settings:
+        file = folder / "open_clip_model.safetensors"
+        tensors = load_file(file)
+        tensors["text_projection.weight"] = tensors.pop("text_projection").T.contiguous()
+        tensors["text_projection.bias"] = torch.randn(24)
+        save_file(tensors, file)
+    texts = own_vectors(folder)[1]
+    model = load(f"open_clip:{folder}", "cpu")
+    assert model.text_encoder.rules.padded == ("proj_bias" not in settings)
+    assert model.encode_text(TEXTS) == pytest.approx(texts, abs=1e-5)
+
+
 @pytest.mark.parametrize(
     "seen",
     [

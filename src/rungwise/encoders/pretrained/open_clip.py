@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 import torch
 from pydantic import Field
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
-from torch import Tensor
+from torch import Tensor, nn
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
@@ -276,7 +276,19 @@ class _WordTower(TextTower):
         )
 
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
-        return torch.as_tensor(self.text(tokens))
+        text: Any = self.text
+        if tokens.shape[1] == text.context_length:
+            return torch.as_tensor(text(tokens))
+        # What the library computes, without the empty places after the texts, which under a causal mask change nothing.
+        length = tokens.shape[1]
+        states = text.token_embedding(tokens) + text.positional_embedding[:length]
+        states = text.ln_final(text.transformer(states, attn_mask=text.attn_mask[:length, :length]))
+        ends = states[torch.arange(len(tokens), device=tokens.device), tokens.argmax(dim=1)]
+        if text.text_projection is None:
+            return torch.as_tensor(ends)
+        if isinstance(text.text_projection, nn.Linear):
+            return torch.as_tensor(text.text_projection(ends))
+        return torch.as_tensor(ends @ text.text_projection)
 
 
 def _library() -> Any:
@@ -387,7 +399,8 @@ def _tokenizer(checkpoint: Checkpoint, text: OpenClipText) -> tuple[str, TokenRu
     if not said.get("hf_tokenizer_name"):
         check_vocabulary(OWN_WORDS, text.vocab_size, checkpoint.where)
         clean = _clean(asked.get("clean", "lower"), checkpoint.where)
-        return own_rules(), TokenRules(longest=text.context_length, pad=0, clean=clean)
+        padded = text.no_causal_mask or text.pool_type != "argmax"
+        return own_rules(), TokenRules(longest=text.context_length, pad=0, padded=padded, clean=clean)
     from rungwise.encoders.pretrained.transformers import load_tokenizer, rules_of
 
     require("transformers", "hf", f"{checkpoint.where}: its tokenizer")
