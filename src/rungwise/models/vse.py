@@ -362,6 +362,10 @@ class JointEmbedding(TrainableEncoder):
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
         return np.zeros(0, np.int64) if isinstance(texts, FeatureRows) else self.text_encoder.too_long(texts)
 
+    def remarks(self) -> Sequence[str]:
+        """See :meth:`TrainableScorer.remarks <rungwise.models.pairs.TrainableScorer.remarks>`."""
+        return self.text_encoder.remarks()
+
     def encode_rows(self, rows: Rows, batch: int = 256) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand."""
         vectors = np.zeros((len(rows), self.dimension), np.float32)
