@@ -94,6 +94,23 @@ class Published:
         return folder
 
     @cached_property
+    def naflex(self) -> Path:
+        """SigLIP 2 for pictures of any size."""
+        import transformers
+
+        folder, tokenizer = self.home / "naflex", _gemma_tokenizer()
+        config = transformers.Siglip2Config(
+            text_config=_tower(
+                vocab_size=len(tokenizer), max_position_embeddings=16, pad_token_id=0, eos_token_id=1, bos_token_id=2
+            ),
+            vision_config=_tower(num_patches=16, patch_size=16),
+        )
+        transformers.Siglip2Model(config).save_pretrained(folder)
+        transformers.Siglip2ImageProcessor(patch_size=16, max_num_patches=256).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    @cached_property
     def open_clip(self) -> Path:
         """A model of open_clip with its own tokenizer."""
         towers = {

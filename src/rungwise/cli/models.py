@@ -12,6 +12,7 @@ from rungwise.core.errors import UserError
 from rungwise.encoders.pretrained.source import Source
 
 if TYPE_CHECKING:
+    from rungwise.encoders.inference import Precision
     from rungwise.models import DualEncoder, PairScorer
 
 DEFAULT = Source("hf", "google/siglip2-base-patch32-256")
@@ -20,8 +21,8 @@ _ABOUT_DEFAULT = "SigLIP 2 by Google, 256 x 256 pixels, many languages, Apache-2
 """As its publisher says."""
 
 
-def default_model() -> str:
-    """The model for whoever names none; what it is is said before it is fetched.
+def say_default() -> None:
+    """Say what is taken where no model is named, before it is fetched.
 
     Raises:
         UserError: If the library that it needs is not installed.
@@ -32,7 +33,6 @@ def default_model() -> str:
         raise UserError(f"{error}; or name a model: --model") from None
     say(f"no --model given: taking {DEFAULT}")
     say(f"({_ABOUT_DEFAULT})")
-    return str(DEFAULT)
 
 
 def location(name: str) -> str:
@@ -83,6 +83,26 @@ def _device(name: str, asked: str | None) -> str | None:
     from rungwise.models.loading import without_torch
 
     return asked if without_torch(name) else chosen_device(asked)
+
+
+@contextmanager
+def encoding_in(name: str, precision: Precision, least_cosine: float) -> Iterator[None]:
+    """Within it, features of pictures that are not at hand are computed as the command line says.
+
+    Args:
+        name: Of the model; one that computes without torch has its own precision.
+        precision: As ``--precision`` says.
+        least_cosine: As ``--least-cosine`` says.
+    """
+    from rungwise.models.loading import without_torch
+
+    if without_torch(name):
+        yield
+        return
+    from rungwise.encoders.inference import computed_in
+
+    with computed_in(precision, least_cosine=least_cosine, say=say):
+        yield
 
 
 @contextmanager
