@@ -36,13 +36,13 @@ def add_evaluation(folder: Path | str, facts: Mapping[str, Any]) -> None:
     """
     if not Path(folder).is_dir():
         raise UserError(f"{folder}: no folder of this machine; a card can be written only there")
-    card = Path(folder) / CARD
-    if has_seal(Path(folder)) and is_regular(card) and read_seal(Path(folder)).get(CARD) != digest_of(card):
-        raise UserError(f"{card}: was changed since it was written, and would be replaced; move it away first")
     table = from_plain(EvaluationTable, dict(facts), "the evaluation")
     model = load(folder, "cpu")
     if not isinstance(model, SavedModel):
         raise UserError(f"{folder}: a model of kind {model.kind!r}, whose card cannot be written; give the saved model")
+    card = Path(folder) / CARD
+    if has_seal(Path(folder)) and is_regular(card) and read_seal(Path(folder)).get(CARD) != digest_of(card):
+        raise UserError(f"{card}: was changed since it was written, and would be replaced; move it away first")
     if table.model_hash != model.fingerprint:
         asked = table.model_hash[:12] or "it does not say of which"
         raise UserError(f"{folder}: the result is of another model ({asked}); evaluate this one")

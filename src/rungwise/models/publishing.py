@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from rungwise.core.errors import UserError
 from rungwise.core.printable import printable
+from rungwise.core.reading import is_regular
 from rungwise.core.seals import SEAL, check_seal, digest_of, has_seal, read_seal, write_seal
 from rungwise.models.folder import CARD, CONFIG
 
@@ -49,7 +51,9 @@ def push_to_hub(
     rungwise.core.errors.UserError: nowhere: no model here (config.json is missing); give the folder of a saved model
     """
     place = Path(folder)
-    if not (place / CONFIG).is_file():
+    if place.is_dir() and not os.access(place, os.R_OK | os.X_OK):
+        raise UserError(f"{folder}: may not be read; change its permissions")
+    if not is_regular(place / CONFIG):
         raise UserError(f"{folder}: no model here (config.json is missing); give the folder of a saved model")
     if not _NAME.fullmatch(repository):
         raise UserError(f"{printable(repository)[:80]!r} is no name of a repository; write OWNER/NAME")
