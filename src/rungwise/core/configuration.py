@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -290,6 +292,37 @@ def identity(config: Any) -> dict[str, Any]:
 
 def _inner_plain(value: Any) -> Any:
     return to_plain(value) if dataclasses.is_dataclass(value) else _plain(value)
+
+
+def without_places(config: Any) -> dict[str, Any]:
+    """The plain values for a file that others will read: what names a place of this machine keeps its last part alone.
+
+    Only texts with the metadata :data:`ELSEWHERE` can; names that a model hub knows stay whole.
+
+    >>> @dataclasses.dataclass
+    ... class Side:
+    ...     weights: str = dataclasses.field(default="hub", metadata=ELSEWHERE)
+    >>> without_places(Side("/home/somebody/resnet.safetensors")), without_places(Side("hf:someone/model"))
+    ({'weights': 'resnet.safetensors'}, {'weights': 'hf:someone/model'})
+    """
+    shown = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            shown[field.name] = without_places(value)
+        elif field.metadata.get("elsewhere") and isinstance(value, str):
+            shown[field.name] = _without_place(value)
+        else:
+            shown[field.name] = _plain(value)
+    return shown
+
+
+def _without_place(text: str) -> str:
+    """The last part of a path, after a prefix such as ``hf:``; any other text as it is."""
+    prefix = match[0] if (match := re.match(r"[a-z_]{2,}:", text)) else ""
+    place = text.removeprefix(prefix)
+    is_place = place.startswith((".", "~")) or "\\" in place or Path(place).is_absolute() or os.path.lexists(place)
+    return prefix + re.split(r"[/\\]", place.rstrip("/\\"))[-1] if is_place else text
 
 
 def dump_yaml(config: Any) -> str:
