@@ -17,6 +17,7 @@ from rungwise.core.configuration import (
     on_command_line,
     parse_yaml,
     short_text,
+    to_plain,
     without_places,
 )
 from rungwise.core.errors import UserError
@@ -177,3 +178,14 @@ def test_what_others_read_names_no_place_of_this_machine(
     (tmp_path / "here" / "model").mkdir(parents=True)
     config = Both(Side(source, note="/home/somebody"))
     assert without_places(config) == {"image": {"source": shown, "note": "/home/somebody", "frozen": True}}
+
+
+def test_values_are_those_of_plain_but_for_places() -> None:
+    @dataclass(frozen=True)
+    class Stack:
+        of: tuple[Side, ...] = (Side("/home/somebody/a"), Side(note="b"))
+        sizes: tuple[int, ...] = (1, 2)
+
+    wanted = to_plain(Stack())
+    wanted["of"][0]["source"] = "a"
+    assert without_places(Stack()) == wanted

@@ -305,16 +305,15 @@ def without_places(config: Any) -> dict[str, Any]:
     >>> without_places(Side("/home/somebody/resnet.safetensors")), without_places(Side("hf:someone/model"))
     ({'weights': 'resnet.safetensors'}, {'weights': 'hf:someone/model'})
     """
-    shown = {}
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if dataclasses.is_dataclass(value):
-            shown[field.name] = without_places(value)
-        elif field.metadata.get("elsewhere") and isinstance(value, str):
-            shown[field.name] = _without_place(value)
-        else:
-            shown[field.name] = _plain(value)
-    return shown
+    return {field.name: _shown_of(field, getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def _shown_of(field: dataclasses.Field[Any], value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return without_places(value)
+    if isinstance(value, list | tuple):
+        return [_shown_of(field, one) for one in value]
+    return _without_place(value) if field.metadata.get("elsewhere") and isinstance(value, str) else _plain(value)
 
 
 def _without_place(text: str) -> str:
