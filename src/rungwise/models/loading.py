@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular
 from rungwise.core.seals import SEAL
 from rungwise.encoders.pretrained.source import Source
 from rungwise.models.contracts import DualEncoder, PairScorer
@@ -56,7 +57,7 @@ def without_torch(source: Path | str) -> bool:
     >>> without_torch("nowhere")
     False
     """
-    return (Path(source) / IMAGE_GRAPH).is_file()
+    return is_regular(Path(source) / IMAGE_GRAPH)
 
 
 def load(source: Path | str, device: str | None = None, *, altered: bool = False) -> PairScorer:
