@@ -15,7 +15,7 @@ from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder
 from rungwise.data.karpathy import karpathy_files, read_karpathy
 from rungwise.data.picture_tables import SUFFIX as PARQUET_SUFFIX
 from rungwise.data.picture_tables import holds_pictures, picture_tables, read_picture_tables
-from rungwise.data.precomputed import precomputed_splits, read_precomputed
+from rungwise.data.precomputed import folders_of_splits, precomputed_splits, read_precomputed
 from rungwise.data.tables import TABLE_SUFFIXES, read_tables, table_files
 from rungwise.data.webdataset import PACKED_SUFFIXES, read_shards, shards
 from rungwise.data.webdataset import SUFFIX as SHARD_SUFFIX
@@ -80,6 +80,8 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     if rows is not None and take_rows:
         data = read_features(rows) if data is None else with_features(data, rows)
     else:
+        if data is None and not files.pictures and (inside := folders_of_splits(files)):
+            raise UserError(f"{path}: precomputed features lie in {', '.join(inside[:4])}; give the folder to read")
         data = read_folder(files) if data is None else data
     issues = [] if captions_only else files.issues
     if rows is not None and not take_rows:
