@@ -177,3 +177,11 @@ def test_a_file_of_boxes_says_what_to_give(tmp_path: Path) -> None:
     said["annotations"] = [{"image_id": 1, "id": 1, "bbox": [0, 0, 1, 1], "note": {"caption": "x"}}]
     with pytest.raises(UserError, match="holds no captions; give a file such as captions_val2017.json"):
         read(write(tmp_path / "a.json", said))
+
+
+def test_a_file_of_captions_that_was_cut_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    (tmp_path / "captions_val2017.json").write_text('{"images": [{"id": 1, "file_na')
+    data = read(tmp_path)
+    assert data.captions == ()
+    assert [(one.kind, one.where) for one in data.issues] == [("unreadable file", "captions_val2017.json")]

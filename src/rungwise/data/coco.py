@@ -24,7 +24,7 @@ _END_KEYS = _KEYS[2:]
 """Of the entries: where the lists begin, in the midst of a large file, is not looked for in every file of a folder."""
 _END_BYTES = 1 << 16
 _PIECE = 1 << 24
-_ANNOTATIONS = "annotations"
+_ANNOTATIONS, _CAPTIONS = "annotations", "captions_"
 
 
 def coco_files(files: PictureFolder) -> list[Path]:
@@ -42,7 +42,10 @@ def coco_files(files: PictureFolder) -> list[Path]:
     for path in files.others:
         if path.suffix.lower() == ".json":
             ends = files.head(path, _END_BYTES) + files.tail(path, _END_BYTES)
-            found += [files.root / path] if all(key in ends for key in _END_KEYS) else []
+            if all(key in ends for key in _END_KEYS):
+                found.append(files.root / path)
+            elif path.name.startswith(_CAPTIONS):
+                files.leave_out(path, "named as COCO names its captions, but holds none; copy or fetch it again")
     return found
 
 
