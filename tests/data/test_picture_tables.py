@@ -116,7 +116,7 @@ def test_a_card_says_which_file_belongs_to_which_split(tmp_path: Path) -> None:
     card = tmp_path / "README.md"
     card.write_text(
         "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: train\n    path: files/a*\n"
-        "  - split: dev\n    path: [./files/b.parquet]\n---\n# Pets\n"
+        "  - split: dev\n    path: ['**/b.parquet']\n---\n# Pets\n"
     )
     data = read(tmp_path)
     assert (data.image_ids, data.splits) == (("1.jpg", "2.jpg"), ("train", "val"))
@@ -140,6 +140,15 @@ def test_a_second_column_of_pictures_is_said(tmp_path: Path) -> None:
     assert data.image_ids == ("2.jpg",)
     assert [(issue.kind, issue.detail) for issue in data.issues] == [
         ("columns left out", "other; the pictures are those of image")
+    ]
+
+
+def test_texts_of_other_names_are_said(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", {"image": cells(1), "filename": ["x.jpg"], "prompt": ["a dog"], "n": [3]})
+    data = read(tmp_path)
+    assert (data.image_ids, data.captions) == (("x.jpg",), ())
+    assert [(issue.kind, issue.detail) for issue in data.issues] == [
+        ("no captions", "of its columns of texts (prompt) none is called caption or the like; rename one")
     ]
 
 

@@ -165,15 +165,19 @@ class _Table:
             self._named = any(name == f"{self._image}.path" for name in _leaves(file.schema, self._image))
             self._id = _column(file.schema, _ID_COLUMNS)
             self._captions = _caption_columns(file.schema)
+            texts = [name for name, kind in zip(file.schema.names, file.schema.types, strict=True) if _is_text(kind)]
             self._caption_id = _column(file.schema, _CAPTION_ID_COLUMNS)
             self._split_column = _column(file.schema, _SPLIT_COLUMNS)
             self._label = _column(file.schema, _LABEL_COLUMNS)
             self._label_names = _label_names(file.schema, self._label, path)
             self._sizes = file.group_sizes
             self.names = [] if self._id is not None else [_path_of(row, self._image) for row in self._cells(file)]
+        if not self._captions and (others := [name for name in texts if name not in (self._id, self._split_column)]):
+            detail = f"of its columns of texts ({', '.join(others[:4])}) none is called caption or the like; rename one"
+            gatherer.issue("no captions", str(path), detail)
         if len(pictures) > 1:
-            others = ", ".join(pictures[1:4])
-            gatherer.issue("columns left out", str(path), f"{others}; the pictures are those of {pictures[0]}")
+            detail = f"{', '.join(pictures[1:4])}; the pictures are those of {pictures[0]}"
+            gatherer.issue("columns left out", str(path), detail)
 
     def _cells(self, file: Parquet) -> Iterator[dict[str, Any]]:
         wanted = [self._id, *self._captions, self._caption_id, self._split_column, self._label]
@@ -223,7 +227,8 @@ class _Splits:
         """The split of a file, ``""`` if nothing says one; None where files are named and this one is not."""
         relative = path.relative_to(self._root)
         if self._patterns:
-            return next((split for split, pattern in self._patterns if fnmatchcase(relative.as_posix(), pattern)), None)
+            name = relative.as_posix()
+            return next((split for split, pattern in self._patterns if _matches(name, pattern)), None)
         if shard := _SHARD.fullmatch(path.stem):
             return shard[1]
         folders = [split_in_words(part) for part in reversed(relative.parts[:-1])]
@@ -261,6 +266,11 @@ def _patterns(config: dict[str, Any]) -> list[tuple[str, str]]:
         patterns = [one.removeprefix("./") for one in _listed(paths) if isinstance(one, str)]
         found += [(split, pattern) for pattern in patterns if isinstance(split, str)]
     return found
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a pattern means a file; a star stands for any signs here, and two of them for no folder as well."""
+    return any(fnmatchcase(name, one) for one in (pattern, pattern.replace("**/", "")))
 
 
 def _listed(value: Any) -> list[Any]:
@@ -306,7 +316,7 @@ def _is_text(kind: Any) -> bool:
         kind = kind.field(inside).type if inside >= 0 else kind
     if types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def _label_names(schema: Any, column: str | None, path: Path) -> list[str]:
