@@ -152,6 +152,30 @@ def test_texts_of_other_names_are_said(tmp_path: Path) -> None:
     ]
 
 
+def test_sounds_are_no_pictures(tmp_path: Path) -> None:
+    write(
+        tmp_path / "a.parquet",
+        {"audio": cells(1), "image": cells(2), "caption": ["x"]},
+        features={"audio": {"_type": "Audio"}, "image": {"_type": "Image"}},
+    )
+    data = read(tmp_path)
+    assert (data.image_ids, data.issues) == (("2.jpg",), ())
+    write(tmp_path / "a.parquet", {"audio": cells(1), "caption": ["x"]}, features={"audio": {"_type": "Audio"}})
+    with pytest.raises(UserError, match="needs an image column"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("said", ["{", "[]", '{"info": 3}', '{"info": {"features": {"label": {"names": "x"}}}}'])
+def test_notes_of_a_file_may_be_anything(tmp_path: Path, said: str) -> None:
+    table = pa.table({"image": cells(1), "label": [0]}).replace_schema_metadata({"huggingface": said})
+    pq.write_table(table, tmp_path / "a.parquet")
+    if said == "{":
+        with pytest.raises(UserError, match="a.parquet: not valid JSON"):
+            read(tmp_path / "a.parquet")
+    else:
+        assert read(tmp_path / "a.parquet").image_ids == ("1.jpg",)
+
+
 def test_tables_that_name_pictures_are_read_as_before(tmp_path: Path) -> None:
     (tmp_path / "1.jpg").write_bytes(jpeg(1))
     write(tmp_path / "captions.parquet", {"image": ["1.jpg"], "caption": ["A dog."]})

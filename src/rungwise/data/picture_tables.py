@@ -41,6 +41,8 @@ _NUMBERED = re.compile(rf"({'|'.join(CAPTION_COLUMNS)})[_ -]?(\d+)")
 _SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}.*")
 _FRONT_MATTER = re.compile(r"\A---\s*\n(.*?\n)---\s*(\n|\Z)", re.DOTALL)
 _OF_DATASETS = b"huggingface"
+_NO_PICTURES = ("Audio", "Video", "Pdf", "Nifti", "Mesh")
+"""Other kinds of files that ``datasets`` stores as it does pictures."""
 
 
 def picture_tables(files: PictureFolder) -> list[Path]:
@@ -76,7 +78,7 @@ def holds_pictures(path: Path) -> bool:
     rungwise.core.reading.MissingFileError: nowhere.parquet: no such file; correct the path
     """
     with opened_parquet(path) as file:
-        return bool(_picture_columns(file.schema))
+        return bool(_picture_columns(file.schema, _features(file.schema, path)))
 
 
 def read_picture_tables(
@@ -158,7 +160,8 @@ class _Table:
     def __init__(self, path: Path, split: str, gatherer: Gatherer) -> None:
         self.path, self._split = path, split
         with opened_parquet(path) as file:
-            pictures = _picture_columns(file.schema)
+            features = _features(file.schema, path)
+            pictures = _picture_columns(file.schema, features)
             if not pictures:
                 raise UserError(f"{path}: holds no column of pictures; give another file")
             self._image = pictures[0]
@@ -169,7 +172,7 @@ class _Table:
             self._caption_id = _column(file.schema, _CAPTION_ID_COLUMNS)
             self._split_column = _column(file.schema, _SPLIT_COLUMNS)
             self._label = _column(file.schema, _LABEL_COLUMNS)
-            self._label_names = _label_names(file.schema, self._label, path)
+            self._label_names = _texts(_field(_field(features, self._label), "names"))
             self._sizes = file.group_sizes
             self.names = [] if self._id is not None else [_path_of(row, self._image) for row in self._cells(file)]
         if not self._captions and (others := [name for name in texts if name not in (self._id, self._split_column)]):
@@ -277,9 +280,24 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _picture_columns(schema: Any) -> list[str]:
+def _features(schema: Any, path: Path) -> Any:
+    """What the library ``datasets`` noted of each column, by name; None where another program wrote the file.
+
+    Raises:
+        UserError: If it is no JSON.
+    """
+    said = (schema.metadata or {}).get(_OF_DATASETS)
+    return None if said is None else _field(_field(parse_json(said, path), "info"), "features")
+
+
+def _field(value: Any, name: str | None) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _picture_columns(schema: Any, features: Any) -> list[str]:
     """The columns that hold bytes, those first that are called like pictures; plain bytes need such a name."""
-    found = [name for name in schema.names if leaf(schema, name) is not None]
+    kinds = {name: _field(_field(features, name), "_type") for name in schema.names}
+    found = [name for name in schema.names if leaf(schema, name) is not None and kinds[name] not in _NO_PICTURES]
     called = [name for known in IMAGE_COLUMNS for name in found if name.strip().lower() == known]
     return [*called, *(name for name in found if leaf(schema, name) != name and name not in called)]
 
@@ -317,15 +335,6 @@ def _is_text(kind: Any) -> bool:
     if types.is_dictionary(kind):
         kind = kind.value_type
     return bool(types.is_string(kind) or types.is_large_string(kind))
-
-
-def _label_names(schema: Any, column: str | None, path: Path) -> list[str]:
-    """What the numbers of a column of labels mean, where the file says so."""
-    said = (schema.metadata or {}).get(_OF_DATASETS)
-    content: Any = parse_json(said, path) if said is not None and column is not None else None
-    for key in ("info", "features", column, "names"):
-        content = content.get(key) if isinstance(content, dict) else None
-    return [name for name in content if isinstance(name, str)] if isinstance(content, list) else []
 
 
 def _path_of(cells: dict[str, Any], image: str) -> str | None:
