@@ -137,6 +137,19 @@ def test_a_folder_of_something_that_is_not_read_says_what_to_do(tmp_path: Path) 
         assert read(tmp_path / name).image_ids == ("a.jpg",)
 
 
+def test_pictures_beside_a_shard_are_said(tmp_path: Path) -> None:
+    for name in ("a.jpg", "b.jpg"):
+        (tmp_path / name).touch()
+    with tarfile.open(tmp_path / "0.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("c.jpg"))
+    data = read(tmp_path)
+    assert data.image_ids == ("c",)
+    assert [(issue.kind, issue.detail) for issue in data.issues] == [
+        ("pictures left out", "with 1 more; give the folder that holds them alone")
+    ]
+    assert read(tmp_path / "0.tar").issues == ()
+
+
 def test_of_several_layouts_the_first_is_taken(tmp_path: Path) -> None:
     """In the order that the page on data gives; what is taken is removed, and then comes the next."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

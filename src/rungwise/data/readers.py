@@ -13,6 +13,7 @@ from rungwise.data.feature_files import features_file, read_features, with_featu
 from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
 from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder
 from rungwise.data.karpathy import karpathy_files, read_karpathy
+from rungwise.data.packed import PackedPicture
 from rungwise.data.picture_tables import SUFFIX as PARQUET_SUFFIX
 from rungwise.data.picture_tables import holds_pictures, picture_tables, read_picture_tables
 from rungwise.data.precomputed import folders_of_splits, precomputed_splits, read_precomputed
@@ -90,7 +91,16 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
         issues.append(
             Issue("features left out", str(rows), "there are pictures too; give this file itself to read its rows")
         )
+    if path.is_dir() and files.pictures and not (captions_only or _reads_files(data)):
+        first, more = files.root / files.pictures[0], len(files.pictures) - 1
+        issues.append(
+            Issue("pictures left out", str(first), f"with {more} more; give the folder that holds them alone")
+        )
     return replace(data, issues=(*data.issues, *issues)) if issues else data
+
+
+def _reads_files(data: ImageCaptions) -> bool:
+    return data.features is None and not any(isinstance(picture, PackedPicture) for picture in data.paths)
 
 
 def _check_kind(path: Path) -> None:
