@@ -93,6 +93,23 @@ def test_rows_of_one_id_are_one_picture(tmp_path: Path) -> None:
     assert read(tmp_path, join_restval=True).split_names == ("train",)
 
 
+@pytest.mark.parametrize(
+    ("file", "split"),
+    [
+        ("data/restval-00000-of-00001.parquet", "restval"),
+        ("flickr30k-test-00000-of-00009.parquet", "test"),
+        ("train_sft-00000-of-00001.parquet", "train_sft"),
+        ("TEST/test/0000.parquet", "test"),
+        ("default/partial-train/0000.parquet", "train"),
+        ("validation.parquet", "val"),
+        ("all.parquet", "none"),
+    ],
+)
+def test_the_split_that_a_name_says(tmp_path: Path, file: str, split: str) -> None:
+    write(tmp_path / "set" / file, {"image": cells(1)})
+    assert read(tmp_path / "set").splits == (split,)
+
+
 def test_names_that_come_again_give_way_to_rows(tmp_path: Path) -> None:
     for split, seeds in (("train", (1, 2)), ("test", (3,))):
         columns = {"image": [one | {"path": "image.jpg"} for one in cells(*seeds)]}

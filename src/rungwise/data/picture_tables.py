@@ -233,7 +233,7 @@ class _Splits:
             name = relative.as_posix()
             return next((split for split, pattern in self._patterns if _matches(name, pattern)), None)
         if shard := _SHARD.fullmatch(path.stem):
-            return shard[1]
+            return shard[1].rpartition("-")[2]  # the name of the data set may come first; splits have no hyphens
         folders = [split_in_words(part) for part in reversed(relative.parts[:-1])]
         return split_in_words(path.stem) or next((split for split in folders if split), "")
 
