@@ -218,10 +218,11 @@ def _some_captions(model: JointEmbedding) -> _Checks:
     tokens, words = side.tokenise(_TEXTS), read_vocabulary(side.files()[TOKENIZER], TOKENIZER).get_vocab_size()
     # Most words above may be unknown to the model: the same frames and lengths with any words between.
     mixed = [[*one[:1], *draw.integers(0, words, max(0, len(one) - 2)).tolist(), *one[1:][-1:]] for one in tokens]
-    everything = [one for one in (*tokens, *mixed) if one]
+    everything = sorted((one for one in (*tokens, *mixed) if one), key=len)
     alone = [pad_tokens([one], side.pad_number) for one in everything]
     equal = [pad_tokens([one, one[::-1], one], side.pad_number) for one in mixed if one]
-    padded = [pad_tokens(everything[begin:], side.pad_number) for begin in range(0, len(everything), 4)]
+    few = pad_tokens([one for one in everything if len(one) <= max(8, len(everything[0]) + 1)], side.pad_number)
+    padded = [few, *(pad_tokens(everything[begin:], side.pad_number) for begin in range(0, len(everything), 4))]
     return [("texts without padding", [*alone, *equal]), ("texts of several lengths, padded", padded)]
 
 
@@ -234,9 +235,11 @@ def _write(side: _Side, path: Path, inputs: Sequence[Input], checks: _Checks) ->
     size = sum(one.numel() * one.element_size() for part in side.parts for one in part.state_dict().values())
     if size > _MOST_BYTES:
         raise UserError(f"{path.name}: the side's weights are {readable(size)}, and an ONNX file holds at most 2 GiB")
-    example = tuple(torch.from_numpy(one) for one in checks[-1][1][-1])
+    example = tuple(torch.from_numpy(one) for one in checks[-1][1][0])
+    # torch.export writes a recurrent network out step by step, for texts of one length.
+    recurrent = any(isinstance(one, nn.RNNBase) for part in side.parts for one in part.modules())
     reasons = []
-    for exporter in (_traced, _captured):
+    for exporter in (_traced,) if recurrent else (_traced, _captured):
         try:
             exporter(side, example, path, inputs)
             _finish(path, inputs, side.dimension)

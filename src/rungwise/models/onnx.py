@@ -31,7 +31,7 @@ from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
 from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, ModelFolder
 from rungwise.models.graphs import Graph, Input, check_graph, default_threads
-from rungwise.models.loading import StoredModel
+from rungwise.models.kinds import StoredModel
 from rungwise.similarity import AnySimilarity, Similarity
 
 TOKENIZER = "tokenizer.json"
@@ -139,7 +139,7 @@ class OnnxModel(StoredModel, DualEncoder):
 
     @classmethod
     def from_folder(cls, folder: ModelFolder, device: str | None, *, threads: int | None = None) -> Self:
-        """See :meth:`StoredModel.from_folder <rungwise.models.loading.StoredModel.from_folder>`.
+        """See :meth:`StoredModel.from_folder <rungwise.models.kinds.StoredModel.from_folder>`.
 
         Args:
             folder: Where its files are.
