@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,12 +29,12 @@ from rungwise.core.folders import replacing_folder
 from rungwise.core.limits import readable
 from rungwise.core.version import __version__
 from rungwise.encoders.features import TextFeatureInput
-from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise
 from rungwise.models.card import model_card
 from rungwise.models.contracts import PairScorer
 from rungwise.models.folder import CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
 from rungwise.models.graphs import MISSING, OUTPUT, Graph, Input, check_graph, default_threads, messages_below
-from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, cut_to, pad_tokens
+from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, pad_tokens
 from rungwise.models.vse import JointEmbedding
 
 OPSET = 18
@@ -191,8 +194,8 @@ def _config(model: JointEmbedding, fingerprint: str) -> OnnxConfig:
 
 def _check_tokens(model: JointEmbedding, tokenizer: str) -> None:
     """Refuse a text side whose tokens are more than its tokenizer and its context length say."""
-    cutter = cut_to(read_vocabulary(tokenizer, TOKENIZER), model.text_encoder.longest)
-    if [one.ids for one in cutter.encode_batch(list(_TEXTS))] != model.text_encoder.tokenise(_TEXTS):
+    cutter = cutting(read_vocabulary(tokenizer, TOKENIZER), model.text_encoder.longest)
+    if tokenise(cutter, _TEXTS) != model.text_encoder.tokenise(_TEXTS):
         raise UserError("the model's text side cuts texts in ways that tokenizer.json does not say; it is not exported")
 
 
@@ -302,7 +305,7 @@ def _quietly(export: Callable[[], object]) -> None:
         UserError: If the export fails.
     """
     try:
-        with warnings.catch_warnings(), torch.inference_mode():
+        with warnings.catch_warnings(), torch.inference_mode(), _silence():
             warnings.simplefilter("ignore")
             export()
     except (ImportError, MemoryError):
@@ -310,6 +313,26 @@ def _quietly(export: Callable[[], object]) -> None:
     except Exception as error:  # exporters raise whatever the network's code raises
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(line[:200]) from error
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """The exporters' compiled parts print whole graphs, past whatever Python says of its output."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [(handle, os.dup(handle)) for handle in (1, 2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for handle, _ in kept:
+            os.dup2(nowhere, handle)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for handle, copy_of_it in kept:
+            os.dup2(copy_of_it, handle)
+            os.close(copy_of_it)
+        os.close(nowhere)
 
 
 def _finish(path: Path, inputs: Sequence[Input], dimension: int) -> None:

@@ -27,7 +27,7 @@ from rungwise.data.packed import Picture
 from rungwise.data.picture_files import picture_name
 from rungwise.data.pictures import load_array
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
 from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, ModelFolder
 from rungwise.models.graphs import Graph, Input, check_graph, default_threads
@@ -134,7 +134,7 @@ class OnnxModel(StoredModel, DualEncoder):
         self.config = config
         self.provenance: dict[str, Any] = {}
         self._image, self._text = image, text
-        self._tokenizer = cut_to(tokenizer, config.longest)
+        self._tokenizer = cutting(tokenizer, config.longest)
         self._fingerprint = fingerprint
 
     @classmethod
@@ -223,7 +223,7 @@ class OnnxModel(StoredModel, DualEncoder):
 
     def encode_text(self, texts: Texts) -> Vectors:
         """(texts, D) float32 vectors, encoded shortest first so that batches hold little padding."""
-        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(_words(texts))]
+        tokens = tokenise(self._tokenizer, _words(texts))
         vectors = np.zeros((len(tokens), self.dimension), np.float32)
         order = np.argsort([len(one) for one in tokens], kind="stable")
         for begin in range(0, len(order), _TEXTS_AT_ONCE):
@@ -234,10 +234,7 @@ class OnnxModel(StoredModel, DualEncoder):
 
     def too_long(self, texts: Texts) -> NDArray[np.int64]:
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
-        if self.config.longest is None:
-            return np.zeros(0, np.int64)
-        cut = [bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(_words(texts))]
-        return np.flatnonzero(cut)
+        return too_long(self._tokenizer, _words(texts))
 
     def _preprocessing(self) -> Preprocessing:
         if self.config.preprocessing is None:
@@ -267,20 +264,6 @@ class OnnxModel(StoredModel, DualEncoder):
         return vectors
 
 
-def cut_to(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
-    """A tokenizer that keeps the first tokens of a text, those that frame it included.
-
-    Args:
-        tokenizer: As it was saved.
-        longest: How many; None for all.
-    """
-    if longest is None:
-        return tokenizer
-    other = Tokenizer.from_str(tokenizer.to_str())
-    other.enable_truncation(longest)
-    return other
-
-
 def pad_tokens(tokens: Sequence[Sequence[int]], number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(n, longest) tokens, padded on the right, and (n,) lengths.
 
@@ -295,10 +278,10 @@ def pad_tokens(tokens: Sequence[Sequence[int]], number: int) -> tuple[NDArray[np
     return padded, lengths
 
 
-def _words(texts: Texts) -> list[str]:
+def _words(texts: Texts) -> Sequence[str]:
     if isinstance(texts, FeatureRows):
         raise UserError("the data are rows of features in place of texts, but the model reads words")
-    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    return texts
 
 
 def _read(picture: Picture | bytes, preprocessing: Preprocessing) -> NDArray[np.uint8]:
