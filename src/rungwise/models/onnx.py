@@ -72,6 +72,7 @@ class OnnxConfig:
         preprocessing: What pictures go through before the graph, which normalises them itself; None for rows of
             features.
         features: Width of a row of features; None for pictures.
+        token_rows: Of the table of tokens.
         longest: Tokens of a text that are read at most; None for any number.
         pad_number: The token number that fills a batch.
         kind: Names the family.
@@ -84,6 +85,7 @@ class OnnxConfig:
     similarity: AnySimilarity
     preprocessing: Preprocessing | None
     features: int | None
+    token_rows: int
     longest: int | None
     pad_number: int
     kind: Literal["onnx"] = "onnx"
@@ -98,8 +100,9 @@ class OnnxConfig:
             check_size("features", self.features)
         if self.longest is not None:
             check_size("longest", self.longest)
-        if not 0 <= self.pad_number < 1 << 31:
-            raise UserError(f"pad_number must be the number of a token, got {self.pad_number}")
+        check_size("token_rows", self.token_rows, 1 << 31)
+        if not 0 <= self.pad_number < self.token_rows:
+            raise UserError(f"pad_number must lie in 0..{self.token_rows - 1}, got {self.pad_number}")
 
     @property
     def image_input(self) -> Input:
@@ -155,9 +158,7 @@ class OnnxModel(StoredModel, DualEncoder):
             )
         facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
         config = from_plain(OnnxConfig, facts.get("model"), where)
-        tokenizer = read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER))
-        if config.pad_number >= tokenizer.get_vocab_size():
-            raise UserError(f"{where}: pad_number {config.pad_number} is none of {tokenizer.get_vocab_size()} tokens")
+        tokenizer = read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER), config.token_rows)
         digest = hashlib.sha256(json.dumps([identity(config), folder.text(TOKENIZER)], sort_keys=True).encode())
         graphs = []
         for name, inputs in ((IMAGE_GRAPH, (config.image_input,)), (TEXT_GRAPH, config.text_inputs)):
