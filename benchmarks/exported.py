@@ -138,8 +138,8 @@ def compare_hits(home: Path, data: ImageCaptions, queries: int, k: int = 10) -> 
         first = sum(a[0].id == b[0].id for a, b in zip(*both, strict=True))
         scores = [np.array([[hit.score for hit in hits] for hits in one]) for one in both]
         console.print(
-            f"{len(asked)} searches by {what}: first hit the same in {first}, the {k} first the same in {as_sets}, and in"
-            f" the same order in {same}; scores at most {np.abs(scores[0] - scores[1]).max():.1e} apart"
+            f"{len(asked)} searches by {what}: first hit the same in {first}, the {k} first the same in {as_sets}, in the"
+            f" same order in {same}; scores at most {np.abs(scores[0] - scores[1]).max():.1e} apart"
         )
 
 

@@ -12,11 +12,14 @@ from rungwise.models.contracts import DualEncoder, EncodedImages, PairScorer, Pa
 from rungwise.models.folder import AlteredModelError
 from rungwise.models.kinds import family
 from rungwise.models.loading import load, load_dual_encoder
+from rungwise.models.publishing import push_to_hub
 
 if TYPE_CHECKING:
+    from rungwise.models.evaluated import add_evaluation
     from rungwise.models.pairs import Pairs, TrainableEncoder, TrainableScorer
     from rungwise.models.saving import AnyModel, ModelConfig, SavedModel
     from rungwise.models.vse import JointEmbedding, VSEConfig
+    from rungwise.models.vsepp import import_vsepp
 
 _LATER = {
     "AnyModel": "saving",
@@ -27,6 +30,8 @@ _LATER = {
     "TrainableEncoder": "pairs",
     "TrainableScorer": "pairs",
     "VSEConfig": "vse",
+    "add_evaluation": "evaluated",
+    "import_vsepp": "vsepp",
 }
 """Module of every name that is loaded late."""
 
@@ -45,9 +50,12 @@ __all__ = [
     "TrainableScorer",
     "VSEConfig",
     "VectorScores",
+    "add_evaluation",
     "family",
+    "import_vsepp",
     "load",
     "load_dual_encoder",
+    "push_to_hub",
 ]
 
 

@@ -41,9 +41,9 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
         AlteredModelError: If a file is not as it was saved.
     """
     if (found := Source.named(source)) is not None:
-        from rungwise.models.published import published  # torch, which exported models do without
+        from rungwise.models import published  # torch, which exported models do without
 
-        return published(found).to(choose_device(device)).eval()
+        return published.opened(found, choose_device(device))
     # Before anything is read; but to look for a GPU takes torch.
     place = device if without_torch(source) else choose_device(device)
     return read_stored(source, place, altered=altered)
