@@ -1,4 +1,4 @@
-"""Runs that begin from another model, and what the configuration says of it."""
+"""Runs that begin from another model, and what the configuration says of it. Also tests rungwise.training.tuning."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from rungwise.models import load
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import config_of
-from rungwise.training.starting import NewHeads, Weights, Whole
+from rungwise.training.tuning import NewHeads, Weights, Whole
 from tests.training.conftest import trainable
 from tests.training.test_loop import Diary
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from rungwise.cli.models import encoding_in, read_model
+from rungwise.cli.models import encoding_in, read_model, say_cut
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.seals import digest_of
@@ -146,6 +146,7 @@ def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
         missing = "captions" if data.has_pictures else "pictures (--captions-only leaves them out)"
         raise UserError(f"{data.name}: a model is evaluated on pictures and captions, and here are no {missing}")
     model = read_model(name, asked.device, altered=asked.altered_model)
+    say_cut(model, data.captions)
     encoding = encoding_in(name, asked.precision, asked.least_cosine)
     with encoding, progress_bar("pictures", len(data)) as advance:
         scores = model.on(data, cache=asked.cache, progress=advance)

@@ -134,6 +134,10 @@ class TextSide(nn.Module, ABC):
         """Positions of the texts of which only the beginning is read, ascending."""
         return np.zeros(0, dtype=np.int64)
 
+    def remarks(self) -> Sequence[str]:
+        """Sentences on a new encoder for a person."""
+        return ()
+
     def files(self) -> Mapping[str, str]:
         """Name and text of every file that ``restore`` of its configuration reads."""
         return {}

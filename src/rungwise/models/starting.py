@@ -60,7 +60,10 @@ def with_new_heads(start: JointEmbedding, image: OneHead, text: OneHead) -> Begu
         image_head=start.config.image_head if isinstance(image, NoHead) else stacked(start.config.image_head, image),
         text_head=start.config.text_head if isinstance(text, NoHead) else stacked(start.config.text_head, text),
     )
-    return _put_together(config, start, True, True)
+    begun = _put_together(config, start, True, True)
+    for side in (begun.model.backbone, begun.model.text_encoder):
+        side.requires_grad_(False)  # also one that no configuration freezes, such as a GRU
+    return begun
 
 
 def with_weights_that_fit(
@@ -83,10 +86,9 @@ def with_weights_that_fit(
     Raises:
         UserError: As :meth:`JointEmbedding.create`.
     """
-    image, text = (identity(one) for one in (start.config.image, start.config.text))
     own_image = config.image if features is None else start.config.image
-    same_image = identity(own_image) == image
-    same_text = identity(config.text) == text and config.dimension == start.config.dimension
+    same_image = _same(own_image, start.config.image)
+    same_text = _same(config.text, start.config.text) and config.dimension == start.config.dimension
     if same_image and same_text:
         return _put_together(replace(config, image=own_image), start, True, True)
     new = JointEmbedding.create(config, captions, features)
@@ -106,8 +108,12 @@ def _put_together(
         new: Has the encoders that are not taken.
     """
     sides = [(start if taken else new or start) for taken in (image, text)]
-    for side in (sides[0].backbone, sides[1].text_encoder):
-        side.requires_grad_(True)  # those that stay frozen are frozen by their configuration
+    for side, was, now in (
+        (sides[0].backbone, sides[0].config.image, config.image),
+        (sides[1].text_encoder, sides[1].config.text, config.text),
+    ):
+        if was.frozen and not now.frozen:
+            side.requires_grad_(True)
     model = JointEmbedding(config, sides[0].backbone, lambda: sides[1].text_encoder)
     found = _heads(start.state_dict())
     fitting = {}
@@ -143,6 +149,16 @@ def _unstacked(name: str) -> str:
     return name
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Whether two configurations describe the same encoder, wherever its weights come from."""
+    names = [getattr(side, "model", getattr(side, "source", None)) for side in (one, other)]
+    return names[0] == names[1] and identity(one) == identity(other)
+
+
 def _frozen(side: Any, frozen: bool) -> Any:
     """A side's configuration, frozen or not, as far as that can be chosen."""
-    return replace(side, frozen=frozen) if "frozen" in {one.name for one in fields(side)} else side
+    known = {one.name for one in fields(side)}
+    if "frozen" not in known:
+        return side
+    whole = {"train_layers": None} if frozen and "train_layers" in known else {}
+    return replace(side, frozen=frozen, **whole)

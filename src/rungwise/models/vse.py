@@ -347,9 +347,18 @@ class JointEmbedding(TrainableEncoder):
             return self.encode_text_rows(self._text_rows(texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
 
+    @property
+    def longest_text(self) -> int | None:
+        """See :meth:`DualEncoder.longest_text <rungwise.models.contracts.DualEncoder.longest_text>`."""
+        return self.text_encoder.longest
+
     def too_long(self, texts: Sequence[str] | FeatureRows) -> NDArray[np.int64]:
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
         return np.zeros(0, np.int64) if isinstance(texts, FeatureRows) else self.text_encoder.too_long(texts)
+
+    def remarks(self) -> Sequence[str]:
+        """See :meth:`TrainableScorer.remarks <rungwise.models.pairs.TrainableScorer.remarks>`."""
+        return self.text_encoder.remarks()
 
     def encode_rows(self, rows: Rows, batch: int = 256) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand."""

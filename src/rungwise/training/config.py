@@ -19,8 +19,8 @@ from rungwise.training.loss_config import AnyLoss, config_of
 from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
 from rungwise.training.schedules import AnySchedule, Phases
-from rungwise.training.starting import AnyTuning
 from rungwise.training.steps import AnyStep, Plain
+from rungwise.training.tuning import AnyTuning
 
 _LATER = ("start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing")
 """Settings that runs of earlier versions did not know."""

@@ -1,0 +1,67 @@
+"""What becomes of a model that a run begins from, as a configuration says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rungwise.core.configuration import STRICT, by_name, on_command_line
+from rungwise.encoders.heads import AdapterHead, OneHead
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Train the model that is begun from as it is; the configuration's own model is not asked.
+
+    Attributes:
+        kind: Names the way in YAML.
+        image: Train its image encoder.
+        text: Train its text encoder.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["whole"] = "whole"
+    image: bool = True
+    text: bool = True
+
+
+@dataclass(frozen=True)
+class NewHeads:
+    """Freeze the encoders of the model that is begun from, and put new heads on top of those that it has.
+
+    Attributes:
+        kind: Names the way in YAML.
+        image: The new head of the image side: adapter, linear, mlp, residual, or none.
+        text: That of the text side.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["new_heads"] = "new_heads"
+    image: OneHead = field(default_factory=AdapterHead)
+    text: OneHead = field(default_factory=AdapterHead)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Train the configuration's own model, with those weights of the other one that fit.
+
+    Attributes:
+        kind: Names the way in YAML.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["weights"] = "weights"
+
+
+AnyTuning = Annotated[
+    Whole | NewHeads | Weights,
+    Field(discriminator="kind"),
+    by_name,
+    on_command_line(Whole | NewHeads | Weights),
+]
+"""A field of a configuration: what becomes of the model that a run begins from."""
