@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.encoders.text_cache import TextRows
 from rungwise.encoders.inference import computed_in
+from rungwise.encoders.text_cache import TextRows
 from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
