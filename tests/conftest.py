@@ -6,6 +6,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.published import Published
+
 # How long an example takes says something of the machine, not of the program.
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
@@ -26,6 +28,12 @@ def real_data() -> Path:
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["RUNGWISE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """Tiny models as their libraries publish them."""
+    return Published(tmp_path_factory.mktemp("published"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -46,7 +46,7 @@ def test_what_cannot_be_fetched_comes_with_the_command_that_fetches_it(asked: li
         hub_folder("someone/model", ("*.json", "model.safetensors"), prefix="hf:")
     assert str(refused.value).endswith(
         "on a connected machine run: hf download someone/model --include '*.json' --include model.safetensors"
-        " --local-dir model; then give the folder as hf:model"
+        " --local-dir model; then copy that folder here and give it as hf:model"
     )
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.inspection import SAMPLED_ROWS, FeatureSize, Inspection, SplitSize, inspect, render
+from rungwise.data.packed import TarMember
 from rungwise.data.readers import read
 from tests.odd_files import KINDS, on_posix, put, watched
 
@@ -185,3 +186,28 @@ def test_names_that_look_like_markup_are_printed_as_they_are(picture: MakePictur
     text = printed(inspect(data))
     assert "[/b]:smile: (given)" in text
     assert "[red]x[/]" in text
+
+
+def test_rows_in_place_of_words_are_looked_at_and_not_counted_as_words() -> None:
+    rows = FeatureRows(np.ones((2, 4)))
+    texts = FeatureRows(np.array([[0.5, np.nan, 0], [0, 0, 0]], np.float32))
+    data = ImageCaptions(
+        ("a", "b"), ("", ""), np.arange(2), features=rows, text_features=texts, labels=(("art",), ("art", "music"))
+    )
+    found = inspect(data)
+    assert (found.tokens, found.tokens_per_caption, found.repeated_texts, found.labels) == (0, None, 0, 2)
+    assert found.text_features == FeatureSize((3,), "float32", 24, 2)
+    assert [(issue.kind, issue.where) for issue in found.odd] == [
+        ("features not finite", "a#0"),
+        ("features all zero", "b#0"),
+    ]
+    text = " ".join(printed(found).split())
+    assert "features in place of words 3 numbers, float32" in text
+    assert "tokens" not in text
+
+
+def test_larger_files_that_hold_the_pictures_are_counted(tmp_path: Path) -> None:
+    places = tuple(TarMember(tmp_path / name, 0, 3, "a.jpg") for name in ("0.tar", "1.tar", "1.tar"))
+    found = inspect(ImageCaptions(("a", "b", "c"), (), [], paths=places))
+    assert (found.archives, found.files, found.kinds) == (2, 3, {"missing file": 3})
+    assert "files that hold the pictures 2" in " ".join(printed(found).split())

@@ -53,7 +53,7 @@ def deep() -> object:
     ("columns", "names", "said"),
     [
         ([["a"], ["b"], ["x"]], ["image", "image", "caption"], "column 'image' stands twice"),
-        ([[{"bytes": b"x"}], ["x"]], ["image", "caption"], "row 1: column 'image' holds a dict"),
+        ([[{"name": "x"}], ["x"]], ["image", "caption"], "row 1: column 'image' holds a dict"),
         ([["a"], [[["x"]]]], ["image", "caption"], "row 1: column 'caption' holds a list"),
         ([["a"], [b"\xff"]], ["image", "caption"], "row 1: column 'caption' holds a bytes"),
         (lambda: [deep(), ["x"]], ["image", "caption"], "not a readable Parquet file .*deeply nested"),

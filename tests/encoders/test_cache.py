@@ -3,9 +3,7 @@
 import errno
 import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +12,9 @@ from PIL import Image
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
-from rungwise.encoders.cache import RowStore, feature_rows, pixel_rows, verify
+from rungwise.encoders.cache import RowStore, verify
 from rungwise.encoders.image import Backbone, ImageConfig
+from rungwise.encoders.picture_rows import feature_rows, pixel_rows
 from rungwise.encoders.preprocessing import Preprocessing
 
 CONFIG = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
@@ -249,11 +248,9 @@ def test_a_damaged_row_whose_picture_is_unreadable_by_now_is_not_used(
     (rows,) = (tmp_path / "cache").rglob("rows.bin")
     zero(rows, 0, 8)
 
-    def unreadable(asked: list[Path], *_: object) -> Iterator[object]:
-        issue = Issue("unreadable picture", str(asked[0]), "no memory")
-        yield SimpleNamespace(positions=[], issues=[(0, issue)], asked=1)
-
-    monkeypatch.setattr("rungwise.encoders.cache.prepared_batches", unreadable)
+    monkeypatch.setattr(
+        "rungwise.encoders.picture_rows.prepared", lambda data, name, *_: Issue("unreadable picture", name, "no memory")
+    )
     with pytest.warns(UserWarning, match="damaged"):
         left = feature_rows(backbone, pictures, tmp_path / "cache")
     assert left.kept.tolist() == [1, 2, 3, 4, 5, 6]

@@ -1,11 +1,15 @@
+import hashlib
 from pathlib import Path
 
 import pytest
 import timm
 import torch
 from safetensors.torch import save_file
+from timm.models.vgg import VGG
+from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
+from rungwise.core.tensors import add_tensors
 from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
 
 SMALL = "test_resnet.r160_in1k"
@@ -31,6 +35,149 @@ def test_flatten_keeps_the_last_map() -> None:
     assert features.shape[1] == backbone.features == backbone.network.num_features * 4
 
 
+def pixels(count: int, side: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8, generator=generator)
+
+
+@pytest.mark.parametrize("size", [32, 224])
+def test_vgg_gives_fc7(size: int) -> None:
+    """4096 numbers after the second fully connected layer and its ReLU (Faghri et al. 2018, section 4.1).
+
+    Layer by layer, on a network whose convolutions are thin; the fully connected layers are those of VGG19.
+    """
+    thin = [8, "M", 8, "M", 8, "M", 8, "M", 8, "M"]
+    torch.manual_seed(0)
+    network = VGG(thin, num_classes=0, drop_rate=0.5).eval()
+    network.pretrained_cfg = timm.create_model("vgg19", num_classes=0, device="meta").pretrained_cfg
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rungwise.encoders.image.create_network", lambda *_, **__: network)
+        backbone = Backbone(ImageConfig("vgg19", weights="random", size=size)).eval()
+    assert backbone.features == 4096
+    pictures = pixels(2, size)
+    with torch.inference_mode():
+        seen = network.features(backbone.preprocessing.normalise(pictures))
+        seen = F.adaptive_avg_pool2d(seen, 7) if size < 224 else seen  # VGG needs 7 x 7 for its first layer
+        fc6 = F.relu(F.linear(seen.flatten(1), network.pre_logits.fc1.weight.flatten(1), network.pre_logits.fc1.bias))
+        fc7 = F.relu(F.linear(fc6, network.pre_logits.fc2.weight.flatten(1), network.pre_logits.fc2.bias))
+        torch.testing.assert_close(backbone(pictures), fc7, rtol=1e-4, atol=1e-5)
+    assert (fc7 == 0).any()
+
+
+WIDTHS = {"vgg19": 4096, "resnet152": 2048, "mobilenetv2_100": 1280, "convnext_tiny": 768, "vit_base_patch32_224": 768}
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_usual_networks_have_the_width_that_papers_name(name: str) -> None:
+    """Shapes alone: on the meta device nothing is computed."""
+    with torch.device("meta"):
+        network = timm.create_model(name, num_classes=0).eval()
+        assert network(torch.zeros(1, 3, 224, 224)).flatten(1).shape[1] == WIDTHS[name]
+
+
+@pytest.mark.parametrize("name", ["test_resnet", "test_vit", "test_convnext", "test_efficientnet"])
+def test_regions_are_the_places_of_the_last_map_or_the_patches(name: str) -> None:
+    torch.manual_seed(0)
+    backbone = Backbone(ImageConfig(name, weights="random", size=160, pool="regions")).eval()
+    pictures = pixels(2, 160)
+    with torch.inference_mode():
+        found = backbone(pictures)
+        last = backbone.network.forward_features(backbone.preprocessing.normalise(pictures))
+    assert found.shape[1:] == backbone.feature_shape == (backbone.regions, backbone.features)
+    if last.ndim == 3:
+        prefix = backbone.network.num_prefix_tokens
+        assert prefix == 1
+        expected = [[last[n, prefix + r] for r in range(last.shape[1] - prefix)] for n in range(2)]
+    else:
+        places = [(y, x) for y in range(last.shape[2]) for x in range(last.shape[3])]
+        expected = [[last[n, :, y, x] for y, x in places] for n in range(2)]
+    assert torch.equal(found, torch.stack([torch.stack(one) for one in expected]).float())
+
+
+def test_regions_of_networks_with_channels_last() -> None:
+    backbone = Backbone(ImageConfig(SMALL, weights="random", size=64, pool="regions"))
+    last = torch.arange(2 * 2 * 3 * 4.0).view(2, 2, 3, 4)
+    backbone.network.output_fmt = "NHWC"
+    assert torch.equal(backbone._as_regions(last), last.view(2, 6, 4))
+
+
+@pytest.mark.parametrize("pool", ["", "avg", "token"])
+def test_a_vision_transformer_pools_as_its_options_say(pool: str) -> None:
+    options = {"global_pool": pool} if pool else {}
+    torch.manual_seed(0)
+    backbone = Backbone(ImageConfig("test_vit", weights="random", size=160, options=options)).eval()
+    pictures = pixels(1, 160)
+    with torch.inference_mode():
+        tokens = backbone.network.forward_features(backbone.preprocessing.normalise(pictures))
+        mean = backbone.network.fc_norm(tokens[:, 1:].mean(dim=1))
+        expected = mean if pool == "avg" else backbone.network.fc_norm(tokens[:, 0])
+        torch.testing.assert_close(backbone(pictures), expected)
+
+
+def test_features_of_ten_crops_are_their_mean() -> None:
+    torch.manual_seed(0)
+    backbone = Backbone(ImageConfig(SMALL, weights="random", size=32, crops="10C")).eval()
+    assert backbone.preprocessing.crop == 0.875
+    picture = pixels(1, 50)[0]
+    crops = backbone.preprocessing.apply(picture)
+    assert crops.shape == (10, 3, 32, 32)
+    with torch.inference_mode():
+        one_by_one = torch.stack([backbone(crop[None])[0] for crop in crops])
+        torch.testing.assert_close(backbone(crops[None]), one_by_one.mean(dim=0, keepdim=True))
+        torch.testing.assert_close(backbone.inference(False)(crops[None]), one_by_one.mean(dim=0, keepdim=True))
+    assert one_by_one.std(dim=0).max() > 0
+
+
+def test_random_crops_are_mirrored_unless_told_otherwise() -> None:
+    of = {mirrored: Backbone(ImageConfig(SMALL, "random", crops="RC", mirrored=mirrored)) for mirrored in (None, False)}
+    assert of[None].preprocessing.mirrored
+    assert not of[False].preprocessing.mirrored
+    assert of[None].preprocessing.crop <= 0.875, "there is room to draw from"
+    assert not Backbone(ImageConfig(SMALL, "random")).preprocessing.mirrored
+
+
+@pytest.mark.parametrize("batch_norm", ["live", "frozen"])
+def test_statistics_of_batch_normalisation_are_frozen_or_live(batch_norm: str) -> None:
+    torch.manual_seed(0)
+    backbone = Backbone(ImageConfig(SMALL, weights="random", size=32, frozen=False, batch_norm=batch_norm))
+    norms = [module for module in backbone.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    before = [one.running_mean.clone() for one in norms]
+    backbone.train()
+    backbone(pixels(4, 32)).sum().backward()
+    moved = [not torch.equal(one.running_mean, mean) for one, mean in zip(norms, before, strict=True)]
+    assert all(moved) if batch_norm == "live" else not any(moved)
+    assert all(one.weight.grad is not None for one in norms), "their weights are trained either way"
+    assert backbone.training
+    assert not any(module.training for module in backbone.eval().modules())
+
+
+def test_the_cache_knows_pools_and_crops_apart() -> None:
+    torch.manual_seed(0)
+    base = Backbone(ImageConfig(SMALL, weights="random", size=64, crop=0.875))
+    seen = {base.fingerprint()}
+    for change in ({"pool": "regions"}, {"crops": "10C"}, {"crops": "RC"}, {"batch_norm": "frozen"}):
+        other = Backbone(ImageConfig(SMALL, weights="random", size=64, **({"crop": 0.875} | change)))
+        other.load_state_dict(base.state_dict())
+        seen.add(other.fingerprint())
+    assert len(seen) == 3, "random crops and batch statistics change no feature of evaluation"
+
+
+def test_the_fingerprint_of_a_backbone_is_that_of_earlier_versions() -> None:
+    """So that what was cached is found again."""
+    backbone = Backbone(ImageConfig(SMALL, weights="random", size=32))
+    seen = {
+        "size": 32,
+        "mean": backbone.preprocessing.mean,
+        "std": backbone.preprocessing.std,
+        "crop": 1.0,
+        "interpolation": "bilinear",
+        "resize": "short_side",
+    }
+    digest = hashlib.sha256(repr(((SMALL, [], "backbone"), seen)).encode())
+    add_tensors(digest, backbone.network.state_dict())
+    assert backbone.fingerprint() == digest.hexdigest()
+
+
 def test_preprocessing_is_as_declared_unless_overridden() -> None:
     declared = timm.create_model(SMALL).pretrained_cfg
     assert Backbone(ImageConfig(SMALL, weights="random")).preprocessing.mean == tuple(declared["mean"])
@@ -46,6 +193,7 @@ def test_preprocessing_is_as_declared_unless_overridden() -> None:
     [
         (ImageConfig("resnet_of_dreams", weights="random"), "timm knows no backbone 'resnet_of_dreams'"),
         (ImageConfig(SMALL, weights="random", options={"patch_size": 4}), "does not take these options"),
+        (ImageConfig(SMALL, weights="random", size=8191, crop=0.9), "crop must lie in"),
         (ImageConfig(SMALL, weights="absent.safetensors"), "absent.safetensors: no such weights file"),
     ],
 )
@@ -70,3 +218,8 @@ def test_the_real_weights_fit(real_data: Path) -> None:
     weights = real_data / "weights" / "mobilenetv2_100_imagenet.safetensors"
     config = ImageConfig("mobilenetv2_100", weights=str(weights), options={"pad_type": "same"}, size=64)
     assert load_backbone(config).features == 1280
+
+
+def test_ten_crops_go_with_pooled_features_alone() -> None:
+    with pytest.raises(UserError, match="keeps places apart"):
+        ImageConfig(SMALL, pool="regions", crops="10C")

@@ -96,6 +96,13 @@ def test_pillow_and_torch_agree(way: dict[str, object], shape: tuple[int, int]) 
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+def test_without_interpolation_the_same_pixels_are_taken(shape: tuple[int, int]) -> None:
+    picture = noise(*shape)
+    preprocessing = Preprocessing(9, crop=0.6, interpolation="nearest")
+    assert np.array_equal(preprocessing.apply_array(picture.numpy()), preprocessing.apply(picture).numpy())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 def test_pillow_resizes_as_the_transform_of_open_clip_does(shape: tuple[int, int]) -> None:
     """Its short, long and squashed sides, written out: a resized picture of Pillow, and the middle of it."""
     height, width = shape
@@ -187,3 +194,17 @@ def test_it_comes_back_from_its_plain_form() -> None:
 def test_what_does_not_go_together_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         dataclasses.replace(Preprocessing(), **change)
+
+
+def test_keys_of_what_was_made_before_there_were_more_fields_stay() -> None:
+    before = {
+        "size": 224,
+        "mean": (0.485, 0.456, 0.406),
+        "std": (0.229, 0.224, 0.225),
+        "crop": 0.875,
+        "interpolation": "bicubic",
+        "resize": "short_side",
+    }
+    assert repr(Preprocessing().identity) == repr(before)
+    assert Preprocessing(crops="RC", mirrored=True).identity == before, "evaluation sees the centre"
+    assert Preprocessing(crops="10C").identity == before | {"crops": "10C"}

@@ -1,8 +1,14 @@
+import unicodedata
+from typing import Any
+
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.encoders.text import GRUEncoder, learn_vocabulary, pad, tokenise
+from rungwise.core.configuration import identity
+from rungwise.encoders.text import GRUConfig, GRUEncoder, learn_vocabulary, pad
+from rungwise.encoders.vocabulary import read_vocabulary, tokenise
 
 WORDS = "one two three four five six seven"
 
@@ -42,3 +48,91 @@ def test_the_last_state_is_that_of_a_packed_gru() -> None:
     packed = torch.nn.utils.rnn.pack_padded_sequence(encoder.words(tokens), lengths, batch_first=True)
     _, last = encoder.recurrent(packed)
     torch.testing.assert_close(encoder(tokens, lengths), last[0])
+
+
+OPTIONS = [
+    {"directions": directions, "pool": pool, "layers": layers}
+    for directions in ("one", "both")
+    for pool in ("last", "mean", "max")
+    for layers in (1, 2)
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_each_option_gives_each_caption_the_vector_it_has_alone(options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    encoder = GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=5, width=7, **options)
+    captions = [[2, 5, 6, 3], [2, 3], [2, 9, 8, 7, 6, 5, 3]]
+    together = encoder(*pad(captions))
+    alone = torch.cat([encoder(*pad([caption])) for caption in captions])
+    torch.testing.assert_close(together, alone)
+
+
+def test_both_directions_are_the_average_of_one_and_of_the_words_turned_round() -> None:
+    torch.manual_seed(0)
+    both = GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=5, width=7, directions="both")
+    there, back = (
+        GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=5, width=7),
+        GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=5, width=7),
+    )
+    weights = both.state_dict()
+    there.load_state_dict({name: tensor for name, tensor in weights.items() if "reverse" not in name})
+    reverse = {name.replace("_reverse", ""): tensor for name, tensor in weights.items() if "reverse" in name}
+    back.load_state_dict(reverse | {"words.weight": weights["words.weight"]})
+    caption = [2, 9, 8, 7, 3]
+    expected = (there(*pad([caption])) + back(*pad([caption[::-1]]))) / 2
+    torch.testing.assert_close(both(*pad([caption, [2, 9, 8, 7, 6, 6, 6, 3]]))[:1], expected)
+
+
+def test_the_plain_encoder_keeps_its_names_and_its_identity() -> None:
+    names = {f"recurrent.{kind}_{of}_l0" for kind in ("weight", "bias") for of in ("ih", "hh")}
+    assert set(GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=5, width=7).state_dict()) == names | {
+        "words.weight"
+    }
+    assert identity(GRUConfig()) == {"word_dimension": 300, "min_count": 4}
+    assert "pool" in identity(GRUConfig(pool="mean"))
+
+
+def test_long_captions_are_cut_and_said() -> None:
+    encoder = GRUConfig(min_count=1, word_dimension=3, context_length=5).build(["a b c d e"], 4)
+    assert encoder.tokenise(["a b c d e", "a b c"]) == [[2, 4, 5, 6, 3], [2, 4, 5, 6, 3]]
+    assert encoder.too_long(["a b c d e", "a b c", "word " * 10_000]).tolist() == [0, 2]
+    assert GRUConfig(min_count=1).build(["a b"], 4).too_long(["word " * 10_000]).tolist() == []
+
+
+@pytest.mark.parametrize("unspaced", ["runs", "characters"])
+def test_composed_and_decomposed_letters_are_the_same_words(unspaced: Any) -> None:
+    vocabulary = learn_vocabulary(["café Ünder ガ가 đượ ☕"], 1, unspaced=unspaced)
+    for text in ("café", "Ünder", "ガ가", "đượ"):
+        forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD")]
+        one, other = tokenise(vocabulary, forms)
+        assert one == other
+        assert 1 not in one
+
+
+SCRIPTS = {
+    "Chinese": ("一隻狗在跑", ["一", "隻", "狗", "在", "跑"]),
+    "Japanese": ("犬が走る", ["犬", "が", "走", "る"]),
+    "Thai": ("เด็กวิ่ง", ["เ", "ด็", "ก", "วิ่", "ง"]),
+    "rare Chinese": ("𠀀𠮷", ["𠀀", "𠮷"]),
+    "Korean": ("개가 달린다", ["개가", "달린다"]),
+    "Arabic": ("كلب أحمر", ["كلب", "أحمر"]),
+    "Hindi": ("लाल कुत्ता", ["लाल", "कुत्ता"]),
+    "emoji": ("dog 👍🏽 ran", ["dog", "👍🏽", "ran"]),
+}
+
+
+@pytest.mark.parametrize(("text", "cut"), SCRIPTS.values(), ids=SCRIPTS)
+def test_scripts_without_spaces_are_cut_into_characters_where_that_is_asked(text: str, cut: list[str]) -> None:
+    vocabulary = learn_vocabulary([text], 1, unspaced="characters")
+    assert vocabulary.encode(text).tokens[1:-1] == cut
+    again = read_vocabulary(vocabulary.to_str(pretty=True), "tokenizer.json")
+    assert again.encode(text).ids == vocabulary.encode(text).ids
+
+
+@pytest.mark.parametrize("text", ["", " ", "?!", "\u200b", "\ud800", "a\x00b", "\u202eabc"])
+def test_odd_texts_have_vectors(text: str) -> None:
+    encoder = GRUConfig(min_count=1, word_dimension=3, directions="both", pool="max").build(["a b"], 4)
+    vector = encoder(*pad(encoder.tokenise([text])))
+    assert vector.shape == (1, 4)
+    assert torch.isfinite(vector).all()

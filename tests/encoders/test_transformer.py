@@ -69,7 +69,7 @@ FAMILIES: dict[str, tuple[Callable[[], Tokenizer], dict[str, Any]]] = {
     "distilbert": (BERT, {"n_layers": 3, "dim": 16, "n_heads": 2, "hidden_dim": 24} | PLACES),
     "electra": (BERT, SIZES | PLACES | {"embedding_size": 8}),
     "albert": (BERT, SIZES | PLACES | {"embedding_size": 8}),
-    "mpnet": (partial(word_pieces, "<s>", "</s>"), SIZES | PLACES | {"pad_token_id": 0}),
+    "mpnet": (partial(word_pieces, "<s>", "</s>"), SIZES | PLACES | {"pad_token_id": 1}),
     "roberta": (byte_pairs, SIZES | PLACES),
     "xlm-roberta": (sentence_pieces, SIZES | PLACES),
     "deberta-v2": (

@@ -28,7 +28,7 @@ def of_collection(root: Path) -> Answer:
     from rungwise.data.readers import read
 
     data = read(root)
-    rows = None if data.features is None else digest(data.features[:])
+    rows = [None if one is None else digest(one[:]) for one in (data.features, data.text_features)]
     main = [data.image_ids, data.captions, data.image_of_caption.tolist(), data.splits, rows, len(data.paths)]
     issues = [*data.issues, *inspect(data).odd]
     return {"main": main, "issues": len(issues)}
@@ -38,6 +38,14 @@ def of_model(folder: Path) -> Answer:
     model = world.model_in(folder)
     vectors = model.encode_text(["a red picture"])
     return {"main": [model.fingerprint, digest(vectors)]}
+
+
+def of_imported(root: Path, checkpoint: str, vocabulary: str) -> Answer:
+    """A model of the VSE++ program."""
+    from rungwise.models import import_vsepp
+
+    model = import_vsepp(root / checkpoint, root / vocabulary)
+    return {"main": [model.fingerprint, digest(model.encode_text(["a dog's dog runs."]))]}
 
 
 def of_index(folder: Path) -> Answer:

@@ -17,7 +17,7 @@ from tests.hostile.readers import Subject, subjects
 
 FAMILY = "files"
 
-_LINES = frozenset({".txt", ".csv", ".tsv", ".jsonl"})
+_LINES = frozenset({".txt", ".csv", ".tsv", ".jsonl", ".list"})
 """Of files that may end anywhere."""
 
 

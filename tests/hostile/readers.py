@@ -15,6 +15,7 @@ from tests.hostile.answers import (
     of_checkpoint,
     of_collection,
     of_degrees,
+    of_imported,
     of_index,
     of_model,
     of_pairs,
@@ -53,7 +54,7 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    return [*_collections(), *_brought(), *_own()]
+    return [*_collections(), *_brought(), *_models_of_others(), *_own()]
 
 
 def _collections() -> list[Subject]:
@@ -70,6 +71,10 @@ def _collections() -> list[Subject]:
         collection("folder", world.NAMES[0]),
         collection("precomputed", "train_ims.npy", "train_caps.txt", "train_ids.txt", cover="structure"),
         collection("features", "features.npy", "captions.csv", cover="structure"),
+        collection("coco", "annotations/captions_train2017.json", cover="structure"),
+        collection("wikipedia", "raw_features.mat", "trainset_txt_img_cat.list", "categories.list", cover="structure"),
+        collection("datasets", "data/train-00000-of-00001.parquet", cover="structure"),
+        collection("webdataset", "colours-train-000000.tar"),
     ]
 
 
@@ -117,6 +122,18 @@ def _brought() -> list[Subject]:
     ]
     config = file("configuration of a run", "run/config.yaml", lambda path: {"main": repr(load_config(str(path)))})
     return [*found, config]
+
+
+def _models_of_others() -> list[Subject]:
+    def imported(name: str, checkpoint: str, vocabulary: str, file: str) -> Subject:
+        return Subject(f"VSE++, {name}", "vsepp", (file,), lambda root: of_imported(root, checkpoint, vocabulary))
+
+    return [
+        imported("checkpoint", "model_best.pth.tar", "vocab.pkl", "model_best.pth.tar"),
+        imported("early checkpoint", "early.pth.tar", "vocab.pkl", "early.pth.tar"),
+        imported("vocabulary", "model_best.pth.tar", "vocab.pkl", "vocab.pkl"),
+        imported("vocabulary in JSON", "model_best.pth.tar", "vocab.json", "vocab.json"),
+    ]
 
 
 def _own() -> list[Subject]:

@@ -35,7 +35,11 @@ def picture_formats() -> dict[str, str]:
 
 def make(root: Path) -> None:
     """All of them."""
+    from tests.hostile import world_layouts, world_models
+
     make_data(root)
+    world_layouts.make(root)
+    world_models.make(root)
     make_own(root)
 
 

@@ -12,10 +12,10 @@ from rungwise.core.configuration import identity
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.features import FeatureRows
-from rungwise.encoders.cache import pixel_rows
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.heads import MLPHead
 from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.picture_rows import pixel_rows
 from rungwise.encoders.text import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine

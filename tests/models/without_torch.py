@@ -15,7 +15,7 @@ class Barrier:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in BARRED:
             raise ImportError(f"{name} is barred here")
-        return None
+        return
 
 
 def main(model: str, pictures: str, folder: str) -> None:

@@ -18,6 +18,7 @@ from rungwise.core import files as files_module
 from rungwise.core import folders as folders_module
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
+from rungwise.encoders.preprocessing import Crops
 from rungwise.evaluation import evaluate
 from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, SumOfHinges
 from rungwise.models import load
@@ -84,17 +85,28 @@ def test_a_run_learns_and_leaves_what_it_says(config: TrainConfig, coloured: Ima
     assert [hit % 4 for hit in hits] == [0, 2]
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize(
+    ("precision", "frozen", "crops"),
+    [
+        ("float32", True, None),
+        ("float32", False, None),
+        ("bfloat16", True, None),
+        ("bfloat16", False, None),
+        ("float32", True, "RC"),
+        ("float32", False, "RC"),
+    ],
+)
 def test_resumed_run_ends_with_the_same_weights(
     precision: str,
     frozen: bool,
+    crops: Crops | None,
     config: TrainConfig,
     coloured: ImageCaptions,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = replace(config if frozen else trainable(config), precision=precision)  # type: ignore[arg-type]
+    config = replace(config, model=replace(config.model, image=replace(config.model.image, crops=crops)))
     cache = tmp_path / "cache"
     train(config, coloured, tmp_path / "whole", cache=cache)
     # The run is cut off after 13 steps, that is inside its second epoch and behind the last checkpoint.

@@ -26,9 +26,13 @@ COMMANDS = {
     "search": "find pictures by a text or by a picture",
     "serve": "the search page",
     "export": "a model as ONNX graphs, for search without torch",
+    "import": "take over a model that the VSE++ program trained",
+    "push": "upload a model to a model hub",
     "verify": "whether something that rungwise made is whole, and as it was made",
 }
 
+_MODULES = {"import": "import_model"}
+"""Where a command's name is a word of Python."""
 
 BAD_INPUT, UNFORESEEN = 2, 70
 """Exit status; 70 is what sysexits calls an internal software error."""
@@ -111,7 +115,7 @@ def _run(given: list[str]) -> int:
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    code: int = importlib.import_module(f"rungwise.cli.{given[0]}").main(given[1:])
+    code: int = importlib.import_module(f"rungwise.cli.{_MODULES.get(given[0], given[0])}").main(given[1:])
     return code
 
 

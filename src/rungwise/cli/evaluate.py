@@ -15,6 +15,7 @@ from rungwise.core.files import replacing
 from rungwise.core.printable import printable
 from rungwise.evaluation import (
     Result,
+    card_facts,
     diagnose,
     evaluate,
     format_result,
@@ -33,6 +34,7 @@ from rungwise.evaluation.tables import Intervals
 from rungwise.metrics import Total, parse_all
 from rungwise.metrics.rankings import positives_of
 from rungwise.metrics.sources import SimilaritySource
+from rungwise.models.folder import CARD
 
 
 @dataclass
@@ -44,7 +46,8 @@ class Evaluate:
     FILE:KEY names one array of several.
 
     Attributes:
-        model: Folder of a model, or a hub repository; left out where scores come as files.
+        model: Folder of a model, a hub repository, or a published model (hf:, open_clip: or st:, and a folder or a
+            name); left out where scores come as files.
         data: Folder or caption file: ids, captions, and which caption belongs to which picture.
         old_data: The old spelling of DATA.
         image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").
@@ -69,11 +72,14 @@ class Evaluate:
         thresholds: Falling degrees that cut the report's rungs.
         beside: Another model of the same data for the report: a model, a similarity file, or two files of embeddings.
         names: Of this model and the other in the report.
+        card: Write the numbers with their intervals into the card of the model, a folder of this machine.
         false_negatives: Write candidates that are called wrong and are relevant as CSV here.
         right_from: The degree from which a candidate is right; default the query's least relevant annotated one.
         paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
+        least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
         altered_model: Take a model whose files are not as its SHA256SUMS says.
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
@@ -101,11 +107,14 @@ class Evaluate:
     thresholds: tuple[float, ...] = ()
     beside: tuple[str, ...] = ()
     names: tuple[str, str] = ("this model", "the other model")
+    card: bool = False
     false_negatives: Path | None = None
     right_from: float | None = None
     paper: tuple[str, ...] = ()
     dataset: str | None = None
     device: str | None = None
+    precision: Literal["auto", "float32", "bfloat16"] = "float32"
+    least_cosine: float = 0.999
     altered_model: bool = False
     cache: Path | None = None
 
@@ -140,12 +149,17 @@ def main(arguments: list[str]) -> int:
             image_ids=scored.data.image_ids if scored.has_texts else None,
             caption_ids=scored.data.caption_ids if scored.has_texts else None,
         )
-        intervals = result.intervals() if asked.intervals or asked.report else None
+        intervals = result.intervals() if asked.intervals or asked.report or asked.card else None
         rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
         _print(asked, result, rows, intervals if asked.intervals else None)
         if asked.out:
             result.to_json(asked.out, per_query=True)
             say(f"written: {asked.out}")
+        if asked.card:
+            from rungwise.models import add_evaluation  # torch, which files of numbers do not need
+
+            add_evaluation(str(asked.model), card_facts(result, intervals))
+            say(f"written: {asked.model}/{CARD}")
         if asked.report or asked.false_negatives:
             _look_closer(asked, scored, positives, result, rows, intervals)
     return 0
@@ -176,9 +190,12 @@ def _refuse_idle_options(asked: Evaluate) -> None:
         ("--join-restval", asked.join_restval, "DATA", has_data),
         ("--device", asked.device is not None, "a model", runs_a_model),
         ("--altered-model", asked.altered_model, "a model", runs_a_model),
+        ("--card", asked.card, "a model", asked.model is not None),
     ):
         if given and not is_there:
             raise UserError(f"{option} changes nothing without {other}; give both, or leave {option} out")
+    if asked.card and not Path(str(asked.model)).is_dir():
+        raise UserError(f"--card writes into the folder of a model, which {asked.model} is not; leave --card out")
     for option, given in (
         ("--captions-per-image", asked.captions_per_image is not None),
         ("--image-of-caption", asked.image_of_caption is not None),

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import tyro
 
-from rungwise.cli.models import read_dual_encoder
+from rungwise.cli.models import default_model, location, read_dual_encoder, say_cut
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
 from rungwise.index import Index, storage
+from rungwise.index.encoding import require_pictures
 
 
 @dataclass
@@ -22,16 +24,17 @@ class MakeIndex:
 
     Attributes:
         pictures: Folder of pictures, with or without captions.
-        model: Folder of a model, or a hub repository.
-        out: Folder of the index.
+        model: Folder of a model, a hub repository, or a published model: hf:, open_clip: or st:, and a folder or a
+            name; default a published one, which is said and fetched.
+        out: Folder of the index; default beside the pictures, PICTURES.index.
         overwrite: Replace an index that is there.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         altered_model: Take a model whose files are not as its SHA256SUMS says.
     """
 
     pictures: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PICTURES")]
-    model: str
-    out: Path
+    model: str | None = None
+    out: Path | None = None
     overwrite: bool = False
     device: str | None = None
     altered_model: bool = False
@@ -40,20 +43,22 @@ class MakeIndex:
 def main(arguments: list[str]) -> int:
     """Build, and print what was indexed."""
     asked = tyro.cli(MakeIndex, args=arguments, prog="rungwise index")
-    if storage.is_index(asked.out) and not asked.overwrite:
-        raise UserError(
-            f"{asked.out}: an index stands here already; name another folder, or replace it with --overwrite"
-        )
-    model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
+    out = asked.out or beside(asked.pictures)
+    if storage.is_index(out) and not asked.overwrite:
+        raise UserError(f"{out}: an index stands here already; name another folder, or replace it with --overwrite")
     data = read(asked.pictures)
     say_issues(data.issues)
+    require_pictures(data)
+    name = asked.model or default_model()
+    model = read_dual_encoder(name, asked.device, altered=asked.altered_model)
+    say_cut(model, data.captions)
     start = time.perf_counter()
     with progress_bar("pictures", len(data)) as advance:
         index = Index.build(
             data,
             model,
-            asked.out,
-            model_location=str(Path(asked.model).resolve()) if Path(asked.model).exists() else asked.model,
+            out,
+            model_location=location(name),
             progress=advance,
             overwrite=asked.overwrite,
         )
@@ -61,6 +66,16 @@ def main(arguments: list[str]) -> int:
     if index.issues:
         say(f"{len(index.issues)} pictures could not be read and are left out:")
         say_issues(index.issues)
-    say(f"{len(index)} pictures, {len(index.captions)} captions indexed in {seconds:.1f} s: {asked.out}")
-    say(f'next: rungwise search {asked.out} "a text"   or   rungwise serve {asked.out}')
+    say(f"{len(index)} pictures, {len(index.captions)} captions indexed in {seconds:.1f} s: {out}")
+    say(f'next: rungwise search {quote(str(out))} "a text"   or   rungwise serve {quote(str(out))}')
     return 0
+
+
+def beside(pictures: Path) -> Path:
+    """Where the index of a folder is made if nobody says where.
+
+    >>> beside(Path("holiday/photos")).as_posix()
+    'holiday/photos.index'
+    """
+    named = pictures if pictures.name else pictures.resolve()
+    return named.with_name(f"{named.name}.index")

@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rungwise.cli.terminal import chosen_device
+from rungwise.cli.terminal import chosen_device, say
 from rungwise.core.errors import UserError
+from rungwise.encoders.pretrained.source import Source
 
 if TYPE_CHECKING:
+    from rungwise.encoders.inference import Precision
     from rungwise.models import DualEncoder, PairScorer
+
+DEFAULT = Source("hf", "google/siglip2-base-patch32-256")
+"""What ``rungwise index`` takes where no model is named: quick on a processor, and of many languages."""
+_ABOUT_DEFAULT = "SigLIP 2 by Google, 256 x 256 pixels, many languages, Apache-2.0; 1.5 GB, fetched once"
+"""As its publisher says."""
+
+
+def default_model() -> str:
+    """The model for whoever names none; what it is is said before it is fetched.
+
+    Raises:
+        UserError: If the library that it needs is not installed.
+    """
+    try:
+        DEFAULT.require_library()
+    except UserError as error:
+        raise UserError(f"{error}; or name a model: --model") from None
+    say(f"no --model given: taking {DEFAULT}")
+    say(f"({_ABOUT_DEFAULT})")
+    return str(DEFAULT)
+
+
+def location(name: str) -> str:
+    """Where a model is, for a program that runs in another folder: folders become absolute, names stay.
+
+    >>> location("hf:google/siglip2-base-patch32-256")
+    'hf:google/siglip2-base-patch32-256'
+    """
+    if (source := Source.parse(name)) is not None:
+        return str(source.resolved())
+    return str(Path(name).resolve()) if Path(name).exists() else name
+
+
+def say_cut(model: PairScorer, texts: Sequence[str]) -> None:
+    """Count the captions of which the model reads only the beginning; one that gives no vectors does not say."""
+    from rungwise.models import DualEncoder
+
+    if not isinstance(model, DualEncoder) or not (cut := len(model.too_long(texts))):
+        return
+    which = "the text is" if len(texts) == 1 else f"{cut} of {len(texts)} captions are"
+    say(f"{which} longer than the {model.longest_text} tokens that the model reads: cut")
 
 
 def read_model(name: str, device: str | None, *, altered: bool) -> PairScorer:
     """:func:`rungwise.models.load` with what the command line was told.
 
     Args:
-        name: Of the folder or the hub repository.
+        name: Of the folder or the hub repository, or of a published model.
         device: As ``--device`` says.
         altered: As ``--altered-model`` says.
     """
@@ -40,6 +84,26 @@ def _device(name: str, asked: str | None) -> str | None:
     from rungwise.models.loading import without_torch
 
     return asked if without_torch(name) else chosen_device(asked)
+
+
+@contextmanager
+def encoding_in(name: str, precision: Precision, least_cosine: float) -> Iterator[None]:
+    """Within it, features of pictures that are not at hand are computed as the command line says.
+
+    Args:
+        name: Of the model; one that computes without torch has its own precision.
+        precision: As ``--precision`` says.
+        least_cosine: As ``--least-cosine`` says.
+    """
+    from rungwise.models.loading import without_torch
+
+    if without_torch(name):
+        yield
+        return
+    from rungwise.encoders.inference import computed_in
+
+    with computed_in(precision, least_cosine=least_cosine, say=say):
+        yield
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from rungwise.cli.models import read_model
+from rungwise.cli.models import encoding_in, read_model, say_cut
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.seals import digest_of
@@ -45,6 +45,8 @@ class Asked(Protocol):
     join_restval: bool
     relevance: str | None
     device: str | None
+    precision: Literal["auto", "float32", "bfloat16"]
+    least_cosine: float
     altered_model: bool
     cache: Path | None
 
@@ -144,7 +146,9 @@ def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
         missing = "captions" if data.has_pictures else "pictures (--captions-only leaves them out)"
         raise UserError(f"{data.name}: a model is evaluated on pictures and captions, and here are no {missing}")
     model = read_model(name, asked.device, altered=asked.altered_model)
-    with progress_bar("pictures", len(data)) as advance:
+    say_cut(model, data.captions)
+    encoding = encoding_in(name, asked.precision, asked.least_cosine)
+    with encoding, progress_bar("pictures", len(data)) as advance:
         scores = model.on(data, cache=asked.cache, progress=advance)
     if scores.issues:
         say(f"{len(scores.issues)} of {len(data)} pictures could not be read and are left out, with their captions")

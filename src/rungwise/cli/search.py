@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.models import read_dual_encoder
+from rungwise.cli.models import read_dual_encoder, say_cut
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Searcher
@@ -51,6 +51,7 @@ def main(arguments: list[str]) -> int:
     if line := index.stand_in(model):
         say(line)
     if asked.text is not None:
+        say_cut(model, [asked.text])
         hits, captions = searcher.search_text(asked.text, asked.k), []
     else:
         assert asked.image is not None

@@ -40,7 +40,8 @@ def hub_folder(name: str, patterns: Sequence[str], prefix: str = "") -> Path:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].removeprefix("Got: ").rstrip(".")[:200]
         raise UserError(
             f"{prefix}{name}: no such folder, and no model of that name could be fetched ({reason}); on a connected"
-            f" machine run: {fetching(name, patterns)}; then give the folder as {prefix}{folder_of(name)}"
+            f" machine run: {fetching(name, patterns)}; then copy that folder here and give it as"
+            f" {prefix}{folder_of(name)}"
         ) from error
 
 

@@ -24,7 +24,7 @@ _END_KEYS = _KEYS[2:]
 """Of the entries: where the lists begin, in the midst of a large file, is not looked for in every file of a folder."""
 _END_BYTES = 1 << 16
 _PIECE = 1 << 24
-_ANNOTATIONS = "annotations"
+_ANNOTATIONS, _CAPTIONS = "annotations", "captions_"
 
 
 def coco_files(files: PictureFolder) -> list[Path]:
@@ -42,7 +42,10 @@ def coco_files(files: PictureFolder) -> list[Path]:
     for path in files.others:
         if path.suffix.lower() == ".json":
             ends = files.head(path, _END_BYTES) + files.tail(path, _END_BYTES)
-            found += [files.root / path] if all(key in ends for key in _END_KEYS) else []
+            if all(key in ends for key in _END_KEYS):
+                found.append(files.root / path)
+            elif path.name.startswith(_CAPTIONS):
+                files.leave_out(path, "named as COCO names its captions, but holds none; copy or fetch it again")
     return found
 
 
@@ -79,7 +82,9 @@ def folder_of_pictures(path: Path) -> Path:
     return path.parent.parent if path.parent.name == _ANNOTATIONS else path.parent
 
 
-def read_coco(paths: Sequence[Path], files: PictureFolder, captions_only: bool = False) -> ImageCaptions:
+def read_coco(
+    paths: Sequence[Path], files: PictureFolder, captions_only: bool = False, *, unnamed: bool = True
+) -> ImageCaptions:
     """One file of captions, or several of different splits, with the pictures that lie anywhere below the folder.
 
     Image ids and caption ids are COCO's own ``id``. Where the folder holds no picture at all, the collection has none
@@ -89,6 +94,7 @@ def read_coco(paths: Sequence[Path], files: PictureFolder, captions_only: bool =
         paths: The JSON files.
         files: The folder with the pictures.
         captions_only: Do not look for pictures.
+        unnamed: Add the folder's pictures that no file names.
 
     Raises:
         UserError: If the JSON is broken, a key is missing, an id stands twice, several files do not go together, or
@@ -110,7 +116,7 @@ def read_coco(paths: Sequence[Path], files: PictureFolder, captions_only: bool =
     file_of_id: dict[str, str] = {}
     for path, split in zip(paths, splits, strict=True):
         _gather(gatherer, path, split or "", file_of_id)
-    return gatherer.collection(folder_name(files.root), "coco")
+    return gatherer.collection(folder_name(files.root), "coco", unnamed=unnamed)
 
 
 def _gather(gatherer: Gatherer, path: Path, split: str, file_of_id: dict[str, str]) -> None:

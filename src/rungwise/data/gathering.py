@@ -150,7 +150,7 @@ class Gatherer:
             shown = ", ".join(path.relative_to(self._files.root).as_posix() for path in found[:3])
             self.issue("ambiguous picture", where, f"{reference!r} may be {shown}")
         else:
-            self.issue("missing picture", where, f"no picture named {reference!r}")
+            self.issue("missing picture", where, f"no picture named {(alternatives or (reference,))[-1]!r}")
         return None
 
     def packed(self, reference: str, picture: PackedPicture | None, where: str) -> int | None:
@@ -223,8 +223,13 @@ class Gatherer:
         """Note something odd, to be listed with the collection."""
         self._issues.append(Issue(kind, where, detail))
 
-    def collection(self, name: str, layout: str) -> ImageCaptions:
+    def collection(self, name: str, layout: str, *, unnamed: bool = True) -> ImageCaptions:
         """All that was gathered, then the folder's pictures that nothing named.
+
+        Args:
+            name: Of the collection.
+            layout: That was recognised.
+            unnamed: Add the folder's pictures that nothing named.
 
         Raises:
             UserError: If captions or splits named pictures and not one of them was found, or nothing was gathered.
@@ -238,7 +243,7 @@ class Gatherer:
                 )
             reason = f", first {self._issues[0].kind}: {self._issues[0].where}" if self._issues else ""
             raise UserError(f"{name}: no usable caption{reason}; correct the file")
-        if self._files is not None:
+        if self._files is not None and unnamed:
             self._add_unnamed(self._files)
             self._issues += unsupported_pictures(self._files)
         ids = tuple(self._ids)

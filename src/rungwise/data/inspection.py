@@ -21,6 +21,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
+from rungwise.data.packed import PackedPicture
 from rungwise.data.picture_files import picture_bytes
 from rungwise.data.pictures import load_array
 
@@ -81,6 +82,9 @@ class Inspection:
         checked: Whether every picture was decoded and compared.
         odd: Everything odd, the reader's issues included.
         features: What takes the place of picture files; None if nothing does.
+        text_features: What takes the place of words; None if nothing does. Tokens and texts are not counted then.
+        archives: Number of larger files that the pictures lie in; 0 where each is a file of its own.
+        labels: Number of different labels.
 
     >>> Inspection.__dataclass_fields__["odd"].type
     'tuple[Issue, ...]'
@@ -102,6 +106,9 @@ class Inspection:
     checked: bool
     odd: tuple[Issue, ...]
     features: FeatureSize | None = None
+    text_features: FeatureSize | None = None
+    archives: int = 0
+    labels: int = 0
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -131,19 +138,22 @@ def inspect(
     """
     vocabulary: Counter[str] = Counter()
     lengths = []
-    for caption in data.captions:
+    words = data.captions if data.text_features is None else ()
+    for caption in words:
         tokens = _TOKEN.findall(unicodedata.normalize("NFC", caption).lower())
         vocabulary.update(tokens)
         lengths.append(len(tokens))
-    texts = Counter(" ".join(caption.lower().split()) for caption in data.captions)
-    odd = [*data.issues, *_odd_captions(data)]
+    texts = Counter(" ".join(caption.lower().split()) for caption in words)
+    odd = [*data.issues, *(_odd_captions(data) if words else ())]
     looks = list(_look_at(data, progress)) if check_pictures else []
     odd += [look for look in looks if isinstance(look, Issue)]
     readable = {position: look for position, look in enumerate(looks) if isinstance(look, _Look)}
     odd += _identical(data, {position: look.digest for position, look in readable.items()})
-    sample = _sampled(data.features) if check_pictures and data.features is not None else []
-    if data.features is not None:
-        odd += _odd_rows(data.image_ids, data.features, sample)
+    sizes: list[FeatureSize | None] = []
+    for ids, rows in ((data.image_ids, data.features), (data.caption_ids, data.text_features)):
+        sample = _sampled(rows) if check_pictures and rows is not None else []
+        odd += _odd_rows(ids, rows, sample) if rows is not None else []
+        sizes.append(None if rows is None else _feature_size(rows, len(sample)))
     per_picture = np.bincount(data.image_of_caption, minlength=len(data))
     return Inspection(
         name=data.name,
@@ -161,7 +171,10 @@ def inspect(
         heights=_range([look.height for look in readable.values()]),
         checked=check_pictures and bool(data.paths),
         odd=tuple(odd),
-        features=None if data.features is None else _feature_size(data.features, len(sample)),
+        features=sizes[0],
+        text_features=sizes[1],
+        archives=len({picture.file for picture in data.paths if isinstance(picture, PackedPicture)}),
+        labels=len({label for labels in data.labels for label in labels}),
     )
 
 
@@ -243,7 +256,7 @@ def _sampled(features: FeatureRows) -> list[int]:
     return sorted([0, *others.tolist()])[: len(features)]
 
 
-def _odd_rows(image_ids: Sequence[str], features: FeatureRows, positions: list[int]) -> Iterator[Issue]:
+def _odd_rows(ids: Sequence[str], features: FeatureRows, positions: list[int]) -> Iterator[Issue]:
     for position in positions:
         vectors = np.atleast_2d(features[position])
         for kind, odd in (
@@ -252,7 +265,7 @@ def _odd_rows(image_ids: Sequence[str], features: FeatureRows, positions: list[i
         ):
             if odd.any():
                 regions = f"{odd.sum()} of {len(vectors)} regions" if features.shape[1:-1] else ""
-                yield Issue(kind, image_ids[position], regions)
+                yield Issue(kind, ids[position], regions)
 
 
 def _feature_size(features: FeatureRows, sampled: int) -> FeatureSize:
@@ -287,6 +300,10 @@ def _figures(found: Inspection) -> Iterator[tuple[str, str]]:
         yield "size of the features", f"{found.features.size / 1e6:.1f} MB"
     elif not found.files:
         yield "picture files", "none (captions only)"
+    elif found.archives:
+        yield "files that hold the pictures", str(found.archives)
+    if found.labels:
+        yield "different labels", str(found.labels)
     yield "captions", str(found.captions)
     for what, spread in (
         ("captions per picture", found.captions_per_picture),
@@ -295,9 +312,12 @@ def _figures(found: Inspection) -> Iterator[tuple[str, str]]:
         if spread is not None:
             low, median, high = spread
             yield what, f"{low} to {high}, median {median:g}"
-    yield "distinct tokens", str(found.tokens)
-    yield f"tokens seen {FREQUENT} times or more", str(found.frequent_tokens)
-    yield "captions with a text that others have too", str(found.repeated_texts)
+    if found.text_features is not None:
+        yield "features in place of words", f"{found.text_features.row[-1]} numbers, {found.text_features.dtype}"
+    else:
+        yield "distinct tokens", str(found.tokens)
+        yield f"tokens seen {FREQUENT} times or more", str(found.frequent_tokens)
+        yield "captions with a text that others have too", str(found.repeated_texts)
     if found.widths is not None and found.heights is not None:
         yield "width in pixels", f"{found.widths[0]} to {found.widths[1]}"
         yield "height in pixels", f"{found.heights[0]} to {found.heights[1]}"

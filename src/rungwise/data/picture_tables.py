@@ -286,7 +286,8 @@ def _column(schema: Any, names: Sequence[str]) -> str | None:
 
 def _caption_columns(schema: Any) -> list[str]:
     """The first column of texts that is called like captions, or all that are numbered."""
-    written = {name.strip().lower(): name for name in reversed(schema.names) if _is_text(schema.field(name).type)}
+    kinds = reversed(list(zip(schema.names, schema.types, strict=True)))
+    written = {name.strip().lower(): name for name, kind in kinds if _is_text(kind)}
     for known in (*CAPTION_COLUMNS, *_MORE_CAPTIONS):
         if known in written:
             return [written[known]]

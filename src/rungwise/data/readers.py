@@ -72,7 +72,11 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     rows = None if captions_only else path if is_rows else features_file(files)
     take_rows = rows is not None and (is_rows or not files.pictures)
     without = captions_only or take_rows
-    data = read_coco([path], files, without) if is_coco else _read_captions(files, captions, join_restval, without)
+    data: ImageCaptions | None
+    if is_coco:  # the folder around its own may hold the pictures of other splits too
+        data = read_coco([path], files, without, unnamed=path.parent == files.root)
+    else:
+        data = _read_captions(files, captions, join_restval, without)
     if rows is not None and take_rows:
         data = read_features(rows) if data is None else with_features(data, rows)
     else:

@@ -1,4 +1,4 @@
-"""Features and prepared pictures on disk: computed once, memory-mapped from then on.
+"""Rows of features or pixels on disk: computed once, memory-mapped from then on.
 
 A store is a folder of two files that only grow. ``rows.bin`` holds rows of one size. ``keys.bin`` begins with a line
 that says which size. Then comes a record for each row: the SHA-256 of the picture's file, the CRC-32 of the row, and
@@ -10,35 +10,23 @@ loses what it had acknowledged, its checksum tells, and the row is computed agai
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import DTypeLike, NDArray
-from torch import Tensor
 
-from rungwise.core.cache_folder import default_cache
 from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
 from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
 from rungwise.core.reading import MissingFileError, opened, require_regular, unreadable
-from rungwise.data.collection import Issue
-from rungwise.data.packed import Picture
-from rungwise.data.picture_files import picture_digest
-from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.reading import prepared_batches
-from rungwise.encoders.sides import PictureSide
 
 KEY_BYTES = 32
 KEYS, ROWS = "keys.bin", "rows.bin"
@@ -117,6 +105,11 @@ class RowStore:
         """(keys,) position of each key's newest row, -1 where there is none."""
         self._read_keys()
         return np.array([self._positions.get(key, -1) for key in keys], dtype=np.int64)
+
+    def keys(self) -> frozenset[bytes]:
+        """Keys of all rows."""
+        self._read_keys()
+        return frozenset(self._positions)
 
     def in_use(self) -> NDArray[np.int64]:
         """(keys,) positions of the rows that some key finds, ascending."""
@@ -229,131 +222,6 @@ def _strange(folder: Path) -> UserError:
     return UserError(f"{folder / KEYS}: is no cache of such rows; remove the folder, and the rows are computed again")
 
 
-@dataclass(frozen=True)
-class ImageRows:
-    """What a model reads of each picture: its feature, or its prepared pixels.
-
-    Attributes:
-        source: (rows, ...) memory map.
-        positions: (readable pictures,) row of each.
-        kept: (readable pictures,) position of each among the pictures asked for.
-        issues: The pictures that could not be read.
-        computed: How many rows were made now; the others came from the cache.
-        seconds: What making them took.
-        damaged: How many rows stood in the cache, but not as they were written, and were made again.
-    """
-
-    source: NDArray[Any]
-    positions: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    issues: tuple[Issue, ...]
-    computed: int
-    seconds: float
-    damaged: int = 0
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def take(self, pictures: NDArray[np.int64]) -> Tensor:
-        """(len(pictures), ...) rows of these readable pictures."""
-        return torch.from_numpy(np.asarray(self.source[self.positions[pictures]]))
-
-
-def feature_rows(
-    backbone: PictureSide,
-    paths: Sequence[Picture],
-    cache: Path | None = None,
-    *,
-    batch: int = 64,
-    progress: Progress | None = None,
-) -> ImageRows:
-    """The backbone's features of these pictures, computed where the cache has none.
-
-    Args:
-        backbone: In evaluation mode or not: features are always those of evaluation mode.
-        paths: Picture files, or places in larger files.
-        cache: Folder of the cache; :func:`default_cache` if None.
-        batch: Pictures a step.
-        progress: Called with the number of pictures done since the last call.
-    """
-    store = RowStore(
-        (cache or default_cache()) / "features" / f"{backbone.fingerprint()[:32]}{LAYOUT}",
-        (backbone.features,),
-        np.float32,
-    )
-    device = next(backbone.parameters()).device
-
-    def encode(pictures: Tensor) -> NDArray[Any]:
-        with torch.inference_mode():
-            values: NDArray[Any] = backbone(pictures.to(device)).cpu().numpy()
-        return values
-
-    training = backbone.training
-    backbone.eval()
-    try:
-        return _rows(store, backbone.preprocessing, paths, encode, batch, progress)
-    finally:
-        backbone.train(training)
-
-
-def pixel_rows(
-    preprocessing: Preprocessing,
-    paths: Sequence[Picture],
-    cache: Path | None = None,
-    *,
-    batch: int = 64,
-    progress: Progress | None = None,
-) -> ImageRows:
-    """Resized and cropped pixels, (n, 3, size, size) uint8, for backbones that are trained."""
-    identity = hashlib.sha256(repr(asdict(preprocessing)).encode()).hexdigest()[:32]
-    shape = (3, preprocessing.size, preprocessing.size)
-    store = RowStore((cache or default_cache()) / "pixels" / f"{identity}{LAYOUT}", shape, np.uint8)
-    return _rows(store, preprocessing, paths, lambda pictures: pictures.numpy(), batch, progress)
-
-
-def _rows(
-    store: RowStore,
-    preprocessing: Preprocessing,
-    paths: Sequence[Picture],
-    encode: Callable[[Tensor], NDArray[Any]],
-    batch: int,
-    progress: Progress | None,
-) -> ImageRows:
-    """Digest all files, compute the rows that the store lacks, account for what could not be read."""
-    start = time.perf_counter()
-    issues: dict[int, Issue] = {}
-    digests: list[bytes] = []
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for position, outcome in enumerate(pool.map(_digest, paths)):
-            digests.append(outcome if isinstance(outcome, bytes) else b"")
-            if isinstance(outcome, Issue):
-                issues[position] = outcome
-    found, unsound = sound_positions(store, digests)
-    first = {key: position for position, key in reversed(list(enumerate(digests))) if key}
-    missing = [position for key, position in first.items() if found[position] < 0]
-    missing.sort()
-    if progress:
-        progress(len(paths) - len(missing))
-    computed = 0
-    for part in prepared_batches([paths[position] for position in missing], preprocessing, batch):
-        if part.positions:
-            store.append([digests[missing[one]] for one in part.positions], encode(part.pictures))
-        issues.update((missing[one], issue) for one, issue in part.issues)
-        computed += len(part.positions)
-        if progress:
-            progress(part.asked)
-    found = store.find(digests)
-    found[np.isin(found, unsound)] = -1
-    for position in np.flatnonzero(found < 0).tolist():
-        if position not in issues:  # the same bytes as an earlier file that could not be read
-            twin = issues[first[digests[position]]]
-            issues[position] = Issue(twin.kind, str(paths[position]), twin.detail)
-    kept = np.flatnonzero(found >= 0)
-    seconds = time.perf_counter() - start
-    sorted_issues = tuple(issues[position] for position in sorted(issues))
-    return ImageRows(store.rows(), found[kept], kept, sorted_issues, computed, seconds, len(unsound))
-
-
 def sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(digests,) position of each row that is as it was written, -1 for others; and the positions of damaged rows."""
     found = store.find(digests)
@@ -363,17 +231,6 @@ def sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[
     if damaged:
         warnings.warn(f"{store.folder}: {damaged} cached rows are damaged and are computed again", stacklevel=2)
     return np.where(np.isin(found, unsound), -1, found), unsound
-
-
-def _digest(path: Picture) -> bytes | Issue:
-    try:
-        return bytes.fromhex(picture_digest(path))
-    except MissingFileError:
-        return Issue("missing picture", str(path), "no such file")
-    except UserError as error:
-        return Issue("unreadable picture", str(path), str(error).removeprefix(f"{path}: "))
-    except OSError as error:
-        return Issue("unreadable picture", str(path), error.strerror or str(error))
 
 
 def verify(folder: Path) -> Iterator[Check]:

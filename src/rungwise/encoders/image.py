@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import timm
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors, read_tensors
+from rungwise.encoders.folding import folded
 from rungwise.encoders.options import check_model_name, check_options
-from rungwise.encoders.preprocessing import Interpolation, Preprocessing
+from rungwise.encoders.preprocessing import Crops, Interpolation, Preprocessing, Resize
 from rungwise.encoders.sides import PREPROCESSING, PictureSide, SavedFiles
 
 
@@ -34,7 +36,8 @@ class ImageConfig:
         backbone: A name of timm's list; its prefixes for repositories and folders are not taken.
         weights: hub for timm's pretrained weights, random for none, or a safetensors file in timm's layout.
         options: Of the network, such as {pad_type: same}; those of rungwise.encoders.options and no others.
-        pool: backbone pools as the network does; flatten keeps the last map, and with it the positions.
+        pool: backbone pools as the network does; flatten keeps the last map, and with it the positions; regions keeps
+            a vector for each place of the last map or for each patch.
         frozen: Features are computed once and cached; otherwise the backbone is trained with the rest.
         l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
         size: Side of the square that the network sees; None here and below means as its weights declare.
@@ -42,7 +45,12 @@ class ImageConfig:
         std: Standard deviation of each channel, by which they are divided.
         crop: Share of the resized side that the centre crop keeps.
         interpolation: How pixels are interpolated when the picture is resized.
-        resize: short_side keeps the proportions of the picture, square does not.
+        resize: short_side keeps the proportions of the picture, square does not; long_side keeps the whole picture.
+        crops: 1C sees the centre; 10C averages the features of the corners, the centre and their mirror images; RC sees
+            a random place on each visit in training, mirrored at random, and the centre otherwise.
+        mirrored: In training, pictures are mirrored at random on each visit; None means for RC alone.
+        batch_norm: Of a backbone that is trained: live takes the statistics of each batch, frozen keeps those of the
+            weights.
     """
 
     __pydantic_config__ = STRICT
@@ -50,7 +58,7 @@ class ImageConfig:
     backbone: str = "resnet152"
     weights: str = field(default="hub", metadata=ELSEWHERE)
     options: dict[str, Any] = field(default_factory=dict)
-    pool: Literal["backbone", "flatten"] = "backbone"
+    pool: Literal["backbone", "flatten", "regions"] = "backbone"
     frozen: bool = field(default=True, metadata=ELSEWHERE)
     l2_normalise: bool = True
     size: int | None = None
@@ -58,12 +66,20 @@ class ImageConfig:
     std: tuple[float, float, float] | None = None
     crop: float | None = None
     interpolation: Interpolation | None = None
-    resize: Literal["short_side", "square"] | None = None
+    resize: Resize | None = None
     kind: Literal["pictures"] = field(default="pictures", metadata=LATER)
+    crops: Crops | None = field(default=None, metadata=LATER)
+    mirrored: bool | None = field(default=None, metadata=LATER)
+    batch_norm: Literal["live", "frozen"] = field(default="live", metadata=ELSEWHERE)
 
     def __post_init__(self) -> None:
         check_model_name(self.backbone)
         check_options(self.options)
+        if self.crops == "10C" and self.pool != "backbone":
+            raise UserError(
+                f"image.crops: 10C averages features of different places, and image.pool: {self.pool} keeps places"
+                " apart; choose one"
+            )
 
     def build(self) -> Backbone:
         """The backbone with the weights that are named.
@@ -104,25 +120,62 @@ class Backbone(PictureSide):
         super().__init__()
         self.config = config
         self.network = create_network(config, pretrained=False)
-        overrides = {name: getattr(config, name) for name in ("size", "mean", "std", "crop", "interpolation", "resize")}
+        seen = {one.name for one in fields(Preprocessing)}
+        overrides = {one.name: getattr(config, one.name) for one in fields(config) if one.name in seen}
         if config.size and config.crop is None:
             overrides["crop"] = 1.0  # a size of one's own means: show the whole picture at that size
         declared: Mapping[str, Any] = self.network.pretrained_cfg
+        if config.crops in ("10C", "RC") and config.crop is None:
+            overrides["crop"] = _ROOM if config.size else min(_ROOM, declared.get("crop_pct") or _ROOM)
+        if config.mirrored is None:
+            overrides["mirrored"] = config.crops == "RC"
         self.preprocessing = preprocessing or Preprocessing.of_timm(declared, overrides)
-        self.features = self._count_features()
+        self.regions, self.features = self._shape()
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """(n, 3, size, size) uint8 to (n, features) float32."""
-        pixels = self.preprocessing.normalise(pictures)
-        if self.config.pool == "flatten":
-            return torch.as_tensor(self.network.forward_features(pixels)).flatten(1).float()
-        return torch.as_tensor(self.network(pixels)).flatten(1).float()
+        """Features of prepared pictures.
+
+        Args:
+            pictures: (n, 3, size, size) uint8, or (n, 10, 3, size, size) of ten crops, whose features are averaged.
+
+        Returns:
+            (n, features) float32; with ``pool: regions`` (n, :attr:`regions`, features).
+        """
+        return self._read(self.network, pictures, torch.float32)
+
+    def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
+        """See :meth:`PictureSide.inference <rungwise.encoders.sides.PictureSide.inference>`."""
+        side = self.preprocessing.size
+        noise = torch.rand(1, 3, side, side, generator=torch.Generator().manual_seed(0))
+        precision = torch.bfloat16 if half else torch.float32
+        network = folded(self.network, noise.to(next(self.parameters()).device)).to(precision)
+        return lambda pictures: self._read(network, pictures, precision)
+
+    def _read(self, network: nn.Module, pictures: Tensor, precision: torch.dtype) -> Tensor:
+        """Features from the layer that is meant, by a network that computes the same as this one's."""
+        if pictures.ndim == 5:
+            of_crops = self._read(network, pictures.flatten(0, 1), precision)
+            return of_crops.view(*pictures.shape[:2], -1).mean(dim=1)
+        pixels = self.preprocessing.normalise(pictures).to(precision)
+        if self.config.pool == "backbone":
+            return torch.as_tensor(network(pixels)).flatten(1).float()
+        last = torch.as_tensor(network.forward_features(pixels))  # type: ignore[operator]
+        return (last.flatten(1) if self.config.pool == "flatten" else self._as_regions(last)).float()
+
+    def train(self, mode: bool = True) -> Self:
+        """As in torch; ``batch_norm: frozen`` keeps the layers of batch normalisation in evaluation mode."""
+        super().train(mode)
+        if self.config.batch_norm == "frozen":
+            for module in self.network.modules():
+                if isinstance(module, _BatchNorm):
+                    module.eval()
+        return self
 
     def fingerprint(self) -> str:
         """Hash of everything that a feature depends on besides the picture."""
         digest = hashlib.sha256()
-        identity = (self.config.backbone, sorted(self.config.options.items()), self.config.pool)
-        digest.update(repr((identity, asdict(self.preprocessing))).encode())
+        known = (self.config.backbone, sorted(self.config.options.items()), self.config.pool)
+        digest.update(repr((known, self.preprocessing.identity)).encode())
         add_tensors(digest, self.network.state_dict())
         return digest.hexdigest()
 
@@ -130,30 +183,48 @@ class Backbone(PictureSide):
         """The preprocessing."""
         return {PREPROCESSING: json.dumps(asdict(self.preprocessing), indent=2)}
 
-    def _count_features(self) -> int:
+    def _as_regions(self, last: Tensor) -> Tensor:
+        """A map, or tokens, to (n, R, D); tokens of the network's own, such as the class, are left out."""
+        if last.ndim == 3:
+            return last[:, getattr(self.network, "num_prefix_tokens", 0) :]
+        if last.ndim != 4:
+            raise UserError(
+                f"image.pool: regions needs a map or tokens, and {self.config.backbone} gives an array of shape"
+                f" {tuple(last.shape)}; choose pool: backbone"
+            )
+        channels_last = getattr(self.network, "output_fmt", "NCHW") == "NHWC"
+        return last.flatten(1, 2) if channels_last else last.flatten(2).transpose(1, 2)
+
+    def _shape(self) -> tuple[int | None, int]:
+        """Regions, or None, and features of each."""
         side = self.preprocessing.size
         same = repr((self.config.backbone, sorted(self.config.options.items()), self.config.pool, side))
-        if same not in _widths:
-            _widths[same] = self._width(side)
-        return _widths[same]
+        if same not in _shapes:
+            _shapes[same] = self._probed(side)
+        return _shapes[same]
 
-    def _width(self, side: int) -> int:
+    def _probed(self, side: int) -> tuple[int | None, int]:
         training = self.training
         self.eval()
         try:
             with torch.inference_mode():
-                width = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1]
+                shape = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape
+        except UserError:
+            raise
         except _UNFIT as error:
             raise UserError(
                 f"backbone {self.config.backbone} does not run on pictures of {side} x {side} ({_first_line(error)});"
                 " set another size"
             ) from error
         self.train(training)
-        return int(width)
+        return (shape[1] if len(shape) == 3 else None), shape[-1]
 
 
-_widths: dict[str, int] = {}
-"""Features by what decides their number, so that a model which is built twice computes one blank picture."""
+_ROOM = 0.875
+"""Share of the resized side that one of several crops sees, unless the configuration says: 224 of 256."""
+
+_shapes: dict[str, tuple[int | None, int]] = {}
+"""Regions and features by what decides them, so that a model which is built twice computes one blank picture."""
 
 
 def load_backbone(config: ImageConfig) -> Backbone:

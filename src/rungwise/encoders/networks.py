@@ -21,8 +21,8 @@ Family = Literal[
     "albert", "bert", "camembert", "deberta-v2", "distilbert", "electra", "modernbert", "mpnet", "roberta",
     "xlm-roberta",
 ]  # fmt: skip
-_OFFSET = ("camembert", "mpnet", "roberta", "xlm-roberta")
-"""Families whose positions are counted from the number of the padding token plus one."""
+_OFFSET = ("camembert", "roberta", "xlm-roberta")
+"""Families whose positions are counted from the number of the padding token plus one; mpnet's always from 2."""
 _SHARED = ("albert",)
 """Families whose layers share one set of weights."""
 
@@ -118,7 +118,8 @@ class EncoderSettings:
         """Tokens that the network can tell apart by their place."""
         if self.max_position_embeddings is None:
             return None
-        return self.max_position_embeddings - (self.pad_number + 1 if self.model_type in _OFFSET else 0)
+        first = 2 if self.model_type == "mpnet" else self.pad_number + 1 if self.model_type in _OFFSET else 0
+        return self.max_position_embeddings - first
 
     def keeping(self, layers: int) -> EncoderSettings:
         """The same network up to a layer.

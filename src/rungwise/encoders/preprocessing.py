@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from rungwise.core.configuration import LATER, STRICT, check_size
+from rungwise.core.configuration import LATER, STRICT, check_size, identity
 from rungwise.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ class Preprocessing:
             raise UserError("interpolation lanczos goes with resampling: pillow; choose bicubic, or set that")
         if self.resize == "long_side" and self.crops != "1C":
             raise UserError(f"resize: long_side shows the whole picture, and crops: {self.crops} parts; choose one")
+        if self.mirrored and self.resize == "long_side":
+            raise UserError("mirrored goes with resize: short_side or square; choose one, or leave it out")
         if self.mirrored and self.crops == "10C":
             raise UserError("crops: 10C holds the mirrored pictures already; leave mirrored out")
 
@@ -110,6 +112,13 @@ class Preprocessing:
     def draws(self) -> bool:
         """Whether training sees another crop, or the mirror image, on each visit."""
         return self.crops == "RC" or self.mirrored
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that decide what :meth:`apply` gives, for the keys of what is made of it."""
+        still = replace(self, crops="10C" if self.crops == "10C" else "1C", mirrored=False)
+        known = identity(still)
+        return {name: value for name, value in asdict(still).items() if name in known}
 
     def apply(self, picture: Tensor) -> Tensor:
         """Resize and crop one picture, as evaluation and search see it.
@@ -154,7 +163,7 @@ class Preprocessing:
         return made
 
     def apply_array(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """:meth:`apply` by Pillow and numpy alone, whatever :attr:`resampling` says; at most 2 levels of 255 apart.
+        """:meth:`apply` by Pillow and numpy alone; where torchvision would resize, at most 2 levels of 255 apart.
 
         Args:
             picture: (3, H, W) uint8, as :func:`~rungwise.data.pictures.load_array` gives it.
@@ -211,6 +220,8 @@ class Preprocessing:
         return (side, int(side * width / height)) if height <= width else (int(side * height / width), side)
 
     def _by_pillow(self, picture: NDArray[np.uint8], target: tuple[int, int]) -> NDArray[np.uint8]:
+        if self.interpolation == "nearest" and self.resampling == "torch":
+            return picture[:, _nearest(picture.shape[1], target[0])][:, :, _nearest(picture.shape[2], target[1])]
         # Channel by channel, so that no second copy of a large picture is made on the way.
         bands = [Image.fromarray(np.ascontiguousarray(band)) for band in picture]
         size = (target[1], target[0])
@@ -220,7 +231,7 @@ class Preprocessing:
     def _window(self, resized: Any) -> Any:
         """The middle square of a tensor or an array; where that is smaller than the square, with colour around it."""
         height, width = resized.shape[-2:]
-        top, left = self._middle(height), self._middle(width)
+        top, left = self.middle(height), self.middle(width)
         seen = resized[:, max(0, top) :, max(0, left) :][:, : self.size, : self.size]
         if seen.shape[-2:] == (self.size, self.size):
             return seen
@@ -231,15 +242,15 @@ class Preprocessing:
         window[:, top : top + height, left : left + width] = seen
         return window if isinstance(resized, np.ndarray) else resized.new_tensor(window)
 
-    def _middle(self, side: int) -> int:
-        """Where the centre crop begins."""
+    def middle(self, side: int) -> int:
+        """Where the centre crop begins on a side of so many pixels."""
         left = (side - self.size) / 2
         return round(left) if self.crop_corner == "round" else math.floor(left)
 
     def _five(self, height: int, width: int) -> list[tuple[int, int]]:
         """Top and left of the four corners and of the centre."""
         lower, right = height - self.size, width - self.size
-        return [(0, 0), (0, right), (lower, 0), (lower, right), (self._middle(height), self._middle(width))]
+        return [(0, 0), (0, right), (lower, 0), (lower, right), (self.middle(height), self.middle(width))]
 
     @classmethod
     def of_timm(cls, declared: Mapping[str, Any], overrides: Mapping[str, Any]) -> Preprocessing:
@@ -266,3 +277,11 @@ class Preprocessing:
             )
         merged = known | {name: value for name, value in overrides.items() if value is not None}
         return cls(**{name: value for name, value in merged.items() if value is not None})
+
+
+def _nearest(before: int, after: int) -> NDArray[np.int64]:
+    """(after,) positions that torchvision takes when it resizes a side without interpolation."""
+    scale = np.float32(before) / np.float32(after)
+    places = np.floor(np.arange(after, dtype=np.float32) * scale).astype(np.int64)
+    last: NDArray[np.int64] = np.minimum(places, before - 1)
+    return last

@@ -7,11 +7,12 @@ the weights that the configuration names, and ``restore`` without weights, from 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -69,9 +70,35 @@ class ImageSide(nn.Module, ABC):
 
 
 class PictureSide(ImageSide):
-    """A side that reads pictures."""
+    """A side that reads pictures.
+
+    Attributes:
+        regions: How many vectors stand for a picture; None where it is one.
+    """
 
     preprocessing: Preprocessing
+    regions: int | None = None
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """(features,), or (regions, features)."""
+        return (self.features,) if self.regions is None else (self.regions, self.features)
+
+    def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
+        """:meth:`forward` of evaluation mode, as fast as the side can; several threads may call it.
+
+        Args:
+            half: Compute in bfloat16.
+
+        Returns:
+            A function from prepared pictures to float32 features. It keeps to the weights of now.
+        """
+
+        def run(pictures: Tensor) -> Tensor:
+            with torch.autocast(pictures.device.type, torch.bfloat16, enabled=half):
+                return torch.as_tensor(self(pictures)).float()
+
+        return run
 
 
 class TextSide(nn.Module, ABC):
@@ -106,6 +133,10 @@ class TextSide(nn.Module, ABC):
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Positions of the texts of which only the beginning is read, ascending."""
         return np.zeros(0, dtype=np.int64)
+
+    def remarks(self) -> Sequence[str]:
+        """Sentences on a new encoder for a person."""
+        return ()
 
     def files(self) -> Mapping[str, str]:
         """Name and text of every file that ``restore`` of its configuration reads."""

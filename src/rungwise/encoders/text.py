@@ -52,6 +52,7 @@ class GRUConfig:
         vocabulary: Words of the training captions, of the file, or of both.
         unspaced: How scripts without spaces (Chinese, Japanese, Thai, ...) are cut: into runs between blanks and marks,
             or into characters.
+        frozen: The encoder stays as it is, such as that of a trained model under new heads; vectors are cached.
     """
 
     __pydantic_config__ = STRICT
@@ -68,6 +69,7 @@ class GRUConfig:
     missing: Missing = field(default="uniform", metadata=ELSEWHERE)
     vocabulary: Literal["captions", "file", "both"] = field(default="captions", metadata=ELSEWHERE)
     unspaced: Unspaced = field(default="runs", metadata=ELSEWHERE)
+    frozen: bool = field(default=False, metadata=ELSEWHERE)
 
     def __post_init__(self) -> None:
         check_size("text.word_dimension", self.word_dimension)
@@ -81,11 +83,6 @@ class GRUConfig:
         if self.word_vectors is None and (self.vocabulary != "captions" or not self.train_words):
             asked = "train_words: false" if not self.train_words else f"vocabulary: {self.vocabulary}"
             raise UserError(f"text.{asked} needs a file of word vectors; set text.word_vectors")
-
-    @property
-    def frozen(self) -> bool:
-        """It is trained with the rest."""
-        return False
 
     @property
     def l2_normalise(self) -> bool:
@@ -282,6 +279,10 @@ class GRUEncoder(TextSide):
             both, _ = pad_packed_sequence(packed_states, batch_first=True)
             states = torch.stack(both.chunk(2, dim=2)).mean(dim=0)
         return {"last": last_of, "mean": mean_of, "max": max_of}[self.pool](states, lengths)
+
+    def remarks(self) -> Sequence[str]:
+        """How many words the file of word vectors held."""
+        return () if self.coverage is None else (str(self.coverage),)
 
     def identity(self) -> str:
         """The vocabulary."""

@@ -30,7 +30,7 @@ from rungwise.evaluation.ranked_lists import RankedLists, read_ranked_lists
 from rungwise.evaluation.report import report_page
 from rungwise.evaluation.result import Result
 from rungwise.evaluation.scores import similarity_source
-from rungwise.evaluation.tables import format_result, render_published, render_table
+from rungwise.evaluation.tables import card_facts, format_result, render_published, render_table
 
 __all__ = [
     "DEFAULT_MEASURES",
@@ -46,6 +46,7 @@ __all__ = [
     "PublishedRow",
     "RankedLists",
     "Result",
+    "card_facts",
     "compare",
     "diagnose",
     "evaluate",

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rungwise.evaluation.protocols import WRITTEN_FOR
 from rungwise.evaluation.published import PAPERS, PublishedRow
@@ -121,6 +121,35 @@ def format_result(
     if form == "markdown":
         return "\n\n".join([*(_markdown(*one) for one in tables), notes])
     return "\n\n".join([*(_latex(*one) for one in tables), "% " + notes])
+
+
+def card_facts(result: Result, intervals: Intervals | None = None) -> dict[str, Any]:
+    """A result in plain values, for the card of its model; see :func:`rungwise.models.add_evaluation`.
+
+    Args:
+        result: What was found.
+        intervals: Bounds to show beside the numbers.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> card_facts(evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["R@1"]))["rows"]
+    [['R@1', '100.0', '100.0', 'percent']]
+    """
+    head, rows = cells_of(result, intervals)
+    notes = notes_of(result)
+    if intervals:
+        notes.append("in brackets: 95 % bootstrap intervals over pictures")
+    return {
+        "data": result.data_name,
+        "data_hash": result.data_hash,
+        "model_hash": result.model_hash,
+        "protocol": result.protocol,
+        "head": head,
+        "rows": rows,
+        "notes": notes,
+        "numbers": {name: float(value) for name, value in result.numbers.items() if math.isfinite(value)},
+        "version": result.version,
+    }
 
 
 def title_of(result: Result) -> str:

@@ -253,8 +253,8 @@ class Index:
     def check(self, model: DualEncoder) -> None:
         """Refuse a model that did not make this index: its vectors would mean something else.
 
-        An exported model stands for the model from which it was exported, and the other way round: when it was exported,
-        their vectors were compared. This computes the model's fingerprint from all of its weights. A
+        An exported model stands for the model from which it was exported, and the other way round: their vectors were
+        compared at the export. This computes the model's fingerprint from all of its weights. A
         :class:`~rungwise.index.Searcher` does it once for any number of searches.
 
         Raises:

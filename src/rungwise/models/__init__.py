@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 from rungwise.models.contracts import DualEncoder, EncodedImages, PairScorer, PairScores, VectorScores
 from rungwise.models.folder import AlteredModelError
 from rungwise.models.loading import family, load, load_dual_encoder
+from rungwise.models.publishing import push_to_hub
 
 if TYPE_CHECKING:
+    from rungwise.models.evaluated import add_evaluation
     from rungwise.models.pairs import Pairs, TrainableEncoder, TrainableScorer
     from rungwise.models.saving import AnyModel, ModelConfig, SavedModel
     from rungwise.models.vse import JointEmbedding, VSEConfig
+    from rungwise.models.vsepp import import_vsepp
 
 _LATER = {
     "AnyModel": "saving",
@@ -26,6 +29,8 @@ _LATER = {
     "TrainableEncoder": "pairs",
     "TrainableScorer": "pairs",
     "VSEConfig": "vse",
+    "add_evaluation": "evaluated",
+    "import_vsepp": "vsepp",
 }
 """Module of every name that is loaded late."""
 
@@ -44,9 +49,12 @@ __all__ = [
     "TrainableScorer",
     "VSEConfig",
     "VectorScores",
+    "add_evaluation",
     "family",
+    "import_vsepp",
     "load",
     "load_dual_encoder",
+    "push_to_hub",
 ]
 
 

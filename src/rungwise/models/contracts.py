@@ -236,6 +236,11 @@ class DualEncoder(PairScorer):
         """Positions of the texts of which the model reads only the beginning, ascending; none unless it says so."""
         return np.zeros(0, dtype=np.int64)
 
+    @property
+    def longest_text(self) -> int | None:
+        """Tokens of a text that the model reads at most; None for any number, or where it does not say."""
+        return None
+
     def block(self, images: Pictures, captions: Texts) -> Vectors:
         """(len(images), len(captions)) float32 similarities."""
         encoded = self.encode_image(images)

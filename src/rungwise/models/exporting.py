@@ -122,8 +122,8 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
     _check_tokens(exact, tokenizer)
     known = {CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH} if (folder / IMAGE_GRAPH).is_file() else ()
     with replacing_folder(folder, known, "an exported model") as draft:
-        images = _write(_Images(exact), draft / IMAGE_GRAPH, (config.image_input,), _pictures(config))
-        captions = _write(_Captions(exact), draft / TEXT_GRAPH, config.text_inputs, _captions(exact))
+        images = _write(_Images(exact).eval(), draft / IMAGE_GRAPH, (config.image_input,), _some_pictures(config))
+        captions = _write(_Captions(exact).eval(), draft / TEXT_GRAPH, config.text_inputs, _some_captions(exact))
         origin = replace(
             config.origin,
             image_cosine=min(one.cosine for one in images),
@@ -196,7 +196,7 @@ def _check_tokens(model: JointEmbedding, tokenizer: str) -> None:
         raise UserError("the model's text side cuts texts in ways that tokenizer.json does not say; it is not exported")
 
 
-def _pictures(config: OnnxConfig) -> _Checks:
+def _some_pictures(config: OnnxConfig) -> _Checks:
     """Noise of several strengths around several colours, or rows of numbers."""
     draw = np.random.default_rng(0)
     shape = [1 if size is None else size for size in config.image_input.shape]
@@ -212,7 +212,7 @@ def _pictures(config: OnnxConfig) -> _Checks:
     return [(f"{what}, in batches of {', '.join(map(str, _BATCHES))}", [some(count) for count in _BATCHES])]
 
 
-def _captions(model: JointEmbedding) -> _Checks:
+def _some_captions(model: JointEmbedding) -> _Checks:
     """Texts alone and of one length, which need no padding, and all of them in one padded batch."""
     side, draw = model.text_encoder, np.random.default_rng(0)
     tokens, words = side.tokenise(_TEXTS), read_vocabulary(side.files()[TOKENIZER], TOKENIZER).get_vocab_size()

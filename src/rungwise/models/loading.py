@@ -23,6 +23,8 @@ FIRST_KIND = "vse"
 
 _MODULES = {"onnx": "rungwise.models.onnx", "vse": "rungwise.models.vse"}
 """Where the families of this package are, which are imported when one of them is asked for."""
+_PUBLISHED = "rungwise.models.published"
+"""Likewise, what makes models of other libraries' folders."""
 
 
 class StoredModel(PairScorer):
@@ -77,9 +79,8 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
         AlteredModelError: If a file is not as it was saved.
     """
     if (found := Source.named(source)) is not None:
-        from rungwise.models.published import published  # torch, which exported models do without
-
-        return published(found).to(choose_device(device)).eval()
+        opened: PairScorer = import_module(_PUBLISHED).opened(found, choose_device(device))
+        return opened
     place = device if without_torch(source) else choose_device(device)
     folder = ModelFolder.open(source, altered=altered)
     while True:

@@ -92,7 +92,7 @@ class OnnxConfig:
         check_size("dimension", self.dimension)
         if (self.preprocessing is None) == (self.features is None):
             raise UserError(
-                "a model reads pictures, with preprocessing, or rows of features; config.json must name one"
+                "name either preprocessing, of pictures, or features, the width of rows that stand for them"
             )
         if self.features is not None:
             check_size("features", self.features)
@@ -151,7 +151,7 @@ class OnnxModel(StoredModel, DualEncoder):
         """
         if device not in (None, "cpu"):
             raise UserError(
-                f"{folder.path}: an exported model computes on the processor, not on {device}; leave it out"
+                f"{folder.path}: an exported model computes on the cpu, not on {device}; leave the device out"
             )
         facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
         config = from_plain(OnnxConfig, facts.get("model"), where)

@@ -191,6 +191,10 @@ class TrainableScorer(SavedModel):
         """
         return Part()
 
+    def remarks(self) -> Sequence[str]:
+        """Sentences on a new model for a person, such as how many words a file of word vectors held."""
+        return ()
+
     def recompute_layers(self) -> None:
         """Compute the layers of trained encoders once more for the gradients, which saves memory and takes time.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from rungwise.core.errors import UserError
 from rungwise.encoders.heads import NoHead
 from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
@@ -9,11 +11,15 @@ from rungwise.encoders.pretrained.source import Source
 from rungwise.models.vse import JointEmbedding, VSEConfig
 
 
-def published(source: Source) -> JointEmbedding:
+def opened(source: Source, device: str) -> JointEmbedding:
     """A published model as its publisher made it; it can be given heads, trained, exported and saved like any other.
 
     Args:
         source: Where it is.
+        device: Where it computes.
+
+    Returns:
+        The model in evaluation mode.
 
     Raises:
         UserError: If it cannot be had, is damaged or incomplete, or its halves do not fit each other.
@@ -26,4 +32,4 @@ def published(source: Source) -> JointEmbedding:
             " belong to different models"
         )
     config = VSEConfig(image=image, text=text, dimension=side.features, image_head=NoHead(), text_head=NoHead())
-    return JointEmbedding(config, side, lambda: words)
+    return JointEmbedding(config, side, lambda: words).to(torch.device(device)).eval()

@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, ClassVar, Self
 
 import torch
@@ -28,6 +29,7 @@ from rungwise.core.version import __version__
 from rungwise.models.card import model_card
 from rungwise.models.folder import CARD, CONFIG, FORMAT, WEIGHTS, ModelFolder
 from rungwise.models.loading import FIRST_KIND, StoredModel, family, load
+from rungwise.models.publishing import push_to_hub
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,25 @@ class SavedModel(nn.Module, StoredModel):
             for name, text in texts.items():
                 (draft / name).write_text(text, encoding="utf-8")
             write_tensors(draft / WEIGHTS, self.state_dict())
+
+    def push_to_hub(self, repository: str, *, private: bool = False, token: str | None = None) -> str:
+        """Upload the model, as :meth:`save_pretrained` writes it; see :func:`rungwise.models.push_to_hub`.
+
+        Args:
+            repository: Its name, such as ``"someone/model"``.
+            private: Make a new repository private.
+            token: Of an account that may write there; None takes that of the environment or of a login.
+
+        Returns:
+            Where the model now is.
+
+        Raises:
+            UserError: If there is no token, or the hub cannot be reached or refuses.
+        """
+        with TemporaryDirectory() as place:
+            folder = Path(place) / "model"
+            self.save_pretrained(folder)
+            return push_to_hub(folder, repository, private=private, token=token)
 
     @classmethod
     def from_pretrained(cls, source: Path | str, device: str | None = None, *, altered: bool = False) -> Self:

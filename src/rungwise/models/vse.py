@@ -24,12 +24,11 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 from rungwise.data.pictures import load_picture
-from rungwise.encoders.cache import feature_rows, pixel_rows
 from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureConfig, TextFeatureInput
 from rungwise.encoders.heads import AnyHead, LinearHead, NoHead
 from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.picture_rows import ImageRows, feature_rows, picture_features, pixel_rows
 from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
-from rungwise.encoders.reading import prepared_batches
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
 from rungwise.encoders.text import GRUConfig, pad
 from rungwise.encoders.text_cache import text_rows
@@ -40,6 +39,9 @@ from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Part, Positions, Rows, TrainableEncoder, pair_up
 from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
+
+_VECTORS = 256
+"""Vectors that are computed from features at a time."""
 
 AnyImageSide = Annotated[
     Annotated[ImageConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
@@ -225,10 +227,13 @@ class JointEmbedding(TrainableEncoder):
         """Rows of images to (n, dimension), prepared for the similarity.
 
         Args:
-            rows: (n, features) float32 of a frozen encoder, (n, 3, size, size) uint8 pixels, or rows of features.
+            rows: (n, features) or (n, regions, features) float32 of a frozen encoder, (n, 3, size, size) uint8 pixels,
+                or rows of features. Of several regions the mean is taken.
         """
         as_they_are = rows.dtype != torch.uint8 and self.backbone.preprocessing is not None
         features = (rows if as_they_are else self.backbone(rows)).float()
+        if features.ndim == 3:
+            features = features.mean(dim=1)
         if self.config.image.l2_normalise:
             features = F.normalize(features, dim=1)
         return self.similarity.images(self.image_projection(features).float())
@@ -253,7 +258,7 @@ class JointEmbedding(TrainableEncoder):
         Raises:
             UserError: If the collection has pictures where the model reads features, or the other way round.
         """
-        rows = self._rows(pictures_at(data, images), cache, progress)
+        rows = self._rows(pictures_at(data, images), cache, progress, visited=True)
         if not self._texts_are_rows:
             return pair_up(data, images, rows, self.text_encoder.tokenise)
         pairs = pair_up(data, images, rows, lambda texts: [(0,)] * len(texts))
@@ -261,7 +266,9 @@ class JointEmbedding(TrainableEncoder):
 
     def batch(self, pairs: Pairs, chosen: Positions) -> Batch:
         """Rows, and tokens with their lengths or vectors, of some pairs on the model's device."""
-        rows = pairs.rows.take(pairs.image[chosen]).to(self.device)
+        images = pairs.image[chosen]
+        seen = pairs.rows.visit(images) if isinstance(pairs.rows, ImageRows) else pairs.rows.take(images)
+        rows = seen.to(self.device)
         if pairs.text_rows is not None:
             return Batch(rows, pairs.text_rows.take(chosen).to(self.device), None)
         tokens, lengths = pad([pairs.texts[caption] for caption in chosen], self.text_encoder.pad_number)
@@ -304,18 +311,13 @@ class JointEmbedding(TrainableEncoder):
         if isinstance(pictures, FeatureRows) or (frozen and not any(isinstance(one, bytes) for one in pictures)):
             rows = self._rows(pictures, cache, progress, batch)
             return EncodedImages(self.encode_rows(rows), rows.kept, rows.issues)
-        side = self._picture_side()
-        vectors, kept, issues = [], [], []
+        features, kept, issues = picture_features(self._picture_side(), pictures, batch=batch, progress=progress)
+        vectors = np.zeros((len(kept), self.dimension), np.float32)
         with self._inference():
-            for part in prepared_batches(pictures, side.preprocessing, batch):
-                if part.positions:
-                    vectors.append(self.embed_images(part.pictures.to(self.device)).float().cpu().numpy())
-                kept += part.positions
-                issues += [issue for _, issue in part.issues]
-                if progress:
-                    progress(part.asked)
-        stacked = np.concatenate(vectors) if vectors else np.zeros((0, self.dimension), np.float32)
-        return EncodedImages(stacked, np.array(kept, dtype=np.int64), tuple(issues))
+            for begin in range(0, len(kept), _VECTORS):
+                some = slice(begin, begin + _VECTORS)
+                vectors[some] = self.embed_images(features[some].to(self.device)).float().cpu().numpy()
+        return EncodedImages(vectors, kept, issues)
 
     def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
         """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
@@ -345,9 +347,18 @@ class JointEmbedding(TrainableEncoder):
             return self.encode_text_rows(self._text_rows(texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
 
+    @property
+    def longest_text(self) -> int | None:
+        """See :meth:`DualEncoder.longest_text <rungwise.models.contracts.DualEncoder.longest_text>`."""
+        return self.text_encoder.longest
+
     def too_long(self, texts: Sequence[str] | FeatureRows) -> NDArray[np.int64]:
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
         return np.zeros(0, np.int64) if isinstance(texts, FeatureRows) else self.text_encoder.too_long(texts)
+
+    def remarks(self) -> Sequence[str]:
+        """See :meth:`TrainableScorer.remarks <rungwise.models.pairs.TrainableScorer.remarks>`."""
+        return self.text_encoder.remarks()
 
     def encode_rows(self, rows: Rows, batch: int = 256) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand."""
@@ -378,8 +389,18 @@ class JointEmbedding(TrainableEncoder):
                 vectors[chosen] = self.embed_captions(padded.to(self.device), lengths).float().cpu().numpy()
         return vectors
 
-    def _rows(self, pictures: Pictures, cache: Path | None, progress: Progress | None, batch: int = 64) -> Rows:
-        """Features from the cache under a frozen backbone, pixels under a trained one, or features as they are."""
+    def _rows(
+        self,
+        pictures: Pictures,
+        cache: Path | None,
+        progress: Progress | None,
+        batch: int = 64,
+        visited: bool = False,
+    ) -> Rows:
+        """Features from the cache under a frozen backbone, pixels under a trained one, or features as they are.
+
+        Under a frozen one, too, it is pixels where training visits them and each visit sees another crop.
+        """
         if isinstance(pictures, FeatureRows):
             if not isinstance(self.backbone, FeatureInput):
                 raise UserError(
@@ -390,7 +411,7 @@ class JointEmbedding(TrainableEncoder):
                 progress(len(pictures))
             return self.backbone.read(pictures)
         side, paths = self._picture_side(), [one for one in pictures if not isinstance(one, bytes)]
-        if self.config.image.frozen:
+        if self.config.image.frozen and not (visited and side.preprocessing.draws):
             return feature_rows(side, paths, cache, batch=batch, progress=progress)
         return pixel_rows(side.preprocessing, paths, cache, batch=batch, progress=progress)
 

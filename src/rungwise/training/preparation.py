@@ -162,7 +162,9 @@ def _model(
 def _remark(
     config: TrainConfig, data: ImageCaptions, model: TrainableScorer, loss: Loss, say: Callable[[str], None]
 ) -> None:
-    """Say what a user may not have meant."""
+    """Say what a user may not have meant or cannot see."""
+    for line in model.remarks():
+        say(line)
     if data.features is not None:
         say(f"the data are rows of features, {data.features.shape[1:]} each; they stand in for a backbone")
     published = loss.paper_similarity
@@ -192,6 +194,8 @@ def _read(
         f"{name}: {len(images)} images, {len(images) - rows.computed - len(rows.issues)} at hand,"
         f" {rows.computed} computed{how}"
     )
+    if isinstance(model, DualEncoder) and (cut := len(model.too_long(texts_at(data, pairs.captions)))):
+        say(f"{name}: {cut} of {len(pairs)} captions are longer than the model reads; it reads their beginning")
     if isinstance(texts := pairs.text_rows, TextRows):
         how = f" in {texts.seconds:.1f} s" if texts.computed else ""
         say(f"{name}: {len(pairs)} captions, {texts.computed} computed{how}")

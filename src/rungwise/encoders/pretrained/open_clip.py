@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast
 
@@ -46,6 +47,8 @@ WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors",
 TOKENIZER_PATTERNS = ("tokenizer*", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model")
 PATTERNS = (CONFIG, WEIGHTS[0], *TOKENIZER_PATTERNS)
 """What is fetched of a repository."""
+OWN_WORDS = 49408
+"""Of the tokenizer that open_clip carries itself."""
 _ANEW = "copy the folder anew"
 _TEXT_PARTS = ("positional_embedding", "token_embedding", "transformer", "ln_final", "text_projection")
 """First parts of the names of text tensors, where a checkpoint does not put ``text.`` before them."""
@@ -382,7 +385,7 @@ def _tokenizer(checkpoint: Checkpoint, text: OpenClipText) -> tuple[str, TokenRu
             f"{checkpoint.where}: tokenizer_kwargs {str(asked)[:80]} are not understood; give another model"
         )
     if not said.get("hf_tokenizer_name"):
-        check_vocabulary(_own_words(), text.vocab_size, checkpoint.where)
+        check_vocabulary(OWN_WORDS, text.vocab_size, checkpoint.where)
         clean = _clean(asked.get("clean", "lower"), checkpoint.where)
         return own_rules(), TokenRules(longest=text.context_length, pad=0, clean=clean)
     from rungwise.encoders.pretrained.transformers import load_tokenizer, rules_of
@@ -410,10 +413,7 @@ def _clean(name: object, where: Path) -> Any:
     return name
 
 
-def _own_words() -> int:
-    return int(_library().SimpleTokenizer().vocab_size)
-
-
+@cache
 def own_rules() -> str:
     """open_clip's own tokenizer, which is a Python program, as rules of the library tokenizers.
 

@@ -10,14 +10,8 @@ from pathlib import Path
 
 from rungwise.core.errors import UserError
 from rungwise.core.hub import hub_folder
-from rungwise.encoders.pretrained.source import Source, require
+from rungwise.encoders.pretrained.source import Source
 from rungwise.encoders.pretrained.towers import ImageHalf, TextHalf
-
-_EXTRAS: dict[str, tuple[str, str, str]] = {
-    "hf": ("transformers", "hf", "a model of transformers"),
-    "st": ("transformers", "hf", "a model of sentence-transformers"),
-    "open_clip": ("open_clip", "open-clip", "a model of open_clip"),
-}
 
 
 def open_image(source: str) -> ImageHalf:
@@ -59,7 +53,7 @@ def _parsed(source: str) -> Source:
     found = Source.parse(source)
     if found is None:
         raise UserError(f"source {source!r}: write hf:, open_clip: or st:, and a folder or a name after it")
-    require(*_EXTRAS[found.library])
+    found.require_library()
     return found
 
 

@@ -58,11 +58,11 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
         raise UserError(f"{file}: rescale_factor {factor!r} is not understood: only 1/255 is; {_OTHER}")
     if str(kind).startswith("Siglip"):
         left.setdefault("do_center_crop", False)
-    needed = {"size", "resample", "image_mean", "image_std", "do_center_crop"}
-    if missing := needed - left.keys():
+    if missing := {"size", "resample", "image_mean", "image_std", "do_center_crop"} - left.keys():
         raise UserError(f"{file}: does not say {sorted(missing)[0]}; copy the file from where the model comes from")
     cropped = left.pop("do_center_crop")
-    window = _crop(left.pop("crop_size", None), file) if cropped else None
+    size = left.pop("crop_size", None)
+    window = _crop(size, file) if cropped else None
     resize, resized = _size(left.pop("size"), file)
     interpolation = _FILTERS.get(left.pop("resample"))
     mean, std = (_colour(left.pop(name), name, file) for name in ("image_mean", "image_std"))
@@ -117,11 +117,10 @@ def open_clip_preprocessing(said: object, side: int, file: Path, *, siglip: bool
                 f"{file}: preprocess_cfg does not say {name}; copy the file from where the model comes from"
             )
     mean, std = (_colour(left.pop(name), name, file) for name in ("mean", "std"))
-    mode, interpolation = left.pop("resize_mode"), left.pop("interpolation")
-    interpolation = "bicubic" if interpolation == "random" else interpolation  # as open_clip outside of training
-    modes: Mapping[object, Resize] = {"shortest": "short_side", "squash": "square", "longest": "long_side"}
-    if mode not in modes or interpolation not in ("bicubic", "bilinear"):
-        raise UserError(f"{file}: preprocess_cfg: {mode!r} by {interpolation!r} is not understood; {_OTHER}")
+    resize, interpolation = _MODES.get(left.pop("resize_mode")), _NAMES.get(left.pop("interpolation"))
+    if resize is None or interpolation is None:
+        how = f"{said.get('resize_mode')!r} by {said.get('interpolation')!r}"
+        raise UserError(f"{file}: preprocess_cfg: {how[:80]} is not understood; {_OTHER}")
     if left.pop("mode", "RGB") != "RGB":
         raise UserError(f"{file}: preprocess_cfg: mode {said['mode']!r} is not understood: only RGB is; {_OTHER}")
     fill = left.pop("fill_color", 0)
@@ -141,7 +140,7 @@ def open_clip_preprocessing(said: object, side: int, file: Path, *, siglip: bool
         std=std,
         crop=1.0,
         interpolation=interpolation,
-        resize=modes[mode],
+        resize=resize,
         resampling="pillow",
         decoding="full",
         fill=(fill, fill, fill),
@@ -149,6 +148,9 @@ def open_clip_preprocessing(said: object, side: int, file: Path, *, siglip: bool
 
 
 _OTHER = "give another model"
+_MODES: Mapping[object, Resize] = {"shortest": "short_side", "squash": "square", "longest": "long_side"}
+_NAMES: Mapping[object, Interpolation] = {"bicubic": "bicubic", "bilinear": "bilinear", "random": "bicubic"}
+"""What open_clip does outside of training."""
 
 
 def _described(folder: Path) -> tuple[Path, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -46,7 +46,7 @@ def read_settings(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     rungwise.core.errors.UserError: config.json: text_config: layers: Input should be less than or equal to 512 ...
     """
     try:
-        return cast(T, TypeAdapter(kind).validate_python(dict(values)))
+        return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -13,6 +13,14 @@ from rungwise.core.reading import read_json
 Library = Literal["hf", "open_clip", "st"]
 
 
+_EXTRAS: dict[str, tuple[str, str]] = {
+    "hf": ("transformers", "hf"),
+    "st": ("transformers", "hf"),
+    "open_clip": ("open_clip", "open-clip"),
+}
+"""Which library makes the networks, and the extra that installs it."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A published model.
@@ -76,6 +84,14 @@ class Source:
         """Where it is on this machine, if a folder is meant."""
         path = Path(self.place).expanduser()
         return path if path.is_dir() else None
+
+    def require_library(self) -> None:
+        """Refuse to go on where the library that makes its networks is not installed.
+
+        Raises:
+            UserError: Saying what to install.
+        """
+        require(*_EXTRAS[self.library], f"{self}")
 
     def resolved(self) -> Source:
         """The same for a program that runs in another folder; names stay as they are."""

@@ -1,0 +1,248 @@
+"""Pictures a second through the whole pipeline, beside the bare network and beside a plain loop with timm.
+
+    python benchmarks/encoding.py                                     # everything
+    python benchmarks/encoding.py --networks resnet50 --pictures 128  # less
+    python benchmarks/encoding.py full-size                           # memory and seconds of VGG19 and ResNet152
+
+Photos come from Flickr8K (``$RUNGWISE_DATA/flickr8k``), with a shorter side of 224 and, enlarged and with noise as
+cameras make it, of 2000 pixels. ``pipeline`` is ``rungwise.encoders.picture_rows.feature_rows``: files are read,
+hashed, decoded, encoded and their rows kept on disk, into an empty cache. ``bare`` is the network on prepared tensors in
+memory in the same precision, channels last, in batches of 64 with every core on each. ``loop`` reads with Pillow, takes
+timm's own transform and runs the network in float32, a batch after the other. The three take turns.
+
+Weights are random, but for MobileNetV2 where ``$RUNGWISE_DATA/weights`` has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import timm
+import torch
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+from timm.data import create_transform, resolve_model_data_config
+
+from measuring import GB, alone, by_turns, peak
+from rungwise.data.pictures import load_picture
+from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
+from rungwise.encoders.inference import computed_in, native_bfloat16
+from rungwise.encoders.picture_rows import feature_rows
+
+NETWORKS = ("mobilenetv2_100", "resnet50", "resnet152", "vit_base_patch32_224")
+FULL_SIZE = ("vgg19", "resnet152")
+SMALL, LARGE = 224, 2000
+BATCH = 64
+TRAINED = 32
+
+
+@dataclass(frozen=True)
+class Job:
+    """One measurement, in a process of its own.
+
+    Attributes:
+        network: A name of timm's.
+        photos: Files.
+        half: Compute in bfloat16.
+        repeats: How often the three ways take turns.
+    """
+
+    network: str
+    photos: tuple[Path, ...]
+    half: bool
+    repeats: int
+
+
+def make_photos(folder: Path, shorter: int, count: int) -> tuple[Path, ...]:
+    """JPEGs of real photos whose shorter side has so many pixels; enlarged ones get noise of a camera's size."""
+    originals = sorted(Path(os.environ["RUNGWISE_DATA"], "flickr8k", "Flicker8k_Dataset").glob("*.jpg"))[:count]
+    draw = np.random.default_rng(0)
+    made = []
+    for path in originals:
+        image = Image.open(path).convert("RGB")
+        scale = shorter / min(image.size)
+        image = image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.BICUBIC)
+        if scale > 2:
+            noisy = np.asarray(image).astype(np.int16) + draw.normal(0, 6, (image.height, image.width, 3))
+            image = Image.fromarray(noisy.clip(0, 255).astype(np.uint8))
+        made.append(folder / f"{shorter}-{path.name}")
+        image.save(made[-1], quality=90)
+    return tuple(made)
+
+
+def config_of(network: str) -> ImageConfig:
+    """The network with what weights there are."""
+    weights = Path(os.environ["RUNGWISE_DATA"], "weights", "mobilenetv2_100_imagenet.safetensors")
+    if network == "mobilenetv2_100" and weights.exists():
+        half = (0.5, 0.5, 0.5)
+        return ImageConfig(network, str(weights), {"pad_type": "same"}, mean=half, std=half)
+    return ImageConfig(network, "random")
+
+
+def device() -> torch.device:
+    """A GPU where there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def plain_loop(network: torch.nn.Module, photos: Sequence[Path], transform: Callable[[Image.Image], Any]) -> None:
+    """What timm's documentation shows."""
+    with torch.inference_mode():
+        for begin in range(0, len(photos), BATCH):
+            some = torch.stack([transform(Image.open(path).convert("RGB")) for path in photos[begin : begin + BATCH]])
+            network(some.to(device())).cpu()
+
+
+def measure(job: Job) -> dict[str, float]:
+    """Seconds a picture of each way, processor seconds, and how close the features are."""
+    torch.manual_seed(0)
+    backbone = load_backbone(config_of(job.network)).eval().to(device())
+    seen = backbone.preprocessing
+    pictures = [seen.apply(load_picture(path, shorter_side=seen.decoded_side)) for path in job.photos]
+    prepared = seen.normalise(torch.stack(pictures)).to(device())
+    kind = torch.bfloat16 if job.half else torch.float32
+    plain = timm.create_model(job.network, num_classes=0, **backbone.config.options).eval().to(device())
+    plain.load_state_dict(backbone.network.state_dict())
+    bare_network = copy.deepcopy(backbone.network).to(kind)
+    batches = prepared.to(kind).split(BATCH)
+    data_config = resolve_model_data_config(plain)
+    transform = create_transform(**{**data_config, "mean": seen.mean, "std": seen.std, "is_training": False})
+    with torch.inference_mode():
+        exact = torch.cat([backbone(one.to(device())) for one in torch.stack(pictures).split(BATCH)]).cpu()
+    rows: list[Any] = []
+
+    def pipeline() -> None:
+        with tempfile.TemporaryDirectory() as cache, computed_in("bfloat16" if job.half else "float32"):
+            rows[:] = [feature_rows(backbone, job.photos, Path(cache), batch=BATCH)]
+            rows[0] = rows[0].take(np.arange(len(rows[0])))
+
+    def bare() -> None:
+        with torch.inference_mode():
+            for one in batches:
+                bare_network(one).cpu()
+
+    ways: dict[str, Callable[[], object]] = {"pipeline": pipeline, "bare": bare}
+    if not job.half:
+        ways["loop"] = lambda: plain_loop(plain, job.photos, transform)
+    spent: dict[str, float] = {}
+    for name, way in ways.items():  # once before, for the memory and for what is made on the first call
+        way()
+        begun = time.process_time()
+        way()
+        spent[f"{name} processor"] = (time.process_time() - begun) / len(job.photos)
+    seconds = by_turns(job.repeats, *ways.values())
+    cosine = float(torch.cosine_similarity(rows[0].flatten(1).double(), exact.flatten(1).double()).min())
+    taken = {name: one / len(job.photos) for name, one in zip(ways, seconds, strict=True)}
+    return taken | spent | {"cosine": cosine, "peak": peak()}
+
+
+def compare(networks: Sequence[str], count: int, repeats: int, console: Console) -> None:
+    """Print the table of all networks, sizes and precisions."""
+    with tempfile.TemporaryDirectory() as place:
+        photos = {side: make_photos(Path(place), side, count) for side in (SMALL, LARGE)}
+        table = Table(title=f"pictures/s on {device()}, {torch.get_num_threads()} threads, {count} photos")
+        for title in ("network", "shorter side", "precision", "pipeline", "bare", "of bare", "loop", "x loop"):
+            table.add_column(title, justify="left" if title == "network" else "right")
+        for title in ("x loop, processor", "cosine", "peak GB"):
+            table.add_column(title, justify="right")
+        for network in networks:
+            for side, files in photos.items():
+                loop = None
+                for half in (False, True):
+                    if half and not native_bfloat16(device()):
+                        console.print("no bfloat16: this processor or GPU does not compute with it natively")
+                        continue
+                    found = alone(measure, Job(network, files, half, repeats))
+                    loop = loop or found
+                    table.add_row(
+                        network,
+                        str(side),
+                        "bfloat16" if half else "float32",
+                        f"{1 / found['pipeline']:.1f}",
+                        f"{1 / found['bare']:.1f}",
+                        f"{found['bare'] / found['pipeline']:.0%}",
+                        f"{1 / loop['loop']:.1f}",
+                        f"{loop['loop'] / found['pipeline']:.1f}",
+                        f"{loop['loop processor'] / found['pipeline processor']:.1f}",
+                        f"{found['cosine']:.5f}",
+                        f"{found['peak'] / GB:.2f}",
+                    )
+        console.print(table)
+
+
+def full_size(network: str) -> dict[str, float]:
+    """A step of fine-tuning and the features of some pictures, at the size of the paper."""
+    torch.manual_seed(0)
+    config = replace(config_of(network), frozen=False, crops="RC")
+    begun = time.perf_counter()
+    backbone = Backbone(config).to(device())
+    built = time.perf_counter() - begun
+    size = backbone.preprocessing.size
+    pictures = torch.randint(0, 256, (TRAINED, 3, size, size), dtype=torch.uint8).to(device())
+    optimizer = torch.optim.Adam(backbone.parameters(), lr=2e-5, fused=True)
+    backbone.train()
+    begun = time.perf_counter()
+    features = backbone(pictures)
+    features.square().sum().backward()
+    optimizer.step()
+    step = time.perf_counter() - begun
+    memory = peak()
+    optimizer.zero_grad(set_to_none=True)
+    backbone.eval()
+    begun = time.perf_counter()
+    with torch.inference_mode():
+        width = backbone(pictures).cpu().shape[1]
+    return {
+        "built": built,
+        "step": step,
+        "peak": memory,
+        "features": time.perf_counter() - begun,
+        "width": float(width),
+    }
+
+
+def print_full_size(networks: Sequence[str], console: Console) -> None:
+    """Print what full-size networks take."""
+    table = Table(title=f"random weights, {TRAINED} pictures of 224, Adam, float32, on {device()}")
+    for title in ("network", "features", "built s", "training step s", "peak GB", "features s"):
+        table.add_column(title, justify="left" if title == "network" else "right")
+    for network in networks:
+        found = alone(full_size, network)
+        table.add_row(
+            network,
+            f"{found['width']:.0f}",
+            f"{found['built']:.1f}",
+            f"{found['step']:.1f}",
+            f"{found['peak'] / GB:.2f}",
+            f"{found['features']:.1f}",
+        )
+    console.print(table)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=["compare", "full-size", []], default=[])
+    parser.add_argument("--networks", nargs="+", default=list(NETWORKS))
+    parser.add_argument("--pictures", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=3)
+    asked = parser.parse_args()
+    console = Console(width=140)
+    parts = asked.parts or ["compare", "full-size"]
+    if "compare" in parts:
+        compare(asked.networks, asked.pictures, asked.repeats, console)
+    if "full-size" in parts:
+        print_full_size(FULL_SIZE, console)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""``rungwise import``: models that other programs trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from rungwise.cli.terminal import say
+from rungwise.models import import_vsepp
+
+
+@dataclass
+class Import:
+    """Take over a model that the VSE++ program trained (Faghri et al. 2018): the same weights, words and vectors.
+
+    Nothing in the two files is run: they may come from anywhere.
+
+    Attributes:
+        checkpoint: The program's model_best.pth.tar.
+        vocabulary: The vocabulary of the same run, such as coco_precomp_vocab.pkl, or JSON.
+        out: Folder for the model.
+    """
+
+    checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
+    vocabulary: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="VOCABULARY")]
+    out: Path
+
+
+def main(arguments: list[str]) -> int:
+    """Read, write, and say what it is."""
+    asked = tyro.cli(Import, args=arguments, prog="rungwise import")
+    model = import_vsepp(asked.checkpoint, asked.vocabulary)
+    model.save_pretrained(asked.out)
+    side = model.config.image
+    reads = f"pictures, by {side.backbone}" if side.kind == "pictures" else f"rows of {side.width} features"
+    say(
+        f"written: {asked.out} (reads {reads}; {len(model.state_dict()['text_encoder.words.weight'])} words;"
+        f" vectors of {model.dimension}; similarity {model.similarity.kind})"
+    )
+    return 0

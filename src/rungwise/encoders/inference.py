@@ -1,0 +1,155 @@
+"""In which precision encoders of pictures compute features: what a caller asked for, and what a probe allows."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from rungwise.core.errors import UserError
+from rungwise.encoders.sides import PictureSide
+
+Precision = Literal["auto", "float32", "bfloat16"]
+
+PROBE = 16
+"""Pictures that ``auto`` encodes both ways; a collection of fewer is encoded in float32."""
+
+LEAST_COSINE = 0.999
+"""What ``auto`` asks of every picture of the probe, unless told otherwise."""
+
+_PAYS = 1.1
+
+
+@dataclass(frozen=True)
+class Computing:
+    """How features of pictures are computed where they are not at hand.
+
+    Attributes:
+        precision: ``float32``, ``bfloat16``, or ``auto``: bfloat16 where the processor or GPU computes with it
+            natively, it is faster, and a probe of some pictures shows that its features stay as close as asked.
+        least_cosine: Between a picture's features in bfloat16 and in float32.
+        say: Takes a sentence on what ``auto`` chose and why.
+        chosen: By fingerprints of encoders: whether bfloat16 was chosen.
+    """
+
+    precision: Precision = "float32"
+    least_cosine: float = LEAST_COSINE
+    say: Callable[[str], None] = field(default=lambda _: None)
+    chosen: dict[str, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least_cosine <= 1:
+            raise UserError(f"least_cosine must lie in 0..1, got {self.least_cosine}")
+
+    def in_half(self, side: PictureSide, sample: Callable[[], Tensor]) -> bool:
+        """Whether an encoder computes in bfloat16.
+
+        Args:
+            side: In evaluation mode.
+            sample: Gives up to :data:`PROBE` prepared pictures; asked only by ``auto``, once for each encoder.
+        """
+        if self.precision != "auto":
+            return self.precision == "bfloat16"
+        known = side.fingerprint()
+        if known not in self.chosen:
+            device = next(side.parameters()).device
+            if not native_bfloat16(device):
+                self.say(f"float32: {_name(device)} does not compute with bfloat16 natively")
+                self.chosen[known] = False
+                return False
+            pictures = sample()
+            if len(pictures) < PROBE:
+                return False
+            self.chosen[known] = self._passes(side, pictures.to(device))
+        return self.chosen[known]
+
+    def _passes(self, side: PictureSide, pictures: Tensor) -> bool:
+        exact, seconds = _timed(side.inference(False), pictures)
+        quick, half_seconds = _timed(side.inference(True), pictures)
+        cosines = F.cosine_similarity(exact.flatten(1).double(), quick.flatten(1).double())
+        cosine = float(cosines.nan_to_num().min())
+        times = seconds / half_seconds
+        measured = (
+            f"{times:.1f} x as fast as float32, cosine to float32 at least {math.floor(cosine * 1e5) / 1e5:.5f} on"
+            f" {len(pictures)} pictures"
+        )
+        if cosine >= self.least_cosine and times >= _PAYS:
+            self.say(f"features in bfloat16: {measured}")
+            return True
+        self.say(f"features in float32: bfloat16 would be {measured}")
+        return False
+
+
+_current = Computing()
+
+
+def computing() -> Computing:
+    """How features are computed now.
+
+    >>> computing().precision
+    'float32'
+    """
+    return _current
+
+
+@contextmanager
+def computed_in(
+    precision: Precision, *, least_cosine: float = LEAST_COSINE, say: Callable[[str], None] = lambda _: None
+) -> Iterator[Computing]:
+    """Within it, features of pictures that are not at hand are computed like this, in every thread of the process.
+
+    Features in bfloat16 have a cache of their own. A model's fingerprint stays: vectors of either precision are
+    searched and compared together.
+
+    Args:
+        precision: As in :class:`Computing`.
+        least_cosine: Likewise.
+        say: Likewise.
+
+    >>> with computed_in("bfloat16"):
+    ...     computing().precision
+    'bfloat16'
+    """
+    global _current
+    before = _current
+    _current = Computing(precision, least_cosine, say)
+    try:
+        yield _current
+    finally:
+        _current = before
+
+
+def native_bfloat16(device: torch.device) -> bool:
+    """Whether a processor or GPU has instructions for bfloat16, so that it is faster than float32.
+
+    >>> native_bfloat16(torch.device("cpu")) in (True, False)
+    True
+    """
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type != "cpu":
+        return False
+    can = torch.cpu.get_capabilities()
+    return any(can.get(name, False) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))
+
+
+def _name(device: torch.device) -> str:
+    return "this processor" if device.type == "cpu" else f"the device {device}"
+
+
+def _timed(encode: Callable[[Tensor], Tensor], pictures: Tensor) -> tuple[Tensor, float]:
+    """Features, and the seconds of the quicker of two runs."""
+    with torch.inference_mode():
+        took = []
+        for _ in range(2):
+            begun = time.perf_counter()
+            features = encode(pictures).cpu()
+            took.append(time.perf_counter() - begun)
+    return features, min(took)

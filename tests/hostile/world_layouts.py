@@ -1,0 +1,65 @@
+"""One small good collection in each of the layouts that others publish: COCO, Wikipedia, datasets, WebDataset."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import numpy as np
+
+from tests.hostile import world
+
+
+def make(root: Path) -> None:
+    """All of them; the pictures of the world must be drawn already."""
+    _make_coco(root / "coco")
+    _make_wikipedia(root / "wikipedia")
+    pictures = [(root / "csv" / name).read_bytes() for name in world.NAMES]
+    _make_datasets(root / "datasets", pictures)
+    _make_webdataset(root / "webdataset", pictures)
+
+
+def _make_coco(folder: Path) -> None:
+    world.draw_pictures(folder / "train2017")
+    (folder / "annotations").mkdir()
+    images = [{"id": at, "file_name": name, "width": 24, "height": 24} for at, name in enumerate(world.NAMES)]
+    texts = [{"id": 100 + at, "image_id": at, "caption": text} for at, text in enumerate(world.CAPTIONS)]
+    said = {"info": {"year": 2017}, "licenses": [], "images": images, "annotations": texts}
+    (folder / "annotations/captions_train2017.json").write_text(json.dumps(said))
+
+
+def _make_wikipedia(folder: Path) -> None:
+    from scipy.io import savemat
+
+    folder.mkdir()
+    draw = np.random.default_rng(4)
+    widths = {"I": 6, "T": 3}
+    counts = {"tr": 5, "te": 3}
+    arrays = {f"{side}_{end}": draw.random((counts[end], widths[side])) for end in counts for side in widths}
+    savemat(folder / "raw_features.mat", arrays, do_compression=True)
+    for part, end in (("trainset", "tr"), ("testset", "te")):
+        lines = [f"text{end}{at}-1\timage{end}{at}\t{at % 2 + 1}" for at in range(counts[end])]
+        (folder / f"{part}_txt_img_cat.list").write_text("\n".join(lines) + "\n")
+    (folder / "categories.list").write_text("art\nbiology\n")
+
+
+def _make_datasets(folder: Path, pictures: list[bytes]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (folder / "data").mkdir(parents=True)
+    cells = [{"bytes": data, "path": name} for data, name in zip(pictures, world.NAMES, strict=True)]
+    table = pa.table({"image": cells, "caption": [[text] for text in world.CAPTIONS]})
+    pq.write_table(table, folder / "data/train-00000-of-00001.parquet")
+
+
+def _make_webdataset(folder: Path, pictures: list[bytes]) -> None:
+    folder.mkdir()
+    with tarfile.open(folder / "colours-train-000000.tar", "w") as archive:
+        for at, (data, text) in enumerate(zip(pictures, world.CAPTIONS, strict=True)):
+            for suffix, content in (("png", data), ("txt", text.encode()), ("json", json.dumps({"at": at}).encode())):
+                member = tarfile.TarInfo(f"{at:04d}.{suffix}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))

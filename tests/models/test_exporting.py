@@ -1,0 +1,206 @@
+"""Graphs against the model they were made from."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from rungwise.core.errors import UserError
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.features import TextFeatureConfig
+from rungwise.encoders.heads import LinearHead, MLPHead, ResidualHead
+from rungwise.encoders.image import ImageConfig
+from rungwise.models import JointEmbedding, PairScorer, VSEConfig, exporting, load
+from rungwise.models.exporting import Agreement, export_onnx
+from rungwise.models.onnx import OnnxModel
+from rungwise.similarity import Cosine, Inner, Order
+from tests.models.exported import TEXTS, of_features, pictures, seeing
+
+
+def beside(model: JointEmbedding, folder: Path) -> tuple[OnnxModel, tuple[Agreement, ...]]:
+    """The exported model, whose texts were compared alone and in padded batches."""
+    found = export_onnx(model, folder)
+    exported = load(folder)
+    assert isinstance(exported, OnnxModel)
+    assert all(one.is_close and one.cosine > 0.99999 for one in found), list(map(str, found))
+    return exported, found
+
+
+def same_texts(model: JointEmbedding, exported: OnnxModel) -> None:
+    """In one padded batch, and each alone."""
+    wanted = model.encode_text(TEXTS)
+    np.testing.assert_allclose(exported.encode_text(TEXTS), wanted, atol=2e-6)
+    alone = np.concatenate([exported.encode_text([text]) for text in TEXTS])
+    np.testing.assert_allclose(alone, wanted, atol=2e-6)
+    np.testing.assert_array_equal(exported.too_long(TEXTS), model.too_long(TEXTS))
+
+
+def test_both_sides_give_the_vectors_of_the_model(tmp_path: Path) -> None:
+    model = seeing()
+    exported, found = beside(model, tmp_path / "onnx")
+    assert [one.what for one in found] == [
+        "pictures, in batches of 1, 3, 8",
+        "texts without padding",
+        "texts of several lengths, padded",
+    ]
+    same_texts(model, exported)
+    files = pictures(tmp_path / "pictures")
+    wanted = model.encode_image(files, cache=tmp_path / "cache").vectors
+    # Pillow resizes in place of torchvision: at most 2 levels of 255 apart.
+    cosines = (exported.encode_image(files).vectors * wanted).sum(axis=1)
+    assert cosines.min() > 0.999
+    assert exported.stands_for == model.fingerprint
+    assert (exported.dimension, exported.similarity) == (8, Cosine())
+
+
+@pytest.mark.parametrize(
+    ("similarity", "heads"),
+    [
+        (Inner(), {"image_head": MLPHead(hidden=(6,)), "text_head": LinearHead()}),
+        (Order(absolute=True), {"image_head": ResidualHead(hidden=6), "text_head": MLPHead(hidden=(6,))}),
+    ],
+    ids=["inner", "order"],
+)
+def test_heads_and_similarity_are_in_the_graphs(similarity, heads, tmp_path: Path) -> None:
+    model = of_features(similarity=similarity, **heads)
+    exported, _ = beside(model, tmp_path)
+    same_texts(model, exported)
+    rows = FeatureRows(np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32))
+    np.testing.assert_allclose(exported.encode_image(rows).vectors, model.encode_image(rows).vectors, atol=2e-6)
+    regions = FeatureRows(np.random.default_rng(1).standard_normal((4, 3, 5)).astype(np.float32))
+    np.testing.assert_allclose(exported.encode_image(regions).vectors, model.encode_image(regions).vectors, atol=2e-6)
+    assert exported.similarity == similarity
+
+
+def test_what_was_measured_and_known_is_written_down(tmp_path: Path) -> None:
+    model = of_features()
+    model.provenance = {"seed": 7}
+    export_onnx(model, tmp_path / "onnx")
+    facts = json.loads((tmp_path / "onnx" / "config.json").read_text())
+    origin = facts["model"]["origin"]
+    assert (facts["kind"], origin["fingerprint"], origin["opset"]) == ("onnx", model.fingerprint, exporting.OPSET)
+    assert min(origin["image_cosine"], origin["text_cosine"]) > 0.99999
+    assert load(tmp_path / "onnx").provenance == {"seed": 7}
+    names = {file.name for file in (tmp_path / "onnx").iterdir()}
+    assert names == {"README.md", "SHA256SUMS", "config.json", "image.onnx", "text.onnx", "tokenizer.json"}
+    for name in ("image.onnx", "text.onnx"):
+        data = (tmp_path / "onnx" / name).read_bytes()
+        assert b".py" not in data, "a graph tells nothing of the machine that made it"
+        onnx.checker.check_model(onnx.load_model_from_string(data))
+
+
+def test_the_model_stays_as_it_was(tmp_path: Path) -> None:
+    model = of_features().train()
+    before = model.fingerprint
+    export_onnx(model, tmp_path)
+    assert model.training
+    assert model.fingerprint == before
+
+
+class Forgetful(JointEmbedding):
+    """A model whose graph takes all of a batch for text, as one does that was traced with a mask of ones alone."""
+
+    def embed_captions(self, texts, lengths=None):
+        if torch.jit.is_tracing():
+            lengths = torch.ones_like(lengths) * texts.shape[1]
+        return super().embed_captions(texts, lengths)
+
+
+def test_a_graph_that_forgets_lengths_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = of_features()
+    model.__class__ = Forgetful
+
+    def unable(*_: object) -> None:
+        raise UserError("no other exporter here")
+
+    monkeypatch.setattr(exporting, "_captured", unable)
+    with pytest.raises(UserError, match=r"text.onnx: no graph .*\(texts of several lengths, padded: least"):
+        export_onnx(model, tmp_path / "onnx")
+    assert not (tmp_path / "onnx").exists()
+
+
+def test_the_other_exporter_is_asked_where_the_first_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_trace = exporting._traced
+
+    def unable(*_: object) -> None:
+        raise UserError("cannot be traced")
+
+    monkeypatch.setattr(exporting, "_traced", unable)
+    monkeypatch.setattr(exporting, "_captured", by_trace)
+    assert len(export_onnx(of_features(), tmp_path)) == 3
+
+
+class Lengths(PairScorer):
+    kind, fingerprint = "lengths", "f"
+
+    def block(self, images, captions):
+        return np.zeros((len(images), len(captions)), np.float32)
+
+
+def test_what_has_no_two_sides_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a model of kind 'lengths' is not exported"):
+        export_onnx(Lengths(), tmp_path / "onnx")
+    rows = FeatureRows(np.zeros((2, 4), np.float32))
+    image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
+    config = VSEConfig(image=image, text=TextFeatureConfig(), text_head=LinearHead(), dimension=3)
+    with pytest.raises(UserError, match="there is no text side to export"):
+        export_onnx(JointEmbedding.create(config, rows), tmp_path / "onnx")
+
+
+def test_a_side_that_no_file_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "_MOST_BYTES", 100)
+    with pytest.raises(UserError, match=r"image.onnx: the side's weights are \d+ bytes, and an ONNX file holds"):
+        export_onnx(of_features(), tmp_path / "onnx")
+
+
+def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"to export a model takes onnx; run: pip install 'rungwise\[onnx\]'"):
+        export_onnx(of_features(), tmp_path / "onnx")
+
+
+def test_only_an_exported_model_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "holiday.jpg").touch()
+    with pytest.raises(UserError, match=r"holds 'holiday.jpg', which is no part of an exported model"):
+        export_onnx(of_features(), tmp_path)
+    export_onnx(of_features(0), tmp_path / "onnx")
+    first = load(tmp_path / "onnx").fingerprint
+    export_onnx(of_features(1), tmp_path / "onnx")
+    assert load(tmp_path / "onnx").fingerprint != first
+
+
+def test_a_text_side_with_rules_of_its_own_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = of_features()
+    whole = model.text_encoder.tokenise
+    monkeypatch.setattr(model.text_encoder, "tokenise", lambda texts: [one[:2] for one in whole(texts)])
+    with pytest.raises(UserError, match="cuts texts in ways that tokenizer.json does not say"):
+        export_onnx(model, tmp_path / "onnx")
+
+
+def test_vectors_without_length_agree_with_themselves_alone() -> None:
+    zero, one = np.zeros((1, 2), np.float32), np.ones((1, 2), np.float32)
+    assert exporting._agreement("", zero, zero).is_close
+    assert not exporting._agreement("", zero, one).is_close
+    assert not exporting._agreement("", one, 1.1 * one).is_close
+    assert not exporting._agreement("", one, np.full((1, 2), np.nan, np.float32)).is_close
+
+
+@pytest.mark.slow
+def test_the_exporter_of_torch_export_makes_graphs_that_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxscript")
+    model, captured = of_features(), exporting._captured
+    by_trace = exporting._traced
+
+    def first(side, example, path, inputs):
+        (captured if path.name == "image.onnx" else by_trace)(side, example, path, inputs)
+
+    monkeypatch.setattr(exporting, "_traced", first)
+    exported, _ = beside(model, tmp_path)
+    assert b".py" not in (tmp_path / "image.onnx").read_bytes()
+    rows = FeatureRows(np.ones((3, 5), np.float32))
+    np.testing.assert_allclose(exported.encode_image(rows).vectors, model.encode_image(rows).vectors, atol=2e-6)
