@@ -243,7 +243,7 @@ def test_every_image_option_is_trained_saved_and_loaded(
     text = GRUConfig(word_dimension=5, min_count=1)
     model = JointEmbedding.create(VSEConfig(image=image, text=text, dimension=6), CAPTIONS)
     ids = tuple(path.name for path in pictures)
-    data = ImageCaptions(ids, tuple(CAPTIONS) + ("a", "dog"), np.arange(5), paths=tuple(pictures))
+    data = ImageCaptions(ids, (*CAPTIONS, "a", "dog"), np.arange(5), paths=tuple(pictures))
     pairs = model.read(data, np.arange(5), cache=tmp_path / "cache")
     optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=1e-3)
     before = {name: tensor.clone() for name, tensor in model.named_parameters()}

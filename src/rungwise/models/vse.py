@@ -357,6 +357,12 @@ class JointEmbedding(TrainableEncoder):
         return super().encode_captions(texts, progress=progress, cache=cache)
 
     @property
+    def decoded_side(self) -> int | None:
+        """See :meth:`DualEncoder.decoded_side <rungwise.models.contracts.DualEncoder.decoded_side>`."""
+        seen = self.backbone.preprocessing
+        return None if seen is None else seen.decoded_side
+
+    @property
     def longest_text(self) -> int | None:
         """See :meth:`DualEncoder.longest_text <rungwise.models.contracts.DualEncoder.longest_text>`."""
         return self.text_encoder.longest

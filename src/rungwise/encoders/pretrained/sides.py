@@ -249,6 +249,6 @@ def _library(said: Mapping[str, Any], where: str) -> Any:
 def _cleaner(rules: TokenRules) -> Callable[[str], str] | None:
     if rules.clean == "none":
         return None
-    from rungwise.encoders.pretrained.open_clip import cleaner  # which only its own models need
+    from rungwise.encoders.pretrained.open_clip_texts import cleaner  # which only its own models need
 
     return cleaner(rules.clean)
