@@ -70,8 +70,9 @@ def test_auto_takes_bfloat16_where_it_pays_and_stays_close(
         return pictures()
 
     with computed_in("auto", say=lines.append) as now:
-        assert now.in_half(Side(cosine), sample) is chosen
-        assert now.in_half(Side(cosine), sample) is chosen
+        side = Side(cosine)
+        assert now.in_half(side, sample) is chosen
+        assert now.in_half(side, sample) is chosen
     assert len(lines) == len(asked) == 1, "the probe is made once"
     assert said in lines[0]
     assert computing().precision == "float32"
@@ -88,7 +89,7 @@ def test_auto_keeps_to_float32_where_the_processor_has_no_bfloat16(monkeypatch: 
     monkeypatch.setattr(inference, "native_bfloat16", lambda device: False)
     lines: list[str] = []
     assert not Computing("auto", say=lines.append).in_half(Side(1.0), pictures)
-    assert lines == ["float32: this processor does not compute with bfloat16 natively"]
+    assert lines == ["features in float32: this processor does not compute with bfloat16 natively"]
 
 
 def test_few_pictures_are_not_probed(timed: list[float]) -> None:

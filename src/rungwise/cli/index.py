@@ -39,7 +39,7 @@ class MakeIndex:
     out: Path | None = None
     overwrite: bool = False
     device: str | None = None
-    precision: Literal["auto", "float32", "bfloat16"] = "float32"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
     least_cosine: float = 0.999
     altered_model: bool = False
 

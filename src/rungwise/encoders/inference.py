@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -51,13 +52,13 @@ class Computing:
             natively, it is faster, and a probe of some pictures shows that its features stay as close as asked.
         least_cosine: Between a picture's features in bfloat16 and in float32.
         say: Takes a sentence on what ``auto`` chose and why.
-        chosen: By fingerprints of encoders: whether bfloat16 was chosen.
+        chosen: By encoders: whether ``auto`` chose bfloat16.
     """
 
     precision: Precision = "float32"
     least_cosine: float = LEAST_COSINE
     say: Callable[[str], None] = field(default=lambda _: None)
-    chosen: dict[str, bool] = field(default_factory=dict)
+    chosen: WeakKeyDictionary[Encoder, bool] = field(default_factory=WeakKeyDictionary)
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_cosine <= 1:
@@ -73,18 +74,17 @@ class Computing:
         """
         if self.precision != "auto":
             return self.precision == "bfloat16"
-        known = side.fingerprint()
-        if known not in self.chosen:
+        if side not in self.chosen:
             device = next(side.parameters()).device
             if not native_bfloat16(device):
-                self.say(f"float32: {_name(device)} does not compute with bfloat16 natively")
-                self.chosen[known] = False
+                self.say(f"features in float32: {_name(device)} does not compute with bfloat16 natively")
+                self.chosen[side] = False
                 return False
             pictures = sample()
             if len(pictures) < PROBE:
                 return False
-            self.chosen[known] = self._passes(side, pictures.to(device), what)
-        return self.chosen[known]
+            self.chosen[side] = self._passes(side, pictures.to(device), what)
+        return self.chosen[side]
 
     def _passes(self, side: Encoder, pictures: Tensor, what: str) -> bool:
         exact, seconds = _timed(side.inference(False), pictures)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.encoders.inference import computed_in
 from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
@@ -99,7 +100,7 @@ def prepare(
     model = _model(config, data, train, say).to(device)
     _remark(config, data, model, loss, say)
     config.step.check(model, loss, processes, config.sampler.draws_lists)
-    with processes.first_before_others():
+    with processes.first_before_others(), computed_in(config.feature_precision, say=say):
         pairs, chosen = (
             _read(model, data, name, images, cache, say, progress)
             for name, images in (("train", train), ("validation", validation))

@@ -268,7 +268,9 @@ _ELSEWHERE = {"timm_model_pretrained", "hf_tokenizer_name", "tokenizer_kwargs"}
 
 
 def _preprocessing(checkpoint: Checkpoint, side: int) -> Preprocessing:
-    vision, text = checkpoint.model["vision_cfg"], checkpoint.model.get("text_cfg") or {}
+    vision, text = checkpoint.model["vision_cfg"], checkpoint.model.get("text_cfg")
+    if not isinstance(text, dict):
+        raise UserError(f"{checkpoint.where}: text_cfg is missing; {_ANEW}")
     names = f"{vision.get('timm_model_name')} {text.get('hf_tokenizer_name')}".lower()
     siglip = "siglip" in names or "init_logit_bias" in checkpoint.model
     return open_clip_preprocessing(checkpoint.preprocessing, side, checkpoint.where, siglip=siglip)

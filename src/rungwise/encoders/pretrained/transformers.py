@@ -244,8 +244,10 @@ def _tokenizer(folder: Path, family: str, settings: TransformerText, longest: in
     if loaded.pad_token_id is None:
         raise UserError(f"{where}: has no token to fill up with; {_ANEW}")
     lengths = [settings.max_position_embeddings, loaded.model_max_length, longest]
+    if not all(one is None or (isinstance(one, int | float) and one > 0) for one in lengths):
+        raise UserError(f"{where}: model_max_length is {str(loaded.model_max_length)[:40]!r}, no length; {_ANEW}")
     return rules_of(loaded, folder), TokenRules(
-        longest=min(int(one) for one in lengths if one),
+        longest=int(min(one for one in lengths if one)),
         pad=loaded.pad_token_id,
         padded=family != "clip",
         masked=family != "clip" and "attention_mask" in loaded.model_input_names,
