@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import json
@@ -151,6 +152,13 @@ class PretrainedImageSide(PictureSide):
     def forward(self, rows: Tensor) -> Tensor:
         """(n, 3, size, size) uint8 to (n, features) float32."""
         return torch.as_tensor(self.network(self.preprocessing.normalise(rows))).float()
+
+    def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
+        """See :meth:`PictureSide.inference <rungwise.encoders.sides.PictureSide.inference>`."""
+        if not half or isinstance(self.preprocessing, PatchPreprocessing):  # whose counts bfloat16 cannot hold
+            return super().inference(half)
+        network = copy.deepcopy(self.network).to(torch.bfloat16)  # a quarter faster than autocast
+        return lambda rows: torch.as_tensor(network(self.preprocessing.normalise(rows).to(torch.bfloat16))).float()
 
     def identity(self) -> str:
         """The description of the network."""
