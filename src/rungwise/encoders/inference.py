@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import torch
@@ -27,20 +27,8 @@ LEAST_COSINE = 0.999
 _PAYS = 1.1
 
 
-class Encoder(Protocol):
-    """What a probe asks of an encoder, such as :class:`~rungwise.encoders.sides.PictureSide`."""
-
-    def fingerprint(self) -> str:
-        """Hash of all that a feature depends on besides what is encoded."""
-        ...
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Its weights."""
-        ...
-
-    def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
-        """What encodes prepared pictures, or texts, in bfloat16 or in float32."""
-        ...
+Inference = Callable[[bool], Callable[[Tensor], Tensor]]
+"""Gives what encodes prepared pictures, or texts: in bfloat16 (True) or in float32."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +46,20 @@ class Computing:
     precision: Precision = "float32"
     least_cosine: float = LEAST_COSINE
     say: Callable[[str], None] = field(default=lambda _: None)
-    chosen: WeakKeyDictionary[Encoder, bool] = field(default_factory=WeakKeyDictionary)
+    chosen: WeakKeyDictionary[nn.Module, bool] = field(default_factory=WeakKeyDictionary)
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_cosine <= 1:
             raise UserError(f"least_cosine must lie in 0..1, got {self.least_cosine}")
 
-    def in_half(self, side: Encoder, sample: Callable[[], Tensor], what: str = "pictures") -> bool:
+    def in_half(
+        self, side: nn.Module, inference: Inference, sample: Callable[[], Tensor], what: str = "pictures"
+    ) -> bool:
         """Whether an encoder computes in bfloat16.
 
         Args:
             side: In evaluation mode.
+            inference: Of the encoder.
             sample: Gives up to :data:`PROBE` prepared pictures; asked only by ``auto``, once for each encoder.
             what: They are, for the sentence.
         """
@@ -83,12 +74,12 @@ class Computing:
             pictures = sample()
             if len(pictures) < PROBE:
                 return False
-            self.chosen[side] = self._passes(side, pictures.to(device), what)
+            self.chosen[side] = self._passes(inference, pictures.to(device), what)
         return self.chosen[side]
 
-    def _passes(self, side: Encoder, pictures: Tensor, what: str) -> bool:
-        exact, seconds = _timed(side.inference(False), pictures)
-        quick, half_seconds = _timed(side.inference(True), pictures)
+    def _passes(self, inference: Inference, pictures: Tensor, what: str) -> bool:
+        exact, seconds = _timed(inference(False), pictures)
+        quick, half_seconds = _timed(inference(True), pictures)
         cosines = F.cosine_similarity(exact.flatten(1).double(), quick.flatten(1).double())
         cosine = float(cosines.nan_to_num().min())
         times = seconds / half_seconds

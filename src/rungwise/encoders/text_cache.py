@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rungwise.core.cache_folder import default_cache
 from rungwise.data.collection import Issue
@@ -90,29 +90,16 @@ def _in_half(side: TextSide, texts: Sequence[str]) -> bool:
     """Whether vectors are computed in bfloat16; ``auto`` looks at the first texts that differ."""
     chosen = side.tokenise(list(dict.fromkeys(texts[: 4 * PROBE]))[:PROBE]) if len(texts) >= PROBE else []
     padded, lengths = pad(chosen, side.pad_number) if chosen else (torch.zeros(0), torch.zeros(0))
+
+    def inference(half: bool) -> Callable[[Tensor], Tensor]:
+        return lambda tokens: _vectors(side, tokens, lengths, half)
+
     training = side.training
     side.eval()
     try:
-        return computing().in_half(_Probe(side, lengths), lambda: padded, "texts")
+        return computing().in_half(side, inference, lambda: padded, "texts")
     finally:
         side.train(training)
-
-
-@dataclass(frozen=True)
-class _Probe:
-    """A text encoder that reads batches of some lengths."""
-
-    side: TextSide
-    lengths: Tensor
-
-    def fingerprint(self) -> str:
-        return self.side.fingerprint()
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        return self.side.parameters()
-
-    def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
-        return lambda tokens: _vectors(self.side, tokens, self.lengths, half)
 
 
 def _vectors(side: TextSide, tokens: Tensor, lengths: Tensor, half: bool) -> Tensor:
