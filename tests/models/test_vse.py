@@ -137,7 +137,7 @@ def test_no_model_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(UserError, match="no model here"):
         load(tmp_path)
 
-    def offline(name: str, allow_patterns: list[str]) -> str:
+    def offline(name: str, **_: object) -> str:
         raise OSError("the network is unreachable")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", offline)
