@@ -7,7 +7,7 @@ tokenizer's files. What a configuration may say of the two towers is listed by n
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from rungwise.core.hub import hub_folder
 from rungwise.core.reading import read_json
 from rungwise.encoders.options import check_model_name
 from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.cleaning import cleaner
 from rungwise.encoders.pretrained.pictures import open_clip_preprocessing
 from rungwise.encoders.pretrained.settings import (
     Layers,
@@ -230,13 +231,6 @@ def text_tower(architecture: str, settings: Mapping[str, Any], where: str = CONF
     require("open_clip", "open-clip", "a model of open_clip")
     said = read_settings(Tower, settings, where)
     return _WordTower(said, read_settings(OpenClipText, said.tower, f"{where}: text_cfg"))
-
-
-def cleaner(name: str) -> Callable[[str], str]:
-    """What open_clip does to a text before it is split: lower, whitespace or canonicalize."""
-    require("open_clip", "open-clip", "a model of open_clip")
-    clean: Callable[[str], str] = importlib.import_module("open_clip.tokenizer").get_clean_fn(name)
-    return clean
 
 
 _NO_TEXT = {"context_length": 2, "vocab_size": 2, "width": 8, "heads": 1, "layers": 1}
