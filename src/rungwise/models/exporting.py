@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from rungwise.core.configuration import to_plain
@@ -191,9 +192,9 @@ def _config(model: JointEmbedding, fingerprint: str) -> OnnxConfig:
         similarity=model.config.similarity,
         preprocessing=seen,
         features=model.backbone.features if seen is None else None,
-        token_rows=max(one.num_embeddings for one in model.text_encoder.modules() if isinstance(one, nn.Embedding)),
-        longest=model.text_encoder.longest,
-        pad_number=model.text_encoder.pad_number,
+        token_rows=1 + max(side.pad_number, *Tokenizer.from_str(side.files()[TOKENIZER]).get_vocab().values()),
+        longest=side.longest,
+        pad_number=side.pad_number,
         clean="none" if rules is None else rules.clean,
         zeroed=None if rules is None else rules.zeroed,
     )

@@ -73,7 +73,7 @@ class OnnxConfig:
         preprocessing: What pictures go through before the graph, which normalises them itself; None for rows of
             features.
         features: Width of a row of features; None for pictures.
-        token_rows: Of the table of tokens.
+        token_rows: Above the number of every token.
         longest: Tokens of a text that are read at most; None for any number.
         pad_number: The token number that fills a batch.
         clean: What is done to a text before it is cut into tokens; see rungwise.encoders.pretrained.cleaning.
