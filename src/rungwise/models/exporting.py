@@ -30,6 +30,7 @@ from rungwise.core.folders import replacing_folder
 from rungwise.core.limits import readable
 from rungwise.core.version import __version__
 from rungwise.encoders.features import TextFeatureInput
+from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.sides import PretrainedTextSide
 from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models.card import model_card
@@ -118,6 +119,8 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
         raise UserError(f"a model of kind {model.kind!r} is not exported: only joint embeddings (kind 'vse') are")
     if isinstance(model.text_encoder, TextFeatureInput):
         raise UserError("the model reads rows of features in place of texts: there is no text side to export")
+    if type(model.backbone.preprocessing) not in (Preprocessing, type(None)):
+        raise UserError("the model cuts pictures of any shape into patches: it is not exported; give one of squares")
     for package in ("onnx", "onnxruntime"):
         if find_spec(package) is None:
             raise UserError(f"to export a model takes {package}; {MISSING}")

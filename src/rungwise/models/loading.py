@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular
 from rungwise.encoders.pretrained.source import Source
 from rungwise.models.contracts import DualEncoder, PairScorer
 from rungwise.models.folder import IMAGE_GRAPH
@@ -18,7 +19,7 @@ def without_torch(source: Path | str) -> bool:
     >>> without_torch("nowhere")
     False
     """
-    return (Path(source) / IMAGE_GRAPH).is_file()
+    return is_regular(Path(source) / IMAGE_GRAPH)
 
 
 def load(source: Path | str, device: str | None = None, *, altered: bool = False) -> PairScorer:

@@ -238,6 +238,17 @@ class OnnxModel(StoredModel, DualEncoder):
             vectors[chosen] = self._text.run(tokens=padded, lengths=lengths)
         return vectors
 
+    @property
+    def decoded_side(self) -> int | None:
+        """See :meth:`DualEncoder.decoded_side <rungwise.models.contracts.DualEncoder.decoded_side>`."""
+        seen = self.config.preprocessing
+        return None if seen is None else seen.decoded_side
+
+    @property
+    def longest_text(self) -> int | None:
+        """See :meth:`DualEncoder.longest_text <rungwise.models.contracts.DualEncoder.longest_text>`."""
+        return self.config.longest
+
     def too_long(self, texts: Texts) -> NDArray[np.int64]:
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
         return self._words.too_long(_read_words(texts))

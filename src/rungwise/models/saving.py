@@ -20,7 +20,7 @@ import torch
 from pydantic import PlainValidator, TypeAdapter
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, from_plain, to_plain
+from rungwise.core.configuration import STRICT, from_plain, to_plain, without_places
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
@@ -138,7 +138,7 @@ class SavedModel(nn.Module, StoredModel):
             "format": FORMAT,
             "kind": self.kind,
             "rungwise": __version__,
-            "model": to_plain(self.config),
+            "model": without_places(self.config),  # the folder may go to others
         }
         if self.provenance:
             facts["provenance"] = self.provenance

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 
 from rungwise.core.configuration import STRICT, short_text, to_plain
 from rungwise.core.errors import UserError
+from rungwise.encoders.inference import Precision
 from rungwise.losses import MaxOfHinges
 from rungwise.models import AnyModel, VSEConfig
 from rungwise.relevance.config import source_config
@@ -19,7 +20,7 @@ from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
 from rungwise.training.schedules import AnySchedule, Phases
 from rungwise.training.steps import AnyStep, Plain
-from rungwise.training.tuning import AnyTuning
+from rungwise.training.tuning import AnyTuning, Whole
 
 _LATER = ("start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing")
 """Settings that runs of earlier versions did not know."""
@@ -65,7 +66,7 @@ class TrainConfig:
         data: Pictures and captions.
         model: What is trained.
         start: A model to begin from: a folder, or a name that rungwise index takes; empty begins anew.
-        tune: What becomes of it: whole (the default), new_heads, weights.
+        tune: What becomes of it: whole, new_heads, weights.
         loss: What it is trained with.
         sampler: Which pairs meet in a batch: shuffled, by_length, one_caption_per_image, relevance_aware, label_lists.
         step: How a batch becomes gradients: plain, cached_gradients, global_negatives.
@@ -83,6 +84,8 @@ class TrainConfig:
         gradient_checkpointing: Trained encoders compute their layers twice instead of keeping what they gave: less
             memory, more time.
         precision: bfloat16 computes the encoders under autocast; weights and loss stay in float32.
+        feature_precision: In what features of a frozen image encoder are computed where they are not at hand: float32,
+            bfloat16, or auto, which takes bfloat16 where that is faster and a probe shows that it stays close.
         seed: Seed of the weights, the batches and all draws.
         checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
     """
@@ -92,7 +95,7 @@ class TrainConfig:
     data: DataConfig = field(default_factory=DataConfig)
     model: AnyModel = field(default_factory=VSEConfig)
     start: str = ""
-    tune: AnyTuning | None = None
+    tune: AnyTuning = field(default_factory=Whole)
     loss: AnyLoss = field(default_factory=config_of(MaxOfHinges))
     sampler: AnySampler = field(default_factory=Shuffled)
     step: AnyStep = field(default_factory=Plain)
@@ -107,6 +110,7 @@ class TrainConfig:
     weight_decay: float = 0.0
     gradient_checkpointing: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
+    feature_precision: Precision = "float32"
     seed: int = 0
     checkpoint_steps: int = 200
 

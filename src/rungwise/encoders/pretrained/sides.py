@@ -22,6 +22,7 @@ from rungwise.data.features import FeatureRows
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.cleaning import cleaner
 from rungwise.encoders.pretrained.opening import open_image, open_text
+from rungwise.encoders.pretrained.patches import PatchPreprocessing
 from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
 from rungwise.encoders.pretrained.towers import ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.sides import (
@@ -75,7 +76,9 @@ class PretrainedImageConfig:
         where = str(files.path / IMAGE_ENCODER)
         said = files.json(IMAGE_ENCODER)
         tower = _library(said, where).image_tower(said["architecture"], said["settings"], where)
-        seen = from_plain(Preprocessing, files.json(PREPROCESSING), str(files.path / PREPROCESSING))
+        known = files.json(PREPROCESSING)
+        kind = PatchPreprocessing if "patch" in known else Preprocessing
+        seen: Preprocessing = from_plain(kind, known, str(files.path / PREPROCESSING))
         return PretrainedImageSide(ImageHalf(tower, seen))
 
 
