@@ -6,7 +6,7 @@ import copy
 import hashlib
 import importlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.cleaning import cleaner
 from rungwise.encoders.pretrained.opening import open_image, open_text
 from rungwise.encoders.pretrained.patches import PatchPreprocessing
 from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
@@ -130,7 +131,7 @@ class PretrainedTextConfig:
         tower = library.text_tower(said["architecture"], said["settings"], where)
         rules = from_plain(TokenRules, said.get("tokens"), f"{where}: tokens")
         text = files.text(TOKENIZER)
-        return PretrainedTextSide(TextHalf(tower, text, rules, _cleaner(rules)), str(files.path / TOKENIZER))
+        return PretrainedTextSide(TextHalf(tower, text, rules, cleaner(rules.clean)), str(files.path / TOKENIZER))
 
 
 class PretrainedImageSide(PictureSide):
@@ -252,11 +253,3 @@ def _library(said: Mapping[str, Any], where: str) -> Any:
     if said["library"] not in _LIBRARIES:
         raise UserError(f"{where}: library {said['library'][:60]!r} is not one of {', '.join(_LIBRARIES)}")
     return importlib.import_module(_LIBRARIES[said["library"]])
-
-
-def _cleaner(rules: TokenRules) -> Callable[[str], str] | None:
-    if rules.clean == "none":
-        return None
-    from rungwise.encoders.pretrained.open_clip_texts import cleaner  # which only its own models need
-
-    return cleaner(rules.clean)
