@@ -137,7 +137,7 @@ def family(kind: object) -> type[StoredModel]:
     """
     if isinstance(kind, str) and kind in _MODULES:
         import_module(_MODULES[kind])
-    known = {one.kind: one for one in _below(StoredModel) if one.kind}
+    known = {one.kind: one for one in _below(StoredModel) if vars(one).get("kind")}  # a heir keeps its family
     if not isinstance(kind, str) or kind not in known:
         raise ValueError(f"no model family {kind!r}; there are {', '.join(sorted({*_MODULES, *known}))}")
     return known[kind]
