@@ -223,3 +223,27 @@ def test_the_real_weights_fit(real_data: Path) -> None:
 def test_ten_crops_go_with_pooled_features_alone() -> None:
     with pytest.raises(UserError, match="keeps places apart"):
         ImageConfig(SMALL, pool="regions", crops="10C")
+
+
+def test_weights_that_cannot_be_fetched_are_one_line_that_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*args: object, **options: object) -> str:
+        raise ConnectionError("no route to the hub")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
+    with pytest.raises(UserError) as caught:
+        load_backbone(ImageConfig("mobilenetv2_100.ra_in1k"))
+    assert str(caught.value) == (
+        "weights of mobilenetv2_100.ra_in1k cannot be fetched (no route to the hub); on a connected machine run:"
+        " hf download timm/mobilenetv2_100.ra_in1k --include model.safetensors --local-dir mobilenetv2_100.ra_in1k;"
+        " then copy mobilenetv2_100.ra_in1k/model.safetensors here and set model.image.weights to that file"
+    )
+
+
+def test_weights_of_the_hub_that_are_on_this_machine_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    theirs = timm.create_model("test_resnet.r160_in1k")
+    save_file(theirs.state_dict(), tmp_path / "model.safetensors")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *args, **options: str(tmp_path))
+    ours = load_backbone(ImageConfig("test_resnet.r160_in1k")).network.state_dict()
+    for name, tensor in ours.items():
+        assert torch.equal(tensor, theirs.state_dict()[name]), name

@@ -91,7 +91,7 @@ def test_the_old_file_stays_where_the_new_one_cannot_be_written(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rungwise.core.tensors.save_file", full)
+    monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(UserError, match="disk is full"):
         save_checkpoint(tmp_path / "state", trained, RunState())
     assert (tmp_path / "state").read_bytes() == before

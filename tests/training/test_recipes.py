@@ -1,15 +1,20 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from rungwise.core.configuration import dump_yaml
 from rungwise.core.errors import UserError
-from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
-from rungwise.similarity import Inner, Order
+from rungwise.encoders.heads import LinearHead, MLPHead, NoHead, StackHead
+from rungwise.losses import ContrastiveMax, ContrastiveSum, Ladder, MaxOfHinges, MultiModalNCE, SumOfHinges
+from rungwise.similarity import Inner, Order, ShiftedCosine
 from rungwise.training.loss_config import config_of
+from rungwise.training.optimizers import Adam
 from rungwise.training.recipes import load_config, preset_names
 from rungwise.training.sampling import Shuffled
 from rungwise.training.steps import Plain
+from rungwise.training.tuning import Weights
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -70,3 +75,32 @@ def test_mistakes_have_one_line(text: str, message: str, tmp_path: Path) -> None
 def test_neither_file_nor_preset() -> None:
     with pytest.raises(UserError, match="absent.yaml: neither a configuration file nor a preset; presets are .*vsepp"):
         load_config("absent.yaml")
+
+
+def test_presets_of_convse_stand_on_vsepp() -> None:
+    vsepp = load_config("vsepp")
+    losses = {
+        "convse": config_of(ContrastiveSum)(temperature=0.1, reduction="mean"),
+        "convsepp": config_of(ContrastiveMax)(temperature=0.1, margin=0.2, reduction="mean"),
+        "mvn": config_of(MultiModalNCE)(temperature=0.1, reduction="mean"),
+    }
+    mlp = MLPHead(hidden=(2048,))
+    for name, loss in losses.items():
+        config = load_config(name)
+        assert config.loss == loss
+        assert (config.epochs, config.learning_rates, config.batch_size) == ((30,), (2e-5,), 256)
+        assert (config.tune, config.optimizer) == (Weights(), Adam())
+        assert (config.model.image_head, config.model.text_head) == (StackHead(of=(LinearHead(), mlp)), mlp)
+        bare = replace(config.model, image_head=LinearHead(), text_head=NoHead())
+        assert bare == vsepp.model
+
+
+def test_the_preset_of_cmal2r_is_two_layers_a_side_with_its_penalty() -> None:
+    config = load_config("cmal2r")
+    for head in (config.model.image_head, config.model.text_head):
+        layers = head.build(4096, config.model.dimension)
+        assert sum(isinstance(one, nn.Linear) for one in layers.modules()) == 2
+    assert config.weight_decay > 0
+    assert (config.loss.sharpness, config.loss.i2t_weight) == (0.5, 0.4)
+    assert config.model.similarity == ShiftedCosine()
+    assert config.sampler.kind == "label_lists"

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rungwise.cli.models import default_model, encoding_in, location, read_dual_encoder, say_cut
+from rungwise.cli.models import DEFAULT, encoding_in, location, read_dual_encoder, say_cut, say_default
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
@@ -50,11 +50,14 @@ def main(arguments: list[str]) -> int:
     out = asked.out or beside(asked.pictures)
     if storage.is_index(out) and not asked.overwrite:
         raise UserError(f"{out}: an index stands here already; name another folder, or replace it with --overwrite")
+    name = asked.model or str(DEFAULT)
+    model = read_dual_encoder(name, asked.device, altered=asked.altered_model) if asked.model else None
     data = read(asked.pictures)
     say_issues(data.issues)
-    require_pictures(data)
-    name = asked.model or default_model()
-    model = read_dual_encoder(name, asked.device, altered=asked.altered_model)
+    if model is None:
+        require_pictures(data)  # for a folder without pictures nothing is fetched
+        say_default()
+        model = read_dual_encoder(name, asked.device, altered=asked.altered_model)
     say_cut(model, data.captions)
     start = time.perf_counter()
     encoding = encoding_in(name, asked.precision, asked.least_cosine)

@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         Train,
         args=arguments,
         prog="rungwise train",
-        default=Train(config=named or tyro.MISSING, settings=settings),
+        default=Train(config=named or QUICK, settings=settings),
         config=(tyro.conf.AvoidSubcommands,),
     )
     config = asked.settings

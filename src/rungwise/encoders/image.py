@@ -20,6 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, from_plain
 from rungwise.core.errors import UserError
+from rungwise.core.hub import fetching, folder_of, hub_folder
 from rungwise.core.tensors import add_tensors, read_tensors
 from rungwise.encoders.folding import folded
 from rungwise.encoders.options import check_model_name, check_options
@@ -245,10 +246,39 @@ def load_backbone(config: ImageConfig) -> Backbone:
     return backbone
 
 
+_HUB_FILE = "model.safetensors"
+
+
+def _fetched(backbone: str) -> dict[str, Any]:
+    """What tells timm where the hub's weights of a backbone lie on this machine; they are fetched if they do not.
+
+    Left to itself, timm asks a network that is not there for most of a minute, also for weights that are at hand.
+
+    Raises:
+        UserError: If the weights cannot be had; it says how they are.
+    """
+    declared = timm.get_pretrained_cfg(backbone, allow_unregistered=True)
+    name = declared.hf_hub_id if declared is not None else None
+    if not name:
+        return {}
+    try:
+        folder = hub_folder(name, [_HUB_FILE])
+    except UserError as error:
+        cause = error.__cause__
+        reason = _first_line(cause) if isinstance(cause, Exception) else str(error)
+        raise UserError(
+            f"weights of {backbone} cannot be fetched ({reason}); on a connected machine run:"
+            f" {fetching(name, [_HUB_FILE])}; then copy {folder_of(name)}/{_HUB_FILE} here and set"
+            " model.image.weights to that file"
+        ) from error
+    return {"pretrained_cfg_overlay": {"file": str(folder / _HUB_FILE)}} if (folder / _HUB_FILE).is_file() else {}
+
+
 def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
     """``timm.create_model`` without a classifier, in channels-last memory (faster on CPUs and tensor cores)."""
+    where = _fetched(config.backbone) if pretrained else {}
     try:
-        network = timm.create_model(config.backbone, pretrained=pretrained, num_classes=0, **config.options)
+        network = timm.create_model(config.backbone, pretrained=pretrained, num_classes=0, **where, **config.options)
     except RuntimeError as error:
         if "Unknown model" in str(error):
             close = ", ".join(timm.list_models(f"*{config.backbone.split('_')[0]}*")[:3]) or "see timm.list_models()"

@@ -220,7 +220,7 @@ def _in_half(side: PictureSide, pictures: Sequence[Picture | bytes]) -> bool:
                 break
         return torch.stack(found) if found else torch.zeros(0)
 
-    return computing().in_half(side, sample)
+    return computing().in_half(side, side.inference, sample)
 
 
 def _at_hand(store: RowStore, paths: Sequence[Picture]) -> bool:

@@ -20,7 +20,7 @@ from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
 from rungwise.training.schedules import AnySchedule, Phases
 from rungwise.training.steps import AnyStep, Plain
-from rungwise.training.tuning import AnyTuning
+from rungwise.training.tuning import AnyTuning, Whole
 
 _LATER = ("start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing")
 """Settings that runs of earlier versions did not know."""
@@ -66,7 +66,7 @@ class TrainConfig:
         data: Pictures and captions.
         model: What is trained.
         start: A model to begin from: a folder, or a name that rungwise index takes; empty begins anew.
-        tune: What becomes of it: whole (the default), new_heads, weights.
+        tune: What becomes of it: whole, new_heads, weights.
         loss: What it is trained with.
         sampler: Which pairs meet in a batch: shuffled, by_length, one_caption_per_image, relevance_aware, label_lists.
         step: How a batch becomes gradients: plain, cached_gradients, global_negatives.
@@ -95,7 +95,7 @@ class TrainConfig:
     data: DataConfig = field(default_factory=DataConfig)
     model: AnyModel = field(default_factory=VSEConfig)
     start: str = ""
-    tune: AnyTuning | None = None
+    tune: AnyTuning = field(default_factory=Whole)
     loss: AnyLoss = field(default_factory=config_of(MaxOfHinges))
     sampler: AnySampler = field(default_factory=Shuffled)
     step: AnyStep = field(default_factory=Plain)

@@ -33,19 +33,19 @@ def model_of(
         UserError: If it cannot be had, or is not trained.
     """
     if not config.start:
-        if config.tune is not None:
+        if not isinstance(config.tune, Whole):
             raise UserError(
                 f"tune: {config.tune.kind} needs a model to begin from, and start names none; give --start MODEL"
             )
         return _new(config, captions, features)
     start = load(config.start, "cpu")
-    tune = config.tune or Whole()
     if not isinstance(start, JointEmbedding):
         raise UserError(
             f"{config.start}: a model of kind {getattr(start, 'kind', '')!r} is not trained further; start from a joint"
             " embedding"
         )
     torch.manual_seed(config.seed)
+    tune = config.tune
     if isinstance(tune, Whole):
         begun = as_it_is(start, image=tune.image, text=tune.text)
     elif isinstance(tune, NewHeads):
