@@ -4,11 +4,13 @@
     python benchmarks/encoding.py --networks resnet50 --pictures 128  # less
     python benchmarks/encoding.py full-size                           # memory and seconds of VGG19 and ResNet152
 
-Photos come from Flickr8K (``$RUNGWISE_DATA/flickr8k``), with a shorter side of 224 and, enlarged and with noise as
-cameras make it, of 2000 pixels. ``pipeline`` is ``rungwise.encoders.picture_rows.feature_rows``: files are read,
-hashed, decoded, encoded and their rows kept on disk, into an empty cache. ``bare`` is the network on prepared tensors in
-memory in the same precision, channels last, in batches of 64 with every core on each. ``loop`` reads with Pillow, takes
-timm's own transform and runs the network in float32, a batch after the other. The three take turns.
+Photos come from Flickr8K (``$RUNGWISE_DATA/flickr8k``), of 224 x 224 and, enlarged and with noise as cameras make it,
+of 3000 x 2000 pixels. ``pipeline`` is ``rungwise.encoders.picture_rows.feature_rows``: files are read, hashed, decoded,
+encoded and their rows kept on disk, into an empty cache. ``bare`` is the network on prepared tensors in memory in the
+same precision, channels last, in batches of 64 with every core on each. ``loop`` reads with Pillow, takes timm's own
+transform and runs the network in float32, a batch after the other. The three take turns. Shares and factors are given
+by the clock and, in brackets, by seconds of the processor, which others who use the machine disturb less. GB are what
+the pipeline takes at its peak above what was there.
 
 Weights are random, but for MobileNetV2 where ``$RUNGWISE_DATA/weights`` has them.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import os
 import tempfile
 import time
@@ -29,11 +32,9 @@ import numpy as np
 import timm
 import torch
 from PIL import Image
-from rich.console import Console
-from rich.table import Table
 from timm.data import create_transform, resolve_model_data_config
 
-from measuring import GB, alone, by_turns, peak
+from measuring import GB, alone, by_turns, memory_of, peak
 from rungwise.data.pictures import load_picture
 from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
 from rungwise.encoders.inference import computed_in, native_bfloat16
@@ -41,7 +42,7 @@ from rungwise.encoders.picture_rows import feature_rows
 
 NETWORKS = ("mobilenetv2_100", "resnet50", "resnet152", "vit_base_patch32_224")
 FULL_SIZE = ("vgg19", "resnet152")
-SMALL, LARGE = 224, 2000
+SIZES = ((224, 224), (3000, 2000))
 BATCH = 64
 TRAINED = 32
 
@@ -63,19 +64,18 @@ class Job:
     repeats: int
 
 
-def make_photos(folder: Path, shorter: int, count: int) -> tuple[Path, ...]:
-    """JPEGs of real photos whose shorter side has so many pixels; enlarged ones get noise of a camera's size."""
+def make_photos(folder: Path, size: tuple[int, int], count: int) -> tuple[Path, ...]:
+    """JPEGs of real photos with so many pixels across and down; enlarged ones get noise of a camera's size."""
     originals = sorted(Path(os.environ["RUNGWISE_DATA"], "flickr8k", "Flicker8k_Dataset").glob("*.jpg"))[:count]
-    draw = np.random.default_rng(0)
+    grain = np.tile(np.random.default_rng(0).normal(0, 6, (250, 250, 3)), (size[1] // 250 + 1, size[0] // 250 + 1, 1))
     made = []
     for path in originals:
-        image = Image.open(path).convert("RGB")
-        scale = shorter / min(image.size)
-        image = image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.BICUBIC)
-        if scale > 2:
-            noisy = np.asarray(image).astype(np.int16) + draw.normal(0, 6, (image.height, image.width, 3))
+        original = Image.open(path).convert("RGB")
+        image = original.resize(size, Image.Resampling.BICUBIC)
+        if size[0] > original.width:
+            noisy = np.asarray(image) + grain[: size[1], : size[0]]
             image = Image.fromarray(noisy.clip(0, 255).astype(np.uint8))
-        made.append(folder / f"{shorter}-{path.name}")
+        made.append(folder / f"{size[0]}-{path.name}")
         image.save(made[-1], quality=90)
     return tuple(made)
 
@@ -142,41 +142,35 @@ def measure(job: Job) -> dict[str, float]:
     seconds = by_turns(job.repeats, *ways.values())
     cosine = float(torch.cosine_similarity(rows[0].flatten(1).double(), exact.flatten(1).double()).min())
     taken = {name: one / len(job.photos) for name, one in zip(ways, seconds, strict=True)}
-    return taken | spent | {"cosine": cosine, "peak": peak()}
+    return taken | spent | {"cosine": cosine, "memory": memory_of(pipeline)}
 
 
-def compare(networks: Sequence[str], count: int, repeats: int, console: Console) -> None:
-    """Print the table of all networks, sizes and precisions."""
+def compare(networks: Sequence[str], count: int, repeats: int) -> None:
+    """Print a line for each network, size and precision."""
+    print(
+        f"pictures/s on {device()}, {torch.get_num_threads()} threads, {count} photos; bracketed: by processor seconds"
+    )
+    print(
+        f"{'network':21}{'width':>6} {'precision':9}{'pipeline':>9}{'bare':>7}{'of bare':>15}{'loop':>7}{'x loop':>12}",
+        end="",
+    )
+    print(f"{'cosine':>9}{'GB':>9}")
     with tempfile.TemporaryDirectory() as place:
-        photos = {side: make_photos(Path(place), side, count) for side in (SMALL, LARGE)}
-        table = Table(title=f"pictures/s on {device()}, {torch.get_num_threads()} threads, {count} photos")
-        for title in ("network", "shorter side", "precision", "pipeline", "bare", "of bare", "loop", "x loop"):
-            table.add_column(title, justify="left" if title == "network" else "right")
-        for title in ("x loop, processor", "cosine", "peak GB"):
-            table.add_column(title, justify="right")
-        for network in networks:
-            for side, files in photos.items():
-                loop = None
-                for half in (False, True):
-                    if half and not native_bfloat16(device()):
-                        console.print("no bfloat16: this processor or GPU does not compute with it natively")
-                        continue
-                    found = alone(measure, Job(network, files, half, repeats))
-                    loop = loop or found
-                    table.add_row(
-                        network,
-                        str(side),
-                        "bfloat16" if half else "float32",
-                        f"{1 / found['pipeline']:.1f}",
-                        f"{1 / found['bare']:.1f}",
-                        f"{found['bare'] / found['pipeline']:.0%}",
-                        f"{1 / loop['loop']:.1f}",
-                        f"{loop['loop'] / found['pipeline']:.1f}",
-                        f"{loop['loop processor'] / found['pipeline processor']:.1f}",
-                        f"{found['cosine']:.5f}",
-                        f"{found['peak'] / GB:.2f}",
-                    )
-        console.print(table)
+        photos = {size: make_photos(Path(place), size, count) for size in SIZES}
+        for network, (size, files) in itertools.product(networks, photos.items()):
+            loop: dict[str, float] = {}
+            for half in (False, True) if native_bfloat16(device()) else (False,):
+                found = alone(measure, Job(network, files, half, repeats))
+                loop = loop or found
+                print(
+                    f"{network:21}{size[0]:6} {'bfloat16' if half else 'float32':9}{1 / found['pipeline']:9.1f}"
+                    f"{1 / found['bare']:7.1f}{found['bare'] / found['pipeline']:8.0%}"
+                    f" ({found['bare processor'] / found['pipeline processor']:4.0%})"
+                    f"{1 / loop['loop']:7.1f}{loop['loop'] / found['pipeline']:6.1f}"
+                    f" ({loop['loop processor'] / found['pipeline processor']:3.1f})"
+                    f"{found['cosine']:9.5f}{found['memory']:9.2f}",
+                    flush=True,
+                )
 
 
 def full_size(network: str) -> dict[str, float]:
@@ -210,22 +204,17 @@ def full_size(network: str) -> dict[str, float]:
     }
 
 
-def print_full_size(networks: Sequence[str], console: Console) -> None:
+def print_full_size(networks: Sequence[str]) -> None:
     """Print what full-size networks take."""
-    table = Table(title=f"random weights, {TRAINED} pictures of 224, Adam, float32, on {device()}")
-    for title in ("network", "features", "built s", "training step s", "peak GB", "features s"):
-        table.add_column(title, justify="left" if title == "network" else "right")
+    print(f"random weights, {TRAINED} pictures of 224, Adam, float32, on {device()}")
     for network in networks:
         found = alone(full_size, network)
-        table.add_row(
-            network,
-            f"{found['width']:.0f}",
-            f"{found['built']:.1f}",
-            f"{found['step']:.1f}",
-            f"{found['peak'] / GB:.2f}",
-            f"{found['features']:.1f}",
+        print(
+            f"{network}: {found['width']:.0f} features, built in {found['built']:.1f} s,"
+            f" a training step {found['step']:.1f} s and {found['peak'] / GB:.2f} GB,"
+            f" features {found['features']:.1f} s",
+            flush=True,
         )
-    console.print(table)
 
 
 def main() -> None:
@@ -236,12 +225,11 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=3)
     asked = parser.parse_args()
-    console = Console(width=140)
     parts = asked.parts or ["compare", "full-size"]
     if "compare" in parts:
-        compare(asked.networks, asked.pictures, asked.repeats, console)
+        compare(asked.networks, asked.pictures, asked.repeats)
     if "full-size" in parts:
-        print_full_size(FULL_SIZE, console)
+        print_full_size(FULL_SIZE)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,23 @@ class Published:
         return folder
 
     @cached_property
+    def naflex(self) -> Path:
+        """SigLIP 2 for pictures of any size."""
+        import transformers
+
+        folder, tokenizer = self.home / "naflex", _gemma_tokenizer()
+        config = transformers.Siglip2Config(
+            text_config=_tower(
+                vocab_size=len(tokenizer), max_position_embeddings=16, pad_token_id=0, eos_token_id=1, bos_token_id=2
+            ),
+            vision_config=_tower(num_patches=16, patch_size=16),
+        )
+        transformers.Siglip2Model(config).save_pretrained(folder)
+        transformers.Siglip2ImageProcessor(patch_size=16, max_num_patches=256).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    @cached_property
     def open_clip(self) -> Path:
         """A model of open_clip with its own tokenizer."""
         towers = {
@@ -128,6 +145,28 @@ class Published:
         return folder
 
     @cached_property
+    def open_clip_roberta(self) -> Path:
+        """A text tower of transformers in a model of open_clip; its sizes stand in ``roberta`` beside it."""
+        import transformers
+
+        tokenizer = _roberta_tokenizer()
+        shape = _tower(vocab_size=len(tokenizer), max_position_embeddings=40, pad_token_id=1, bos_token_id=0)
+        transformers.XLMRobertaConfig(**shape, eos_token_id=2, type_vocab_size=1).save_pretrained(self.home / "roberta")
+        towers = {
+            "embed_dim": 24,
+            "vision_cfg": {"image_size": 32, "layers": 1, "width": 32, "head_width": 16, "patch_size": 8},
+            "text_cfg": {
+                "hf_model_name": str(self.home / "roberta"), "hf_tokenizer_name": "xlm-roberta-base",
+                "hf_model_pretrained": False, "hf_proj_type": "mlp", "hf_pooler_type": "mean_pooler",
+                "context_length": 16,
+            },
+        }  # fmt: skip
+        seen = {"mean": [0.48, 0.46, 0.41], "std": [0.27, 0.26, 0.28]}
+        folder = self._open_clip("open_clip_roberta", towers, seen)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    @cached_property
     def sentence(self) -> Path:
         """As sentence-transformers saves a CLIP now."""
         pytest.importorskip("sentence_transformers")
@@ -155,7 +194,8 @@ class Published:
         folder = self.home / name
         folder.mkdir()
         (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": towers, "preprocess_cfg": seen}))
-        family = open_clip.CustomTextCLIP if towers.get("custom_text") else open_clip.CLIP
+        custom = towers.get("custom_text") or "hf_model_name" in towers["text_cfg"]
+        family = open_clip.CustomTextCLIP if custom else open_clip.CLIP
         model = family(**{key: value for key, value in towers.items() if key != "custom_text"})
         for weight in model.parameters():
             if weight.ndim > 1:
@@ -208,4 +248,19 @@ def _gemma_tokenizer() -> Any:
         add_eos_token=True,
         model_max_length=16,
         model_input_names=["input_ids"],
+    )
+
+
+def _roberta_tokenizer() -> Any:
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    trainer = trainers.BpeTrainer(vocab_size=200, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(CAPTIONS, trainer)
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>", unk_token="<unk>"
     )

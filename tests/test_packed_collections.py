@@ -91,10 +91,13 @@ def test_an_archive_that_is_gone_or_replaced_is_404(tmp_path: Path, write: Calla
 
 
 @LAYOUTS
-def test_a_model_gives_the_vectors_that_it_gives_for_files(tmp_path: Path, write: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_model_gives_the_vectors_that_it_gives_for_files(
+    tmp_path: Path, write: Callable[[Path], None], frozen: bool
+) -> None:
     write(tmp_path / "pets")
     data = read(tmp_path / "pets")
-    image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
+    image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24, frozen=frozen)
     config = VSEConfig(image=image, text=GRUConfig(min_count=1), dimension=8)
     model = JointEmbedding.create(config, data.captions)
     packed = model.encode_image(data.paths, cache=tmp_path / "cache")
@@ -103,7 +106,9 @@ def test_a_model_gives_the_vectors_that_it_gives_for_files(tmp_path: Path, write
         files.append(tmp_path / f"{Path(image_id).stem}.png")
         files[-1].write_bytes(picture_bytes(COLOURS[Path(image_id).stem]))
     beside = model.encode_image(files, cache=tmp_path / "cache")
-    np.testing.assert_array_equal(packed.vectors, beside.vectors)
+    np.testing.assert_allclose(packed.vectors, beside.vectors, atol=1e-6)
+    pairs = model.read(data, np.arange(4), cache=tmp_path / "cache")
+    assert (len(pairs), pairs.rows.issues) == (4, ())
     alone = model.prepare_image(data.paths[1])()
     np.testing.assert_allclose(alone.vectors[0], packed.vectors[1], atol=1e-5)
     contact_sheet(data, tmp_path / "sheet.png", columns=2, rows=2)

@@ -81,11 +81,11 @@ def test_captions_and_queries_that_are_cut_are_counted(
 ) -> None:
     lines = ["image\tcaption", *(f"{number}.jpg\t{caption}" for number, caption in enumerate(CAPTIONS))]
     (pictures / "captions.tsv").write_text("\n".join(lines), encoding="utf-8")
-    model = f"hf:{published.siglip2}"
+    model = f"hf:{published.clip}"
     assert main(["index", "photos", "--model", model]) == 0
-    assert "1 of 5 captions are longer than the 16 tokens that the model reads: cut" in capsys.readouterr().out
+    assert "2 of 5 captions are longer than the 16 tokens that the model reads: cut" in capsys.readouterr().out
     assert main(["evaluate", model, "photos", "--split", "all", "--measures", "R@1"]) == 0
-    assert "1 of 5 captions are longer than the 16 tokens" in capsys.readouterr().out
+    assert "2 of 5 captions are longer than the 16 tokens" in capsys.readouterr().out
     assert main(["search", "photos.index", CAPTIONS[2]]) == 0
     assert "the text is longer than the 16 tokens that the model reads: cut" in capsys.readouterr().out
 

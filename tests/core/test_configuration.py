@@ -8,6 +8,7 @@ import tyro
 from pydantic import Field
 
 from rungwise.core.configuration import (
+    ELSEWHERE,
     STRICT,
     by_name,
     changed,
@@ -16,6 +17,8 @@ from rungwise.core.configuration import (
     on_command_line,
     parse_yaml,
     short_text,
+    to_plain,
+    without_places,
 )
 from rungwise.core.errors import UserError
 
@@ -139,3 +142,50 @@ def test_what_is_too_large_to_show_is_not_shown(value: object) -> None:
     with pytest.raises(UserError, match="rates") as caught:
         from_plain(Chunked, {"kind": "chunked", "rates": value}, "recipe.yaml")
     assert len(str(caught.value)) < 1000
+
+
+@dataclass(frozen=True)
+class Side:
+    source: str = field(default="hub", metadata=ELSEWHERE)
+    note: str = ""
+    frozen: bool = field(default=True, metadata=ELSEWHERE)
+
+
+@dataclass(frozen=True)
+class Both:
+    image: Side = field(default_factory=Side)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("hub", "hub"),
+        ("someone/model", "someone/model"),
+        ("hf:someone/model", "hf:someone/model"),
+        ("open_clip:ViT-B-32/laion2b_s34b_b79k", "open_clip:ViT-B-32/laion2b_s34b_b79k"),
+        ("/home/somebody/model", "model"),
+        ("hf:/home/somebody/model/", "hf:model"),
+        ("../secret/resnet.safetensors", "resnet.safetensors"),
+        ("st:~/secret/model", "st:model"),
+        ("C:\\Users\\somebody\\model", "model"),
+        ("here/model", "model"),
+    ],
+)
+def test_what_others_read_names_no_place_of_this_machine(
+    source: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here" / "model").mkdir(parents=True)
+    config = Both(Side(source, note="/home/somebody"))
+    assert without_places(config) == {"image": {"source": shown, "note": "/home/somebody", "frozen": True}}
+
+
+def test_values_are_those_of_plain_but_for_places() -> None:
+    @dataclass(frozen=True)
+    class Stack:
+        of: tuple[Side, ...] = (Side("/home/somebody/a"), Side(note="b"))
+        sizes: tuple[int, ...] = (1, 2)
+
+    wanted = to_plain(Stack())
+    wanted["of"][0]["source"] = "a"
+    assert without_places(Stack()) == wanted

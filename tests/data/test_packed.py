@@ -49,6 +49,7 @@ def test_pictures_are_values_told_apart_by_kind_file_and_place() -> None:
         {"offset": 1, "size": 2},
         {"offset": -1, "size": 2, "name": "a"},
         {"offset": True, "size": 2, "name": "a"},
+        {"offset": 1 << 70, "size": 2, "name": "a"},
         {"offset": 1.5, "size": 2, "name": "a"},
         {"offset": "1", "size": 2, "name": "a"},
         {"offset": 1, "size": 2, "name": None},

@@ -93,6 +93,23 @@ def test_rows_of_one_id_are_one_picture(tmp_path: Path) -> None:
     assert read(tmp_path, join_restval=True).split_names == ("train",)
 
 
+@pytest.mark.parametrize(
+    ("file", "split"),
+    [
+        ("data/restval-00000-of-00001.parquet", "restval"),
+        ("flickr30k-test-00000-of-00009.parquet", "test"),
+        ("train_sft-00000-of-00001.parquet", "train_sft"),
+        ("TEST/test/0000.parquet", "test"),
+        ("default/partial-train/0000.parquet", "train"),
+        ("validation.parquet", "val"),
+        ("all.parquet", "none"),
+    ],
+)
+def test_the_split_that_a_name_says(tmp_path: Path, file: str, split: str) -> None:
+    write(tmp_path / "set" / file, {"image": cells(1)})
+    assert read(tmp_path / "set").splits == (split,)
+
+
 def test_names_that_come_again_give_way_to_rows(tmp_path: Path) -> None:
     for split, seeds in (("train", (1, 2)), ("test", (3,))):
         columns = {"image": [one | {"path": "image.jpg"} for one in cells(*seeds)]}
@@ -116,7 +133,7 @@ def test_a_card_says_which_file_belongs_to_which_split(tmp_path: Path) -> None:
     card = tmp_path / "README.md"
     card.write_text(
         "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: train\n    path: files/a*\n"
-        "  - split: dev\n    path: [./files/b.parquet]\n---\n# Pets\n"
+        "  - split: dev\n    path: ['**/b.parquet']\n---\n# Pets\n"
     )
     data = read(tmp_path)
     assert (data.image_ids, data.splits) == (("1.jpg", "2.jpg"), ("train", "val"))
@@ -141,6 +158,39 @@ def test_a_second_column_of_pictures_is_said(tmp_path: Path) -> None:
     assert [(issue.kind, issue.detail) for issue in data.issues] == [
         ("columns left out", "other; the pictures are those of image")
     ]
+
+
+def test_texts_of_other_names_are_said(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", {"image": cells(1), "filename": ["x.jpg"], "prompt": ["a dog"], "n": [3]})
+    data = read(tmp_path)
+    assert (data.image_ids, data.captions) == (("x.jpg",), ())
+    assert [(issue.kind, issue.detail) for issue in data.issues] == [
+        ("no captions", "of its columns of texts (prompt) none is called caption or the like; rename one")
+    ]
+
+
+def test_sounds_are_no_pictures(tmp_path: Path) -> None:
+    write(
+        tmp_path / "a.parquet",
+        {"audio": cells(1), "image": cells(2), "caption": ["x"]},
+        features={"audio": {"_type": "Audio"}, "image": {"_type": "Image"}},
+    )
+    data = read(tmp_path)
+    assert (data.image_ids, data.issues) == (("2.jpg",), ())
+    write(tmp_path / "a.parquet", {"audio": cells(1), "caption": ["x"]}, features={"audio": {"_type": "Audio"}})
+    with pytest.raises(UserError, match="needs an image column"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("said", ["{", "[]", '{"info": 3}', '{"info": {"features": {"label": {"names": "x"}}}}'])
+def test_notes_of_a_file_may_be_anything(tmp_path: Path, said: str) -> None:
+    table = pa.table({"image": cells(1), "label": [0]}).replace_schema_metadata({"huggingface": said})
+    pq.write_table(table, tmp_path / "a.parquet")
+    if said == "{":
+        with pytest.raises(UserError, match="a.parquet: not valid JSON"):
+            read(tmp_path / "a.parquet")
+    else:
+        assert read(tmp_path / "a.parquet").image_ids == ("1.jpg",)
 
 
 def test_tables_that_name_pictures_are_read_as_before(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
+from rungwise.evaluation.protocols import ConsecutiveFolds
 
 
 def vectors(count: int, seed: int = 0, shape: tuple[int, ...] = (4,)) -> NDArray[np.float32]:
@@ -39,6 +40,27 @@ def test_every_split_keeps_its_rows_and_its_captions(tmp_path: Path) -> None:
         assert all(caption.startswith(f"{split} ") for caption in part.captions)
     assert data.features is not None
     assert all(isinstance(part, np.memmap) for part in data.features.parts)
+
+
+def test_folds_of_testall_are_consecutive_rows(tmp_path: Path) -> None:
+    rows = vectors(50)
+    write(tmp_path, "testall", np.repeat(rows, 5, axis=0), 250)
+    write(tmp_path, "test", rows[:10], 50)
+    part = read(tmp_path).split("testall")
+    folds = ConsecutiveFolds("five", count=5, size=10).folds(part.image_of_caption, len(part))
+    for number, fold in enumerate(folds):
+        assert part.features is not None
+        np.testing.assert_array_equal(part.features[fold.images], rows[10 * number : 10 * number + 10])
+        assert [part.captions[caption] for caption in fold.captions] == [
+            f"testall caption {line}" for line in range(50 * number, 50 * number + 50)
+        ]
+
+
+def test_a_folder_around_several_says_which_there_are(tmp_path: Path) -> None:
+    for name in ("f30k_precomp", "coco_precomp"):
+        write(tmp_path / name, "dev", vectors(2), 4)
+    with pytest.raises(UserError, match="precomputed features lie in coco_precomp, f30k_precomp; give the folder"):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize("file", ["dev_ims.npy", "dev_caps.txt"])

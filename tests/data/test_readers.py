@@ -1,7 +1,10 @@
+import json
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
 
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
@@ -118,3 +121,58 @@ def test_issues_of_the_folder_reach_collections_of_every_kind(tmp_path: Path) ->
     (tmp_path / "captions.csv").write_text("image,caption\na,A dog.\n")
     assert [issue.where for issue in read(tmp_path).issues] == ["gone.txt"]
     assert read(tmp_path, captions_only=True).issues == ()
+
+
+def test_a_folder_of_something_that_is_not_read_says_what_to_do(tmp_path: Path) -> None:
+    for name, message in (
+        ("data-00000-of-00001.arrow", "save_to_disk writes it, is not read; write Parquet with Dataset.to_parquet"),
+        ("00000.tar.gz", "a compressed archive, in which no picture can be read by its place; unpack it to .tar"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+        for path in (tmp_path / name, tmp_path / name / name):
+            with pytest.raises(UserError, match=message):
+                read(path)
+        (tmp_path / name / "a.jpg").touch()
+        assert read(tmp_path / name).image_ids == ("a.jpg",)
+
+
+def test_pictures_beside_a_shard_are_said(tmp_path: Path) -> None:
+    for name in ("a.jpg", "b.jpg"):
+        (tmp_path / name).touch()
+    with tarfile.open(tmp_path / "0.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("c.jpg"))
+    data = read(tmp_path)
+    assert data.image_ids == ("c",)
+    assert [(issue.kind, issue.detail) for issue in data.issues] == [
+        ("pictures left out", "with 1 more; give the folder that holds them alone")
+    ]
+    assert read(tmp_path / "0.tar").issues == ()
+
+
+def test_of_several_layouts_the_first_is_taken(tmp_path: Path) -> None:
+    """In the order that the page on data gives; what is taken is removed, and then comes the next."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "a.jpg").write_bytes(b"")
+    (tmp_path / "captions.csv").write_text("image,caption\na.jpg,A dog.\n")
+    pq.write_table(pa.table({"image": [{"bytes": b"x", "path": "b.jpg"}]}), tmp_path / "train.parquet")
+    with tarfile.open(tmp_path / "0.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("c.jpg"))
+    arrays = {f"{side}_{end}": np.ones((1, 2)) for side in "IT" for end in ("tr", "te")}
+    scipy.io.savemat(tmp_path / "raw_features.mat", arrays)
+    images, sentences = [{"id": 1, "file_name": "a.jpg"}], [{"raw": "A dog."}]
+    annotations = [{"image_id": 1, "id": 1, "caption": "A dog."}]
+    (tmp_path / "coco.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    karpathy = {"images": [{"filename": "a.jpg", "split": "train", "sentences": sentences}]}
+    (tmp_path / "karpathy.json").write_text(json.dumps(karpathy))
+    (tmp_path / "x.token.txt").write_text("a.jpg#0\tA dog .\n")
+    np.save(tmp_path / "dev_ims.npy", np.ones((1, 2)))
+    (tmp_path / "dev_caps.txt").write_text("A dog.\n")
+    found = []
+    for taken in ("dev_ims.npy", "x.token.txt", "karpathy.json", "coco.json", "raw_features.mat", "train.parquet",
+                  "0.tar", "captions.csv", "dev_caps.txt"):  # fmt: skip
+        found.append(read(tmp_path).layout)
+        (tmp_path / taken).unlink()
+    assert found == [
+        "precomputed", "flickr8k", "karpathy", "coco", "wikipedia", "parquet", "webdataset", "table", "folder",
+    ]  # fmt: skip

@@ -69,6 +69,12 @@ def test_shards_of_several_splits(tmp_path: Path, form: int) -> None:
     assert read(tmp_path / "val" / "00000.tar").image_ids == ("cow",)
 
 
+def test_a_caption_that_stands_in_both_files_counts_once(tmp_path: Path) -> None:
+    said = json.dumps({"caption": "A dog. ", "captions": ["Another."], "url": "...", "similarity": 0.3}).encode()
+    write(tmp_path / "00000.tar", member("0.jpg", jpeg(4)), member("0.json", said), member("0.txt", b"A dog.\n"))
+    assert read(tmp_path).captions == ("A dog.", "Another.")
+
+
 def test_one_name_in_two_shards(tmp_path: Path) -> None:
     for shard in ("00000", "00001"):
         write(tmp_path / f"{shard}.tar", *sample("dog", 10, f"Of {shard}."), *sample(shard, 11))

@@ -1,7 +1,9 @@
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor
 
 from rungwise.core.errors import UserError
 from rungwise.encoders import inference
@@ -39,6 +41,10 @@ class Side(PictureSide):
         return f"of cosine {self.cosine}"
 
 
+def both(side: Side) -> tuple[Side, Callable[[bool], Callable[[Tensor], Tensor]]]:
+    return side, side.inference
+
+
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The probe runs as always; its times are those of this list, in turn."""
@@ -70,8 +76,9 @@ def test_auto_takes_bfloat16_where_it_pays_and_stays_close(
         return pictures()
 
     with computed_in("auto", say=lines.append) as now:
-        assert now.in_half(Side(cosine), sample) is chosen
-        assert now.in_half(Side(cosine), sample) is chosen
+        side = Side(cosine)
+        assert now.in_half(side, side.inference, sample) is chosen
+        assert now.in_half(side, side.inference, sample) is chosen
     assert len(lines) == len(asked) == 1, "the probe is made once"
     assert said in lines[0]
     assert computing().precision == "float32"
@@ -79,7 +86,7 @@ def test_auto_takes_bfloat16_where_it_pays_and_stays_close(
 
 def test_the_least_cosine_is_a_setting(timed: list[float]) -> None:
     timed += [2.0, 1.0]
-    assert Computing("auto", least_cosine=0.99).in_half(Side(0.995), pictures)
+    assert Computing("auto", least_cosine=0.99).in_half(*both(Side(0.995)), pictures)
     with pytest.raises(UserError, match="least_cosine must lie in"):
         Computing("auto", least_cosine=2)
 
@@ -87,15 +94,15 @@ def test_the_least_cosine_is_a_setting(timed: list[float]) -> None:
 def test_auto_keeps_to_float32_where_the_processor_has_no_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inference, "native_bfloat16", lambda device: False)
     lines: list[str] = []
-    assert not Computing("auto", say=lines.append).in_half(Side(1.0), pictures)
-    assert lines == ["float32: this processor does not compute with bfloat16 natively"]
+    assert not Computing("auto", say=lines.append).in_half(*both(Side(1.0)), pictures)
+    assert lines == ["features in float32: this processor does not compute with bfloat16 natively"]
 
 
 def test_few_pictures_are_not_probed(timed: list[float]) -> None:
     now = Computing("auto")
-    assert not now.in_half(Side(1.0), lambda: pictures(PROBE - 1))
+    assert not now.in_half(*both(Side(1.0)), lambda: pictures(PROBE - 1))
     timed += [2.0, 1.0]
-    assert now.in_half(Side(1.0), pictures), "many are, later"
+    assert now.in_half(*both(Side(1.0)), pictures), "many are, later"
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -103,7 +110,7 @@ def test_what_is_asked_for_is_done(precision: str) -> None:
     def never() -> torch.Tensor:
         raise AssertionError("no probe")
 
-    assert Computing(precision).in_half(Side(0.0), never) is (precision == "bfloat16")  # type: ignore[arg-type]
+    assert Computing(precision).in_half(*both(Side(0.0)), never) is (precision == "bfloat16")  # type: ignore[arg-type]
 
 
 def test_a_backbone_in_either_precision_is_close_to_itself() -> None:

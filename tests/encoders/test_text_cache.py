@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from rungwise.encoders.inference import PROBE, computed_in
 from rungwise.encoders.text import GRUEncoder, learn_vocabulary
 from rungwise.encoders.text_cache import encode_texts, text_rows
 
@@ -42,3 +43,28 @@ def test_the_mode_of_training_is_kept(side: GRUEncoder, tmp_path: Path) -> None:
 
 def test_no_texts_have_no_rows(side: GRUEncoder, tmp_path: Path) -> None:
     assert len(text_rows(side, [], tmp_path)) == 0
+
+
+def test_halved_rows_have_a_cache_of_their_own(side: GRUEncoder, tmp_path: Path) -> None:
+    exact = text_rows(side, TEXTS, tmp_path)
+    with computed_in("bfloat16"):
+        half = text_rows(side, TEXTS, tmp_path)
+        assert half.computed == 5
+        assert text_rows(side, TEXTS, tmp_path).computed == 0
+    vectors = [rows.take(np.arange(len(TEXTS))) for rows in (exact, half)]
+    assert not torch.equal(*vectors)
+    torch.testing.assert_close(*vectors, atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize(("least", "chosen"), [(0.0, True), (1.0, False)])
+def test_a_probe_of_texts_decides(
+    side: GRUEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: float, chosen: bool
+) -> None:
+    monkeypatch.setattr("rungwise.encoders.inference.native_bfloat16", lambda device: True)
+    monkeypatch.setattr("rungwise.encoders.inference._PAYS", 0.0)
+    said: list[str] = []
+    with computed_in("auto", least_cosine=least, say=said.append) as now:
+        text_rows(side.train(), [f"one two {number}" for number in range(PROBE)], tmp_path)
+    assert list(now.chosen.values()) == [chosen]
+    assert said[0].endswith(f"on {PROBE} texts")
+    assert side.training

@@ -6,7 +6,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.text import learn_vocabulary, tokenise
-from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.encoders.vocabulary import PATTERNS, read_vocabulary
 from tests.encoders.test_character_maps import character_map
 
 CAPTIONS = ["a red dog runs", "a blue cat"]
@@ -42,7 +42,7 @@ def within(*places: Any, value: Any) -> Callable[[dict[str, Any]], None]:
 
 BACKTRACKING = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
 GROWING = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
-SLOW = {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": " "}
+SLOW = {"type": "Replace", "pattern": {"Regex": r"\s+\s+\s+$"}, "content": " "}
 WORD_PIECE = {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##"} | {
     "max_input_chars_per_word": 10**9, "vocab": {"<unk>": 0}
 }  # fmt: skip
@@ -54,16 +54,17 @@ SPECIAL = ("post_processor", "special_tokens", "<end>")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (replacing("pre_tokenizer", BACKTRACKING), "repeats a repetition, which can take for ever"),
+        (replacing("pre_tokenizer", BACKTRACKING), "the pattern .* is none that is known here"),
         (
             replacing("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, BACKTRACKING]}),
-            "repeats a repetition, which can take for ever",
+            "the pattern .* is none that is known here",
         ),
         (
             replacing("normalizer", {"type": "Sequence", "normalizers": [GROWING] * 10}),
             "makes a text more than 64 times as long",
         ),
-        (replacing("normalizer", SLOW), "repeats a repetition"),
+        (replacing("normalizer", SLOW), "normalizer: the pattern .* is none that is known here"),
+        (replacing("normalizer", {"type": "Prepend", "prepend": "a" * 65}), "prepend: expected a text of at most 64"),
         (replacing("normalizer", {"type": "Replace"}), "not a vocabulary"),
         (
             replacing("normalizer", {"type": "Sequence", "normalizers": [MAP, MAP]}),
@@ -137,8 +138,18 @@ def test_with_a_table_of_its_own_length_numbers_may_be_left_out(said: dict[str, 
         MAP,
         {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"},
         {"type": "Replace", "pattern": {"String": "``"}, "content": '"'},
+        {"type": "Prepend", "prepend": "\u2581"},
     ],
 )
 def test_parts_of_published_vocabularies_are_read(said: dict[str, Any], normalizer: dict[str, Any]) -> None:
     said["normalizer"] = {"type": "Sequence", "normalizers": [normalizer, *said["normalizer"]["normalizers"]]}
     assert read_vocabulary(json.dumps(said), "here").encode("\uff41 dog").ids[-1] == 3
+
+
+@pytest.mark.parametrize("pattern", sorted(PATTERNS))
+def test_patterns_that_are_known_read_any_text_in_one_go(said: dict[str, Any], pattern: str) -> None:
+    """One that did not would take minutes for the longest of these, or give up."""
+    said["pre_tokenizer"] = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Removed", "invert": True}
+    vocabulary = read_vocabulary(json.dumps(said), "here")
+    for text in (" ", "a", "'", "<|", "\u72ac", "\u0e01\u0e34", "a ", "\n ", "1!"):
+        assert vocabulary.encode(text * 20_000).ids[-1] == 3

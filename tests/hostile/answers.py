@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,24 @@ def of_model(folder: Path) -> Answer:
     model = world.model_in(folder)
     vectors = model.encode_text(["a red picture"])
     return {"main": [model.fingerprint, digest(vectors)]}
+
+
+def of_published(source: str) -> Answer:
+    """A model of others, on both sides."""
+    from rungwise.models import load_dual_encoder
+
+    model = load_dual_encoder(source, "cpu")
+    noise = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
+    images = model.encode_image([_png(noise)]).vectors
+    return {"main": [model.fingerprint, digest(model.encode_text(["a red picture"]), images)]}
+
+
+def _png(pixels: Any) -> bytes:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
 
 
 def of_imported(root: Path, checkpoint: str, vocabulary: str) -> Answer:

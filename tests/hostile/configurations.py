@@ -42,6 +42,7 @@ from rungwise.similarity import Order
 from rungwise.training.checkpoint import RunState, load_checkpoint
 from rungwise.training.config import TrainConfig
 from rungwise.training.loss_config import config_of, kinds, loss_named
+from tests.hostile import configured
 from tests.hostile.watched import Watch
 
 CAPTIONS = ("a red dog", "a blue cat", "a dog")
@@ -161,6 +162,7 @@ class Walk:
             documents[f"sampler {kind}"] = {"sampler": {"kind": kind}}
         for kind in ("plain", "cached_gradients", "global_negatives"):
             documents[f"step {kind}"] = {"step": {"kind": kind}}
+        documents |= {f"encoder {name}": {"model": one} for name, one in configured.documents(self.home).items()}
         for name, document in documents.items():
             for said, values in self.variants(name, document):
                 yield said, lambda values=values: _train(file, yaml.safe_dump(values))
@@ -204,6 +206,11 @@ class Walk:
             line = f"{'0' * 64}  {payload}\n"
             yield f"seal {payload}"[:100], lambda line=line: _sealed(sound, line)
 
+    def encoders(self) -> Iterator[Case]:
+        """Folders of published models, and what rungwise saves and exports of them."""
+        for folder, names, use in configured.folders(self.home):
+            yield from self._edited([folder / name for name in names], use)
+
     def checkpoints(self) -> Iterator[Case]:
         """The state in the header of a checkpoint."""
         file = self.home / "checkpoint.safetensors"
@@ -222,7 +229,7 @@ class Walk:
             CrossEncoder(CAPTIONS, (0, 1, 1), sound, scale="raw", device="cpu").pair_block([0], [1])
 
         sound = self.home / "sentences"
-        _sentence_model(sound)
+        configured.sentence_model(sound)
         yield from self._edited(sorted(sound.rglob("*.json")), sentences)
         (sound / "modules.json").unlink()
         yield from self._edited([sound / name for name in ("config.json", "tokenizer_config.json")], pairs)
@@ -230,7 +237,7 @@ class Walk:
     def _edited(self, files: list[Path], use: Callable[[], None]) -> Iterator[Case]:
         for file in files:
             before = file.read_text()
-            for said, values in self.variants(f"{use.__name__}: {file.name}", json.loads(before)):
+            for said, values in self.variants(f"{file.parent.name}: {file.name}", json.loads(before)):
                 yield said, lambda file=file, values=values: (file.write_text(json.dumps(values)), use())
             file.write_text(before)
 
@@ -249,6 +256,8 @@ def _train(file: Path, text: str) -> None:
         config.loss.build()
     if config.data.relevance:
         degrees_of(config.data.relevance, DATA)
+    if config.start:
+        load(config.start, "cpu")
     if config.data.path:
         read(Path(config.data.path))
     if isinstance(config.model, VSEConfig) and config.model.dimension <= 4096:
@@ -286,25 +295,6 @@ def _checkpoint(file: Path, said: str) -> None:
     load_checkpoint(file)
 
 
-def _sentence_model(folder: Path) -> None:
-    import transformers
-    from sentence_transformers import SentenceTransformer, models
-
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog"]
-    raw = folder.with_name("raw")
-    raw.mkdir()
-    config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4,
-        max_position_embeddings=8,
-    )  # fmt: skip
-    transformers.BertModel(config).save_pretrained(raw)
-    (raw / "vocab.txt").write_text("\n".join(words))
-    transformers.BertTokenizer(str(raw / "vocab.txt"), model_max_length=8).save_pretrained(raw)
-    dense = models.Dense(4, 2, activation_function=torch.nn.Tanh())
-    parts = [models.Transformer(str(raw)), models.Pooling(4), dense, models.Normalize()]
-    SentenceTransformer(modules=parts, device="cpu").save(str(folder))
-
-
 def _nobody_home(name: str, **_: Any) -> str:
     """The hub, which a name of a model is a reason to ask."""
     raise LocalEntryNotFoundError(f"{name}: no connection")
@@ -338,7 +328,7 @@ def main(home: Path, share: int) -> dict[str, Any]:
     sys.path.insert(0, str(home))
     huggingface_hub.snapshot_download = _nobody_home
     walk = Walk(home, share)
-    documents = (walk.training, walk.sources, walk.models, walk.checkpoints, walk.sentence_models)
+    documents = (walk.training, walk.sources, walk.models, walk.encoders, walk.checkpoints, walk.sentence_models)
     planted = {path: path.read_bytes() for path in (home / "mine.txt", home / "evil.pth", home / "evil.py")}
     _warm_up(walk)
     watch = Watch(home)

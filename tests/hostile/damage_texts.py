@@ -43,7 +43,7 @@ def altered_text(text: str) -> Iterator[Altered]:
     yield "UTF-16 without mark", text.encode("utf-16-le"), "content"
     yield "UTF-32", text.encode("utf-32"), "content"
     yield "with a mark", b"\xef\xbb\xbf" + text.encode(), "content"
-    yield "Latin-1", text.replace("e", "é").encode("latin-1"), "content"
+    yield "Latin-1", text.replace("e", "é").encode("latin-1", "replace"), "content"
     yield "a surrogate in UTF-8", text.replace("e", "\ud83d", 1).encode("utf-8", "surrogatepass"), "content"
     yield "NULs between letters", text.replace("e", "e\0").encode(), "content"
     yield "escape codes", text.replace("e", ESCAPES, 1).encode(), "content"

@@ -19,6 +19,7 @@ from tests.hostile.answers import (
     of_index,
     of_model,
     of_pairs,
+    of_published,
     of_result,
     of_rows,
     of_scenes,
@@ -128,11 +129,26 @@ def _models_of_others() -> list[Subject]:
     def imported(name: str, checkpoint: str, vocabulary: str, file: str) -> Subject:
         return Subject(f"VSE++, {name}", "vsepp", (file,), lambda root: of_imported(root, checkpoint, vocabulary))
 
+    def published(prefix: str, name: str, *files: str) -> Subject:
+        return Subject(f"published, {name}", name, files, lambda root: of_published(f"{prefix}:{root}"))
+
+    def saved(folder: str, *files: str) -> Subject:
+        return Subject(f"model, {folder}", folder, (*files, "SHA256SUMS"), of_model, "seal")
+
+    towers = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    graphs = ("image.onnx", "text.onnx")
     return [
         imported("checkpoint", "model_best.pth.tar", "vocab.pkl", "model_best.pth.tar"),
         imported("early checkpoint", "early.pth.tar", "vocab.pkl", "early.pth.tar"),
         imported("vocabulary", "model_best.pth.tar", "vocab.pkl", "vocab.pkl"),
         imported("vocabulary in JSON", "model_best.pth.tar", "vocab.json", "vocab.json"),
+        published("hf", "clip", *towers, "preprocessor_config.json"),
+        published("hf", "siglip2", *towers, "processor_config.json"),
+        published("open_clip", "open_clip", "open_clip_config.json", "open_clip_model.safetensors"),
+        published("st", "sentence", "modules.json", "sentence_bert_config.json", *towers),
+        saved("saved_clip", "config.json", "image_encoder.json", "text_encoder.json", "tokenizer.json"),
+        saved("saved_words", "config.json", "tokenizer.json", "model.safetensors"),
+        saved("exported", "config.json", "tokenizer.json", *graphs),
     ]
 
 

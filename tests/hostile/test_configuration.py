@@ -35,5 +35,5 @@ def test_no_value_of_a_configuration_reaches_code_files_or_the_network(share: in
     assert found["harm"] == []
     assert found["errors"] == []
     assert found["counts"]["refused"] > found["counts"]["accepted"] > 0
-    for document in ("training", "sources", "models", "checkpoints", "sentence_models"):
+    for document in ("training", "sources", "models", "encoders", "checkpoints", "sentence_models"):
         assert found["counts"][document] > 50

@@ -39,8 +39,8 @@ def make(root: Path) -> None:
 
     make_data(root)
     world_layouts.make(root)
-    world_models.make(root)
     make_own(root)
+    world_models.make(root)
 
 
 def make_data(root: Path) -> None:

@@ -1,14 +1,22 @@
-"""One small good model of each kind that other programs made."""
+"""One small good model of each kind that other programs made, and what rungwise writes of such."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+
+from tests.hostile import world
+
+PUBLISHED = {"hf": ("clip", "siglip2"), "open_clip": ("open_clip",), "st": ("sentence",)}
+"""Folders by the prefix that they are loaded with."""
 
 
 def make(root: Path) -> None:
-    """All of them."""
+    """All of them; the model of the world's run must be there already."""
     _make_vsepp(root / "vsepp")
+    _make_published(root)
+    _make_saved(root)
 
 
 def _make_vsepp(folder: Path) -> None:
@@ -23,3 +31,30 @@ def _make_vsepp(folder: Path) -> None:
         torch.save(said, folder / name, _use_new_zipfile_serialization=zipped)
     save_vocabulary(folder / "vocab.pkl")
     (folder / "vocab.json").write_text(json.dumps({"word2idx": {word: at for at, word in enumerate(WORDS)}, "idx": 10}))
+
+
+def _make_published(root: Path) -> None:
+    from tests.published import Published
+
+    made = Published(root / "published")
+    for names in PUBLISHED.values():
+        for name in names:
+            shutil.move(getattr(made, name), root / name)
+            setattr(made, name, root / name)
+
+
+def _make_saved(root: Path) -> None:
+    """A published model that was saved, a model with word vectors, and one that was exported."""
+    import torch
+
+    from rungwise.encoders.features import FeatureConfig
+    from rungwise.encoders.text import GRUConfig
+    from rungwise.models import JointEmbedding, VSEConfig, load
+    from rungwise.models.exporting import export_onnx
+
+    load(f"hf:{root / 'clip'}", "cpu").save_pretrained(root / "saved_clip")  # type: ignore[attr-defined]
+    torch.manual_seed(0)
+    text = GRUConfig(3, 1, word_vectors=str(root / "words/glove.txt"), directions="both", pool="max", vocabulary="both")
+    config = VSEConfig(image=FeatureConfig(width=5), text=text, dimension=4)
+    JointEmbedding.create(config, world.CAPTIONS).save_pretrained(root / "saved_words")
+    export_onnx(world.model_in(root / "run/model"), root / "exported")

@@ -20,11 +20,16 @@ from rungwise.core.limits import limited
 from rungwise.core.npy import NpyWriter
 from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
+from rungwise.encoders.heads import LinearHead
 from rungwise.index import ExactStore, Index, Item, Manifest, Searcher, files
 from rungwise.index.files import write_description
 from rungwise.index.snapshot import Part, Snapshot
+from rungwise.index.verification import verify_index
 from rungwise.index.version1 import ReadOnlyStore
 from rungwise.models import EncodedImages
+from rungwise.models.vse import JointEmbedding, VSEConfig
 from rungwise.similarity import Cosine, Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
@@ -588,3 +593,18 @@ def test_what_a_killed_change_left_is_removed_by_the_next(index: Index) -> None:
     opened = Index.open(index.folder)
     assert opened.remove(["nobody"]) == 0
     assert not [folder for folder in left if folder.exists()]
+
+
+def test_rows_of_features_in_place_of_words_are_indexed_under_their_captions(tmp_path: Path) -> None:
+    texts = FeatureRows(np.random.default_rng(0).normal(size=(3, 4)))
+    images = FeatureRows(np.random.default_rng(1).normal(size=(2, 5)))
+    data = ImageCaptions(("a", "b"), ("t1", "t2", "t1"), np.array([0, 1, 1]), features=images, text_features=texts)
+    config = VSEConfig(image=FeatureConfig(), text=TextFeatureConfig(), text_head=LinearHead(), dimension=6)
+    model = JointEmbedding.create(config, data.texts, data.features)
+    index = Index.build(data, model, tmp_path / "index")
+    stored = index.caption_store.get(["t1", "t2"])
+    expected = model.encode_text(texts.take([0, 1]))
+    np.testing.assert_allclose(np.stack([stored["t1"].vector, stored["t2"].vector]), expected, atol=1e-6)
+    checks = list(verify_index(tmp_path / "index", lambda manifest: model))
+    assert not any(check.wrong for check in checks)
+    assert any("reads no words" in check.found for check in checks)

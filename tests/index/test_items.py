@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
+from rungwise.data.packed import PackedPicture, ParquetCell, TarMember
 from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
 
 
@@ -40,3 +42,25 @@ def test_blank_texts_have_no_place() -> None:
 def test_a_path_that_is_none_is_refused(path: object) -> None:
     with pytest.raises(TypeError):
         from_record("a", {"path": path, "captions": []}, None)
+
+
+@pytest.mark.parametrize("place", [{}, [], "x", {"offset": -1, "size": 1, "name": "a"}, {"row_group": 0, "row": 0}])
+def test_a_place_that_is_none_is_refused(place: object) -> None:
+    with pytest.raises(TypeError, match="place"):
+        from_record("a", {"path": "a.tar", "captions": [], "place": place}, None)
+
+
+def test_a_place_needs_a_file() -> None:
+    with pytest.raises(TypeError, match="place"):
+        from_record("a", {"path": None, "captions": [], "place": {"offset": 0, "size": 1, "name": "a"}}, None)
+
+
+@pytest.mark.parametrize(
+    "picture", [TarMember(Path("/data/0.tar"), 512, 10, "a.jpg"), ParquetCell(Path("/data/0.parquet"), 1, 2, "image")]
+)
+@pytest.mark.parametrize("folder", ["/data/index", "/elsewhere/index"])
+def test_pictures_in_larger_files_come_back(picture: PackedPicture, folder: str) -> None:
+    item = Item("a", picture, ("a dog",), ("a#0",))
+    record = json.loads(json.dumps(to_record(item, Path(folder))))
+    assert from_record("a", record, Path(folder)) == item
+    assert Path(record["path"]).is_absolute() == (folder == "/elsewhere/index")

@@ -73,7 +73,17 @@ def test_a_result_of_another_model_is_refused(saved: Path) -> None:
 
 def test_an_altered_model_gets_no_card(saved: Path) -> None:
     facts = card_facts(result_of(saved))
-    (saved / "README.md").write_text("mine")
     (saved / "tokenizer.json").write_text("{}")
     with pytest.raises(UserError, match=r"tokenizer.json: altered or damaged"):
         add_evaluation(saved, facts)
+
+
+def test_a_card_of_ones_own_is_not_replaced(saved: Path) -> None:
+    facts = card_facts(result_of(saved))
+    (saved / "README.md").write_text("mine")
+    with pytest.raises(UserError, match=r"README.md: was changed since it was written, and would be replaced"):
+        add_evaluation(saved, facts)
+    assert (saved / "README.md").read_text() == "mine"
+    (saved / "README.md").unlink()
+    add_evaluation(saved, facts)
+    assert "three" in (saved / "README.md").read_text()

@@ -109,14 +109,9 @@ class Forgetful(JointEmbedding):
         return super().embed_captions(texts, lengths)
 
 
-def test_a_graph_that_forgets_lengths_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_forgets_lengths_is_not_written(tmp_path: Path) -> None:
     model = of_features()
     model.__class__ = Forgetful
-
-    def unable(*_: object) -> None:
-        raise UserError("no other exporter here")
-
-    monkeypatch.setattr(exporting, "_captured", unable)
     with pytest.raises(UserError, match=r"text.onnx: no graph .*\(texts of several lengths, padded: least"):
         export_onnx(model, tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
@@ -128,9 +123,15 @@ def test_the_other_exporter_is_asked_where_the_first_fails(tmp_path: Path, monke
     def unable(*_: object) -> None:
         raise UserError("cannot be traced")
 
-    monkeypatch.setattr(exporting, "_traced", unable)
+    def first(side, example, path, inputs):
+        (unable if path.name == "image.onnx" else by_trace)(side, example, path, inputs)
+
+    monkeypatch.setattr(exporting, "_traced", first)
     monkeypatch.setattr(exporting, "_captured", by_trace)
-    assert len(export_onnx(of_features(), tmp_path)) == 3
+    assert len(export_onnx(of_features(), tmp_path / "onnx")) == 3
+    monkeypatch.setattr(exporting, "_traced", unable)
+    with pytest.raises(UserError, match=r"text.onnx: no graph gives the model's vectors, .*\(cannot be traced\)"):
+        export_onnx(of_features(), tmp_path / "other")
 
 
 class Lengths(PairScorer):

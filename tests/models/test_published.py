@@ -15,7 +15,14 @@ from rungwise.models import JointEmbedding, load
 from rungwise.models.published import opened
 from tests.published import CAPTIONS, Published, photos
 
-KINDS = {"clip": "hf", "siglip2": "hf", "open_clip": "open_clip", "open_clip_siglip": "open_clip", "sentence": "st"}
+KINDS = {
+    "clip": "hf",
+    "siglip2": "hf",
+    "naflex": "hf",
+    "open_clip": "open_clip",
+    "open_clip_siglip": "open_clip",
+    "sentence": "st",
+}
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import huggingface_hub.constants
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.core.seals import check_seal
 from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.text import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, push_to_hub
@@ -119,6 +120,22 @@ def test_every_sealed_file_is_uploaded_and_no_other(hub: Hub, model: JointEmbedd
     assert commit[0]["value"]["summary"] == "First"
     assert [one["value"]["path"] for one in commit if one["key"] == "deletedFile"] == ["old.json"]
     assert hub.tokens == {"Bearer hf_of_the_environment"}
+
+
+def test_a_card_of_ones_own_is_uploaded_with_a_seal_that_knows_it(
+    hub: Hub, model: JointEmbedding, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    model.save_pretrained(folder)
+    before = (folder / "SHA256SUMS").read_bytes()
+    (folder / "README.md").write_text("# My model\n")
+    push_to_hub(folder, "me/model")
+    assert (folder / "SHA256SUMS").read_bytes() == before
+    (tmp_path / "fetched").mkdir()
+    for name, data in uploaded(hub).items():
+        (tmp_path / "fetched" / name).write_bytes(data)
+    check_seal(tmp_path / "fetched")
+    assert (tmp_path / "fetched" / "README.md").read_text() == "# My model\n"
 
 
 def test_a_model_in_memory_is_uploaded_as_it_is_saved(hub: Hub, model: JointEmbedding, tmp_path: Path) -> None:

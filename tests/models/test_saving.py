@@ -404,3 +404,16 @@ def test_a_configuration_names_any_family() -> None:
     with pytest.raises(UserError, match="run.yaml: model"):
         from_plain(TrainConfig, {"model": {"kind": "lengths", "units": 2}}, "run.yaml")
     assert family("lengths") is Lengths
+
+
+def test_a_saved_model_names_no_folder_of_the_machine_that_made_it(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "words.txt").write_text("dog 1 2 3\n")
+    text = GRUConfig(3, 1, word_vectors=str(tmp_path / "secret" / "words.txt"))
+    model = JointEmbedding.create(VSEConfig(image=FeatureConfig(width=3), text=text, dimension=4), ["a dog"])
+    model.save_pretrained(tmp_path / "model")
+    for file in (tmp_path / "model").iterdir():
+        assert str(tmp_path).encode() not in file.read_bytes(), file.name
+    again = load(tmp_path / "model", "cpu")
+    assert again.config.text.word_vectors == "words.txt"  # type: ignore[attr-defined]
+    assert again.fingerprint == model.fingerprint

@@ -219,3 +219,52 @@ def test_fields_that_came_later_change_no_fingerprint_at_their_defaults() -> Non
     assert plain["text"] == {"word_dimension": 5, "min_count": 1}
     assert not {"kind", "weights", "frozen"} & plain["image"].keys()
     assert identity(replace(make().config, text_head=MLPHead()))["text_head"]["kind"] == "mlp"
+
+
+IMAGE_OPTIONS = [
+    {"pool": "regions"},
+    {"pool": "flatten"},
+    {"crops": "10C"},
+    {"crops": "RC"},
+    {"crops": "RC", "resize": "square", "mirrored": False},
+    {"mirrored": True},
+    {"batch_norm": "frozen"},
+    {"resize": "long_side"},
+]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("options", IMAGE_OPTIONS)
+def test_every_image_option_is_trained_saved_and_loaded(
+    options: dict[str, object], frozen: bool, pictures: list[Path], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    image = replace(make(frozen).config.image, **options)
+    text = GRUConfig(word_dimension=5, min_count=1)
+    model = JointEmbedding.create(VSEConfig(image=image, text=text, dimension=6), CAPTIONS)
+    ids = tuple(path.name for path in pictures)
+    data = ImageCaptions(ids, (*CAPTIONS, "a", "dog"), np.arange(5), paths=tuple(pictures))
+    pairs = model.read(data, np.arange(5), cache=tmp_path / "cache")
+    optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=1e-3)
+    before = {name: tensor.clone() for name, tensor in model.named_parameters()}
+    model.train()
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        images, texts = model.embed(model.batch(pairs, np.arange(5)))
+        (images * texts).sum().backward()
+        optimizer.step()
+    changed = {name for name, tensor in model.named_parameters() if not torch.equal(tensor, before[name])}
+    assert any(name.startswith("backbone") for name in changed) == (not frozen)
+    draws = model.backbone.preprocessing.draws
+    seen = [model.batch(pairs, np.arange(5)).rows for _ in range(2)]
+    assert torch.equal(*seen) == (not draws)
+    assert (seen[0].dtype == torch.uint8) == (draws or not frozen)
+    model.eval()
+    vectors = model.encode_image(pictures, cache=tmp_path / "cache").vectors
+    np.testing.assert_allclose(model.encode_rows(pairs.rows), vectors, atol=1e-5)
+    np.testing.assert_allclose(model.encode_image([one.read_bytes() for one in pictures]).vectors, vectors, atol=1e-5)
+    np.testing.assert_allclose(model.prepare_image(pictures[0].read_bytes())().vectors, vectors[:1], atol=1e-5)
+    model.save_pretrained(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.fingerprint == model.fingerprint
+    np.testing.assert_array_equal(again.encode_image(pictures, cache=tmp_path / "cache").vectors, vectors)

@@ -1,3 +1,5 @@
+"""Also tests rungwise.similarity."""
+
 import dataclasses
 
 import numpy as np

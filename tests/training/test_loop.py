@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from rungwise.core import folders as folders_module
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.encoders.preprocessing import Crops
+from rungwise.encoders.text import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, SumOfHinges
 from rungwise.models import load
@@ -486,3 +488,38 @@ def test_what_a_killed_run_left_unfinished_is_removed(
         folder.mkdir()
     train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", resume=True)
     assert not [folder for folder in left if folder.exists()]
+
+
+def test_training_says_what_its_text_encoder_knows_and_what_it_cuts(
+    coloured: ImageCaptions, config: TrainConfig, tmp_path: Path
+) -> None:
+    (tmp_path / "glove.txt").write_text("red 1 0\npicture 0 1\n")
+    text = GRUConfig(min_count=1, word_vectors=str(tmp_path / "glove.txt"), context_length=4)
+    config = replace(config, model=replace(config.model, text=text), epochs=(1,), learning_rates=(1e-3,))
+    diary = Diary()
+    result = train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=diary)
+    assert "glove.txt: vectors for 2 of 10 words (20.0 %)" in diary.said
+    assert "train: 60 of 72 captions are longer than the model reads; it reads their beginning" in diary.said
+    model = load(result.model_folder)
+    assert model.config.text.word_dimension == 2
+    assert "found: 2" in (result.model_folder / "README.md").read_text()
+
+
+def test_vectors_of_a_frozen_text_encoder_are_computed_once_with_their_progress(
+    coloured: ImageCaptions, config: TrainConfig, tmp_path: Path
+) -> None:
+    text = replace(config.model.text, frozen=True)
+    config = replace(config, model=replace(config.model, text=text), epochs=(1,), learning_rates=(1e-3,))
+
+    class Counting(Diary):
+        def work(self, title: str, done: int, total: int) -> None:
+            counted[title] = counted.get(title, 0) + done
+            assert counted[title] <= total
+
+    for run, computed in (("one", r"12 computed in .* s"), ("two", "0 computed")):
+        diary, counted = Counting(), dict[str, int]()
+        train(config, coloured, tmp_path / run, cache=tmp_path / "cache", watcher=diary)
+        said = next(line for line in diary.said if line.startswith("train: 72 captions"))
+        assert re.fullmatch(rf"train: 72 captions, {computed}", said)
+        assert counted["train captions"] == 72
+        assert counted["validation captions"] == 24

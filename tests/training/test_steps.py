@@ -49,6 +49,16 @@ def test_it_trains_to_the_weights_of_the_plain_step(
             torch.testing.assert_close(other[name], tensor, atol=2e-5, rtol=1e-4, msg=name)
 
 
+@pytest.mark.parametrize("step", [CachedGradients(chunk=3), GlobalNegativesStep(chunk=5)], ids=repr)
+def test_random_crops_are_drawn_alike_whatever_the_step(
+    step: Step, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    """A chunk that is visited twice is cut at the same place both times, or its gradients were another picture's."""
+    image = replace(config.model.image, crops="RC", crop=0.5)  # type: ignore[union-attr]
+    config = replace(config, model=replace(config.model, image=image))
+    test_it_trains_to_the_weights_of_the_plain_step(step, LOSSES[0], config, coloured, tmp_path)
+
+
 def test_the_learned_temperature_moves_and_is_kept(
     config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
 ) -> None:

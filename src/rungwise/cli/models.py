@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 DEFAULT = Source("hf", "google/siglip2-base-patch32-256")
 """What ``rungwise index`` takes where no model is named: quick on a processor, and of many languages."""
-_ABOUT_DEFAULT = "SigLIP 2 by Google, 256 x 256 pixels, many languages, Apache-2.0; 1.5 GB, fetched once"
+_ABOUT_DEFAULT = "SigLIP 2 by Google: many languages, Apache-2.0, 1.5 GB, fetched once"
 """As its publisher says."""
 
 
-def default_model() -> str:
-    """The model for whoever names none; what it is is said before it is fetched.
+def say_default() -> None:
+    """Say what is taken where no model is named, before it is fetched.
 
     Raises:
         UserError: If the library that it needs is not installed.
@@ -33,7 +33,6 @@ def default_model() -> str:
         raise UserError(f"{error}; or name a model: --model") from None
     say(f"no --model given: taking {DEFAULT}")
     say(f"({_ABOUT_DEFAULT})")
-    return str(DEFAULT)
 
 
 def location(name: str) -> str:

@@ -17,7 +17,7 @@ from rungwise.core.seals import check_seal, has_seal
 from rungwise.index import storage as index_storage
 from rungwise.index.verification import verify_index
 from rungwise.models import AlteredModelError, DualEncoder, load, load_dual_encoder
-from rungwise.models.loading import StoredModel
+from rungwise.models.kinds import StoredModel
 from rungwise.relevance import pair_cache
 from rungwise.relevance import storage as relevance_storage
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -290,6 +292,36 @@ def identity(config: Any) -> dict[str, Any]:
 
 def _inner_plain(value: Any) -> Any:
     return to_plain(value) if dataclasses.is_dataclass(value) else _plain(value)
+
+
+def without_places(config: Any) -> dict[str, Any]:
+    """The plain values for a file that others will read: what names a place of this machine keeps its last part alone.
+
+    Only texts with the metadata :data:`ELSEWHERE` can; names that a model hub knows stay whole.
+
+    >>> @dataclasses.dataclass
+    ... class Side:
+    ...     weights: str = dataclasses.field(default="hub", metadata=ELSEWHERE)
+    >>> without_places(Side("/home/somebody/resnet.safetensors")), without_places(Side("hf:someone/model"))
+    ({'weights': 'resnet.safetensors'}, {'weights': 'hf:someone/model'})
+    """
+    return {field.name: _shown_of(field, getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def _shown_of(field: dataclasses.Field[Any], value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return without_places(value)
+    if isinstance(value, list | tuple):
+        return [_shown_of(field, one) for one in value]
+    return _without_place(value) if field.metadata.get("elsewhere") and isinstance(value, str) else _plain(value)
+
+
+def _without_place(text: str) -> str:
+    """The last part of a path, after a prefix such as ``hf:``; any other text as it is."""
+    prefix = match[0] if (match := re.match(r"[a-z_]{2,}:", text)) else ""
+    place = text.removeprefix(prefix)
+    is_place = place.startswith((".", "~")) or "\\" in place or Path(place).is_absolute() or os.path.lexists(place)
+    return prefix + re.split(r"[/\\]", place.rstrip("/\\"))[-1] if is_place else text
 
 
 def dump_yaml(config: Any) -> str:

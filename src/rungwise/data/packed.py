@@ -108,6 +108,7 @@ Picture = Path | PackedPicture
 
 _KINDS: tuple[type[PackedPicture], ...] = (TarMember, ParquetCell)
 _TYPES: dict[str, type] = {"int": int, "str": str}
+_FARTHEST = 1 << 62
 
 
 def packed_picture(file: Path, place: Mapping[str, Any]) -> PackedPicture:
@@ -123,8 +124,8 @@ def packed_picture(file: Path, place: Mapping[str, Any]) -> PackedPicture:
     for kind in _KINDS:
         expected = {field.name: _TYPES[str(field.type)] for field in fields(kind) if field.name != "file"}
         if place.keys() == expected.keys():
-            # Exactly: True would pass for a number, and no place is negative.
+            # Exactly: True would pass for a number, and no place is negative or beyond what a file can have.
             sound = all(type(place[name]) is expected[name] for name in expected)
-            if sound and all(value >= 0 for value in place.values() if isinstance(value, int)):
+            if sound and all(0 <= value < _FARTHEST for value in place.values() if isinstance(value, int)):
                 return kind(file, **place)
     raise TypeError(f"the place of a picture is {dict(place)!r}")

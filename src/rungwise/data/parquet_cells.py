@@ -109,22 +109,20 @@ class _Stream:
         Raises:
             UserError: If the file is damaged.
         """
+        from pyarrow.types import is_struct
+
         with explained(self._path):
             batch = next(self._batches, None)
             if batch is None:
                 return []
             cells = batch.column(0)
-            found: list[bytes | None] = (cells.field("bytes") if "bytes" in _fields(cells) else cells).to_pylist()
+            found: list[bytes | None] = (cells.field("bytes") if is_struct(cells.type) else cells).to_pylist()
         self.next_row += len(found)
         return found
 
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
-
-
-def _fields(cells: Any) -> list[str]:
-    return [field.name for field in getattr(cells.type, "fields", [])]
 
 
 @dataclass

@@ -41,6 +41,8 @@ _NUMBERED = re.compile(rf"({'|'.join(CAPTION_COLUMNS)})[_ -]?(\d+)")
 _SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}.*")
 _FRONT_MATTER = re.compile(r"\A---\s*\n(.*?\n)---\s*(\n|\Z)", re.DOTALL)
 _OF_DATASETS = b"huggingface"
+_NO_PICTURES = ("Audio", "Video", "Pdf", "Nifti", "Mesh")
+"""Other kinds of files that ``datasets`` stores as it does pictures."""
 
 
 def picture_tables(files: PictureFolder) -> list[Path]:
@@ -76,7 +78,7 @@ def holds_pictures(path: Path) -> bool:
     rungwise.core.reading.MissingFileError: nowhere.parquet: no such file; correct the path
     """
     with opened_parquet(path) as file:
-        return bool(_picture_columns(file.schema))
+        return bool(_picture_columns(file.schema, _features(file.schema, path)))
 
 
 def read_picture_tables(
@@ -158,22 +160,27 @@ class _Table:
     def __init__(self, path: Path, split: str, gatherer: Gatherer) -> None:
         self.path, self._split = path, split
         with opened_parquet(path) as file:
-            pictures = _picture_columns(file.schema)
+            features = _features(file.schema, path)
+            pictures = _picture_columns(file.schema, features)
             if not pictures:
                 raise UserError(f"{path}: holds no column of pictures; give another file")
             self._image = pictures[0]
             self._named = any(name == f"{self._image}.path" for name in _leaves(file.schema, self._image))
             self._id = _column(file.schema, _ID_COLUMNS)
             self._captions = _caption_columns(file.schema)
+            texts = [name for name, kind in zip(file.schema.names, file.schema.types, strict=True) if _is_text(kind)]
             self._caption_id = _column(file.schema, _CAPTION_ID_COLUMNS)
             self._split_column = _column(file.schema, _SPLIT_COLUMNS)
             self._label = _column(file.schema, _LABEL_COLUMNS)
-            self._label_names = _label_names(file.schema, self._label, path)
+            self._label_names = _texts(_field(_field(features, self._label), "names"))
             self._sizes = file.group_sizes
             self.names = [] if self._id is not None else [_path_of(row, self._image) for row in self._cells(file)]
+        if not self._captions and (others := [name for name in texts if name not in (self._id, self._split_column)]):
+            detail = f"of its columns of texts ({', '.join(others[:4])}) none is called caption or the like; rename one"
+            gatherer.issue("no captions", str(path), detail)
         if len(pictures) > 1:
-            others = ", ".join(pictures[1:4])
-            gatherer.issue("columns left out", str(path), f"{others}; the pictures are those of {pictures[0]}")
+            detail = f"{', '.join(pictures[1:4])}; the pictures are those of {pictures[0]}"
+            gatherer.issue("columns left out", str(path), detail)
 
     def _cells(self, file: Parquet) -> Iterator[dict[str, Any]]:
         wanted = [self._id, *self._captions, self._caption_id, self._split_column, self._label]
@@ -223,9 +230,10 @@ class _Splits:
         """The split of a file, ``""`` if nothing says one; None where files are named and this one is not."""
         relative = path.relative_to(self._root)
         if self._patterns:
-            return next((split for split, pattern in self._patterns if fnmatchcase(relative.as_posix(), pattern)), None)
+            name = relative.as_posix()
+            return next((split for split, pattern in self._patterns if _matches(name, pattern)), None)
         if shard := _SHARD.fullmatch(path.stem):
-            return shard[1]
+            return shard[1].rpartition("-")[2]  # the name of the data set may come first; splits have no hyphens
         folders = [split_in_words(part) for part in reversed(relative.parts[:-1])]
         return split_in_words(path.stem) or next((split for split in folders if split), "")
 
@@ -263,13 +271,33 @@ def _patterns(config: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a pattern means a file; a star stands for any signs here, and two of them for no folder as well."""
+    return any(fnmatchcase(name, one) for one in (pattern, pattern.replace("**/", "")))
+
+
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _picture_columns(schema: Any) -> list[str]:
+def _features(schema: Any, path: Path) -> Any:
+    """What the library ``datasets`` noted of each column, by name; None where another program wrote the file.
+
+    Raises:
+        UserError: If it is no JSON.
+    """
+    said = (schema.metadata or {}).get(_OF_DATASETS)
+    return None if said is None else _field(_field(parse_json(said, path), "info"), "features")
+
+
+def _field(value: Any, name: str | None) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _picture_columns(schema: Any, features: Any) -> list[str]:
     """The columns that hold bytes, those first that are called like pictures; plain bytes need such a name."""
-    found = [name for name in schema.names if leaf(schema, name) is not None]
+    kinds = {name: _field(_field(features, name), "_type") for name in schema.names}
+    found = [name for name in schema.names if leaf(schema, name) is not None and kinds[name] not in _NO_PICTURES]
     called = [name for known in IMAGE_COLUMNS for name in found if name.strip().lower() == known]
     return [*called, *(name for name in found if leaf(schema, name) != name and name not in called)]
 
@@ -306,16 +334,7 @@ def _is_text(kind: Any) -> bool:
         kind = kind.field(inside).type if inside >= 0 else kind
     if types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _label_names(schema: Any, column: str | None, path: Path) -> list[str]:
-    """What the numbers of a column of labels mean, where the file says so."""
-    said = (schema.metadata or {}).get(_OF_DATASETS)
-    content: Any = parse_json(said, path) if said is not None and column is not None else None
-    for key in ("info", "features", column, "names"):
-        content = content.get(key) if isinstance(content, dict) else None
-    return [name for name in content if isinstance(name, str)] if isinstance(content, list) else []
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def _path_of(cells: dict[str, Any], image: str) -> str | None:

@@ -25,7 +25,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows, map_rows
-from rungwise.data.folder import folder_name
+from rungwise.data.folder import PictureFolder, folder_name
 from rungwise.data.gathering import clean_caption, split_name
 from rungwise.data.textfiles import read_every_line
 
@@ -55,6 +55,18 @@ def precomputed_splits(path: Path) -> list[Path]:
     there = [name for name in names if name and all(is_regular(folder / f"{name}{end}") for end in (_ROWS, _CAPTIONS))]
     there.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
     return [folder / f"{name}{_ROWS}" for name in there]
+
+
+def folders_of_splits(files: PictureFolder) -> list[str]:
+    """The folders below one that hold such files, as they are called from there.
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> (root / "f30k_precomp").mkdir(); (root / "f30k_precomp" / "dev_ims.npy").touch()
+    >>> folders_of_splits(PictureFolder(root))
+    ['f30k_precomp']
+    """
+    return sorted({path.parent.as_posix() for path in files.others if path.name.endswith(_ROWS)})
 
 
 def read_precomputed(path: Path, captions_only: bool = False) -> ImageCaptions:

@@ -13,13 +13,16 @@ from rungwise.data.feature_files import features_file, read_features, with_featu
 from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
 from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder
 from rungwise.data.karpathy import karpathy_files, read_karpathy
+from rungwise.data.packed import PackedPicture
 from rungwise.data.picture_tables import SUFFIX as PARQUET_SUFFIX
 from rungwise.data.picture_tables import holds_pictures, picture_tables, read_picture_tables
-from rungwise.data.precomputed import precomputed_splits, read_precomputed
+from rungwise.data.precomputed import folders_of_splits, precomputed_splits, read_precomputed
 from rungwise.data.tables import TABLE_SUFFIXES, read_tables, table_files
 from rungwise.data.webdataset import PACKED_SUFFIXES, read_shards, shards
 from rungwise.data.webdataset import SUFFIX as SHARD_SUFFIX
 from rungwise.data.wikipedia import MAT_SUFFIX, read_wikipedia, wikipedia_files
+
+_ARROW_SUFFIX = ".arrow"
 
 
 def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:
@@ -80,27 +83,59 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     if rows is not None and take_rows:
         data = read_features(rows) if data is None else with_features(data, rows)
     else:
+        if data is None and not files.pictures:
+            _refuse_what_is_known(files)
         data = read_folder(files) if data is None else data
     issues = [] if captions_only else files.issues
     if rows is not None and not take_rows:
         issues.append(
             Issue("features left out", str(rows), "there are pictures too; give this file itself to read its rows")
         )
+    if path.is_dir() and files.pictures and not (captions_only or _reads_files(data)):
+        first, more = files.root / files.pictures[0], len(files.pictures) - 1
+        issues.append(
+            Issue("pictures left out", str(first), f"with {more} more; give the folder that holds them alone")
+        )
     return replace(data, issues=(*data.issues, *issues)) if issues else data
+
+
+def _reads_files(data: ImageCaptions) -> bool:
+    return data.features is None and not any(isinstance(picture, PackedPicture) for picture in data.paths)
 
 
 def _check_kind(path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix in PICTURE_SUFFIXES:
         raise UserError(f"{path}: is a single picture; give the folder that holds it")
-    if path.name.lower().endswith(PACKED_SUFFIXES):
-        raise UserError(
-            f"{path}: a compressed archive, in which no picture can be read by its place; unpack it to .tar"
-        )
+    _refuse_file(path)
     known = {".json", ".npy", ".txt", MAT_SUFFIX, SHARD_SUFFIX, *TABLE_SUFFIXES}
     if not (suffix in known or is_token_file(path)):
         kinds = ", ".join(sorted(known))
         raise UserError(f"{path}: not a kind of file that holds captions ({kinds}); give such a file or a folder")
+
+
+def _refuse_what_is_known(files: PictureFolder) -> None:
+    """Say of a folder without anything to read what it holds instead.
+
+    Raises:
+        UserError: If it holds something of a known kind.
+    """
+    if inside := folders_of_splits(files):
+        raise UserError(f"{files.root}: precomputed features lie in {', '.join(inside[:4])}; give the folder to read")
+    for path in files.others:
+        _refuse_file(files.root / path)
+
+
+def _refuse_file(path: Path) -> None:
+    if path.name.lower().endswith(PACKED_SUFFIXES):
+        raise UserError(
+            f"{path}: a compressed archive, in which no picture can be read by its place; unpack it to .tar"
+        )
+    if path.suffix.lower() == _ARROW_SUFFIX:
+        raise UserError(
+            f"{path}: an Arrow file, as Dataset.save_to_disk writes it, is not read; write Parquet with"
+            " Dataset.to_parquet"
+        )
 
 
 def _read_captions(

@@ -33,6 +33,7 @@ SUFFIX = ".tar"
 PACKED_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 """Of archives in which no member can be read by its place."""
 
+_CAPTIONS = ("caption", "captions")
 _TEXT_SUFFIXES = (".txt", ".json", ".cls")
 _HEADER_BYTES = 1 << 20
 """Most bytes of a member's header, with its long names; more is read by nobody who means well."""
@@ -108,17 +109,19 @@ def read_shards(paths: Sequence[Path], root: Path, captions_only: bool = False) 
             if position is not None:
                 gatherer.split(position, split, where)
                 gatherer.label(position, sample.labels, where)
-                for text in sample.captions:
+                # Programs that fetch pictures write the caption into the JSON file a second time.
+                for text in [*sample.captions, *(one for one in sample.described if one not in sample.captions)]:
                     gatherer.caption(position, text, where)
     return gatherer.collection(folder_name(root), "webdataset")
 
 
 @dataclass
 class _Sample:
-    """What the members of one name hold."""
+    """What the members of one name hold: ``captions`` stand in ``.txt``, ``described`` are those in ``.json``."""
 
     picture: TarMember | None = None
     captions: list[str] = field(default_factory=list)
+    described: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
 
 
@@ -234,7 +237,7 @@ def _read_text(sample: _Sample, suffix: str, data: bytes, where: str, gatherer: 
         if suffix == ".json":
             said = parse_json(data, where, finite=False)
             fields = said if isinstance(said, dict) else {}
-            sample.captions += [text for name in ("caption", "captions") for text in _texts(fields.get(name))]
+            sample.described += [text.strip() for name in _CAPTIONS for text in _texts(fields.get(name))]
             return
         text = data.decode("utf-8-sig")
     except UserError as error:

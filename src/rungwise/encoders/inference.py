@@ -1,4 +1,4 @@
-"""In which precision encoders of pictures compute features: what a caller asked for, and what a probe allows."""
+"""In which precision frozen encoders compute: what a caller asked for, and what a probe allows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
-from rungwise.encoders.sides import PictureSide
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
 PROBE = 16
-"""Pictures that ``auto`` encodes both ways; a collection of fewer is encoded in float32."""
+"""Pictures or texts that ``auto`` encodes both ways; fewer are encoded in float32."""
 
 LEAST_COSINE = 0.999
 """What ``auto`` asks of every picture of the probe, unless told otherwise."""
@@ -27,58 +27,65 @@ LEAST_COSINE = 0.999
 _PAYS = 1.1
 
 
+Inference = Callable[[bool], Callable[[Tensor], Tensor]]
+"""Gives what encodes prepared pictures, or texts: in bfloat16 (True) or in float32."""
+
+
 @dataclass(frozen=True)
 class Computing:
-    """How features of pictures are computed where they are not at hand.
+    """How features of pictures, and vectors of texts, are computed where they are not at hand.
 
     Attributes:
         precision: ``float32``, ``bfloat16``, or ``auto``: bfloat16 where the processor or GPU computes with it
             natively, it is faster, and a probe of some pictures shows that its features stay as close as asked.
         least_cosine: Between a picture's features in bfloat16 and in float32.
         say: Takes a sentence on what ``auto`` chose and why.
-        chosen: By fingerprints of encoders: whether bfloat16 was chosen.
+        chosen: By encoders: whether ``auto`` chose bfloat16.
     """
 
     precision: Precision = "float32"
     least_cosine: float = LEAST_COSINE
     say: Callable[[str], None] = field(default=lambda _: None)
-    chosen: dict[str, bool] = field(default_factory=dict)
+    chosen: WeakKeyDictionary[nn.Module, bool] = field(default_factory=WeakKeyDictionary)
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_cosine <= 1:
             raise UserError(f"least_cosine must lie in 0..1, got {self.least_cosine}")
 
-    def in_half(self, side: PictureSide, sample: Callable[[], Tensor]) -> bool:
+    def in_half(
+        self, side: nn.Module, inference: Inference, sample: Callable[[], Tensor], what: str = "pictures"
+    ) -> bool:
         """Whether an encoder computes in bfloat16.
 
         Args:
             side: In evaluation mode.
+            inference: Of the encoder.
             sample: Gives up to :data:`PROBE` prepared pictures; asked only by ``auto``, once for each encoder.
+            what: They are, for the sentence.
         """
         if self.precision != "auto":
             return self.precision == "bfloat16"
-        known = side.fingerprint()
-        if known not in self.chosen:
+        if side not in self.chosen:
             device = next(side.parameters()).device
             if not native_bfloat16(device):
-                self.say(f"float32: {_name(device)} does not compute with bfloat16 natively")
-                self.chosen[known] = False
+                self.say(f"features in float32: {_name(device)} does not compute with bfloat16 natively")
+                self.chosen[side] = False
                 return False
             pictures = sample()
             if len(pictures) < PROBE:
                 return False
-            self.chosen[known] = self._passes(side, pictures.to(device))
-        return self.chosen[known]
+            self.chosen[side] = self._passes(inference, pictures.to(device), what)
+        return self.chosen[side]
 
-    def _passes(self, side: PictureSide, pictures: Tensor) -> bool:
-        exact, seconds = _timed(side.inference(False), pictures)
-        quick, half_seconds = _timed(side.inference(True), pictures)
+    def _passes(self, inference: Inference, pictures: Tensor, what: str) -> bool:
+        exact, seconds = _timed(inference(False), pictures)
+        quick, half_seconds = _timed(inference(True), pictures)
         cosines = F.cosine_similarity(exact.flatten(1).double(), quick.flatten(1).double())
         cosine = float(cosines.nan_to_num().min())
         times = seconds / half_seconds
         measured = (
             f"{times:.1f} x as fast as float32, cosine to float32 at least {math.floor(cosine * 1e5) / 1e5:.5f} on"
-            f" {len(pictures)} pictures"
+            f" {len(pictures)} {what}"
         )
         if cosine >= self.least_cosine and times >= _PAYS:
             self.say(f"features in bfloat16: {measured}")
@@ -103,7 +110,7 @@ def computing() -> Computing:
 def computed_in(
     precision: Precision, *, least_cosine: float = LEAST_COSINE, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[Computing]:
-    """Within it, features of pictures that are not at hand are computed like this, in every thread of the process.
+    """Within it, features that are not at hand are computed like this, in every thread of the process.
 
     Features in bfloat16 have a cache of their own. A model's fingerprint stays: vectors of either precision are
     searched and compared together.

@@ -152,7 +152,9 @@ def network_of(settings: EncoderSettings) -> nn.Module:
     1
     """
     if importlib.util.find_spec("transformers") is None:
-        raise UserError("the text encoder needs transformers, which is not installed; run: pip install 'rungwise[hf]'")
+        raise UserError(
+            "the text encoder needs transformers, which is not installed; run: pip install 'rungwise[sentences]'"
+        )
     import transformers
     from transformers.initialization import no_init_weights
 

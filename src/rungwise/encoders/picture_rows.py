@@ -217,7 +217,7 @@ def _in_half(side: PictureSide, pictures: Sequence[Picture | bytes]) -> bool:
                 break
         return torch.stack(found) if found else torch.zeros(0)
 
-    return computing().in_half(side, sample)
+    return computing().in_half(side, side.inference, sample)
 
 
 class _Reading:

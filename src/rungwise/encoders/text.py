@@ -273,11 +273,12 @@ class GRUEncoder(TextSide):
             states, _ = self.recurrent(words)
         else:
             packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
-            packed_states, last = self.recurrent(packed)
-            if self.pool == "last":
-                return torch.as_tensor(last[-2:].mean(dim=0))
+            packed_states, _ = self.recurrent(packed)
             both, _ = pad_packed_sequence(packed_states, batch_first=True)
-            states = torch.stack(both.chunk(2, dim=2)).mean(dim=0)
+            onward, back = both.chunk(2, dim=2)
+            if self.pool == "last":
+                return torch.stack([last_of(onward, lengths), back[:, 0]]).mean(dim=0)
+            states = torch.stack([onward, back]).mean(dim=0)
         return {"last": last_of, "mean": mean_of, "max": max_of}[self.pool](states, lengths)
 
     def remarks(self) -> Sequence[str]:

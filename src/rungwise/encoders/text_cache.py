@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from torch import Tensor
 from rungwise.core.cache_folder import default_cache
 from rungwise.data.collection import Issue
 from rungwise.encoders.cache import LAYOUT, Progress, RowStore, sound_positions
+from rungwise.encoders.inference import PROBE, computing
 from rungwise.encoders.sides import TextSide
 from rungwise.encoders.text import pad
 
@@ -59,6 +60,8 @@ def text_rows(
 ) -> TextRows:
     """The side's vectors of these texts, computed where the cache has none; equal texts once.
 
+    Vectors in bfloat16 (:func:`~rungwise.encoders.inference.computed_in`) have a cache of their own.
+
     Args:
         side: In evaluation mode or not: vectors are always those of evaluation mode.
         texts: Captions.
@@ -66,8 +69,9 @@ def text_rows(
         progress: Called with the number of texts done since the last call.
     """
     begun = time.perf_counter()
-    folder = (cache or default_cache()) / "texts" / f"{side.fingerprint()[:32]}{LAYOUT}"
-    store = RowStore(folder, (side.width,), np.float32)
+    half = _in_half(side, texts)
+    name = f"{side.fingerprint()[:32]}{'-bfloat16' if half else ''}{LAYOUT}"
+    store = RowStore((cache or default_cache()) / "texts" / name, (side.width,), np.float32)
     keys = [_key(text) for text in texts]
     found, _ = sound_positions(store, keys)
     missing = sorted({text for text, row in zip(texts, found.tolist(), strict=True) if row < 0})
@@ -76,22 +80,45 @@ def text_rows(
     missing.sort(key=len, reverse=True)  # batches hold little padding, and the largest comes first
     for begin in range(0, len(missing), _RUN):
         some = missing[begin : begin + _RUN]
-        store.append([_key(text) for text in some], encode_texts(side, some))
+        store.append([_key(text) for text in some], encode_texts(side, some, half=half))
         if progress:
             progress(len(some))
     return TextRows(store.rows(), store.find(keys), len(missing), time.perf_counter() - begun)
+
+
+def _in_half(side: TextSide, texts: Sequence[str]) -> bool:
+    """Whether vectors are computed in bfloat16; ``auto`` looks at the first texts that differ."""
+    chosen = side.tokenise(list(dict.fromkeys(texts[: 4 * PROBE]))[:PROBE]) if len(texts) >= PROBE else []
+    padded, lengths = pad(chosen, side.pad_number) if chosen else (torch.zeros(0), torch.zeros(0))
+
+    def inference(half: bool) -> Callable[[Tensor], Tensor]:
+        return lambda tokens: _vectors(side, tokens, lengths, half)
+
+    training = side.training
+    side.eval()
+    try:
+        return computing().in_half(side, inference, lambda: padded, "texts")
+    finally:
+        side.train(training)
+
+
+def _vectors(side: TextSide, tokens: Tensor, lengths: Tensor, half: bool) -> Tensor:
+    with torch.autocast(tokens.device.type, torch.bfloat16, enabled=half):
+        return torch.as_tensor(side(tokens, lengths)).float()
 
 
 def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def encode_texts(side: TextSide, texts: Sequence[str], batch: int = 128) -> NDArray[np.float32]:
-    """(len(texts), width) vectors, computed shortest first, with the statistics of training."""
-    return encode_tokens(side, side.tokenise(texts), batch)
+def encode_texts(side: TextSide, texts: Sequence[str], batch: int = 128, *, half: bool = False) -> NDArray[np.float32]:
+    """(len(texts), width) vectors, computed shortest first, with the statistics of training; in bfloat16 if asked."""
+    return encode_tokens(side, side.tokenise(texts), batch, half=half)
 
 
-def encode_tokens(side: TextSide, tokens: Sequence[Sequence[int]], batch: int = 128) -> NDArray[np.float32]:
+def encode_tokens(
+    side: TextSide, tokens: Sequence[Sequence[int]], batch: int = 128, *, half: bool = False
+) -> NDArray[np.float32]:
     """As :func:`encode_texts`, for texts that are tokenised."""
     vectors = np.zeros((len(tokens), side.width), np.float32)
     order = np.argsort([len(one) for one in tokens], kind="stable")
@@ -103,7 +130,7 @@ def encode_tokens(side: TextSide, tokens: Sequence[Sequence[int]], batch: int = 
             for begin in range(0, len(order), batch):
                 chosen = order[begin : begin + batch]
                 padded, lengths = pad([tokens[position] for position in chosen], side.pad_number)
-                vectors[chosen] = side(padded.to(device), lengths).float().cpu().numpy()
+                vectors[chosen] = _vectors(side, padded.to(device), lengths, half).cpu().numpy()
     finally:
         side.train(training)
     return vectors

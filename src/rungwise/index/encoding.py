@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.features import FeatureRows
 from rungwise.index.items import items_at, to_record
 from rungwise.index.store import Batch
 
@@ -47,15 +48,21 @@ def encoded_pictures(
         yield Batch([item.id for item in items], encoded.vectors, [to_record(item, folder) for item in items])
 
 
-def encoded_texts(texts: Sequence[str], model: DualEncoder) -> Iterator[Batch]:
+def encoded_texts(texts: Sequence[str], model: DualEncoder, rows: FeatureRows | None = None) -> Iterator[Batch]:
     """A row for each text, under the text itself.
+
+    Args:
+        texts: Captions.
+        model: Encodes them.
+        rows: (texts, D) what the model reads of each in place of words.
 
     Raises:
         UserError: If the model gives NaN or infinity.
     """
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
-        _require_finite(vectors := model.encode_text(some), some)
+        read = some if rows is None else rows.take(range(start, start + len(some)))
+        _require_finite(vectors := model.encode_captions(read), some)
         yield Batch(some, vectors)
 
 

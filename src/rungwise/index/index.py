@@ -385,7 +385,11 @@ class Index:
         """Write pictures and captions; captions first, since no search finds those that no picture has."""
         known = {text for text, _ in self.caption_store.records()}
         texts = [text for text in dict.fromkeys(data.captions) if text.strip() and text not in known]
-        self.caption_store.upsert_batches(encoded_texts(texts, model))
+        rows = None
+        if data.text_features is not None:
+            first = {text: position for position, text in reversed(list(enumerate(data.captions)))}
+            rows = data.text_features.take([first[text] for text in texts])
+        self.caption_store.upsert_batches(encoded_texts(texts, model, rows))
         issues: list[Issue] = []
         self.picture_store.upsert_batches(encoded_pictures(data, model, self.folder, progress, issues))
         self._settle()

@@ -39,6 +39,7 @@ class Searcher:
         UserError: If another model built the index.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from rungwise.data import ImageCaptions
     >>> from rungwise.data.features import FeatureRows
     >>> from rungwise.models import DualEncoder, EncodedImages

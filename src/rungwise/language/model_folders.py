@@ -183,7 +183,7 @@ def _check_transformer(folder: Path) -> None:
         check_rules(_mapping(rules), rules)
 
 
-def check_rules(said: Mapping[str, Any], where: object) -> None:
+def check_rules(said: object, where: object) -> None:
     """Refuse rules of a tokenizer that can take for ever on one text, or make of it one that no memory holds.
 
     Args:
@@ -191,12 +191,14 @@ def check_rules(said: Mapping[str, Any], where: object) -> None:
         where: What to name in an error.
 
     Raises:
-        UserError: Naming the pattern.
+        UserError: Naming the pattern, or if it says no rules at all.
 
     >>> check_rules({"normalizer": {"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""}}, "tokenizer.json")
     Traceback (most recent call last):
     rungwise.core.errors.UserError: tokenizer.json: the pattern '(a+)+' repeats a repetition, which can take for ever
     """
+    if not isinstance(said, Mapping):
+        raise UserError(f"{where}: not a tokenizer (no JSON object); copy the folder anew")
     for part in ("normalizer", "pre_tokenizer"):
         _check_patterns(where, said.get(part))
     if growth(said.get("normalizer")) > _MOST_GROWTH or _padded(said.get("padding")) > _MOST_TOKENS:

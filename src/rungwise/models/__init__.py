@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.models.contracts import DualEncoder, EncodedImages, PairScorer, PairScores, VectorScores
 from rungwise.models.folder import AlteredModelError
-from rungwise.models.loading import family, load, load_dual_encoder
+from rungwise.models.kinds import family
+from rungwise.models.loading import load, load_dual_encoder
 from rungwise.models.publishing import push_to_hub
 
 if TYPE_CHECKING:

@@ -237,6 +237,14 @@ class DualEncoder(PairScorer):
         return np.zeros(0, dtype=np.int64)
 
     @property
+    def decoded_side(self) -> int | None:
+        """Shorter side in pixels to which large pictures are decoded; None where every pixel is.
+
+        See :func:`rungwise.data.pictures.load_picture`. It decides how much memory a picture takes.
+        """
+        return None
+
+    @property
     def longest_text(self) -> int | None:
         """Tokens of a text that the model reads at most; None for any number, or where it does not say."""
         return None

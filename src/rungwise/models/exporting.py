@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,12 +29,12 @@ from rungwise.core.folders import replacing_folder
 from rungwise.core.limits import readable
 from rungwise.core.version import __version__
 from rungwise.encoders.features import TextFeatureInput
-from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise
 from rungwise.models.card import model_card
 from rungwise.models.contracts import PairScorer
 from rungwise.models.folder import CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
 from rungwise.models.graphs import MISSING, OUTPUT, Graph, Input, check_graph, default_threads, messages_below
-from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, cut_to, pad_tokens
+from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, pad_tokens
 from rungwise.models.vse import JointEmbedding
 
 OPSET = 18
@@ -119,11 +122,13 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
     folder, exact = Path(folder), _exact(model)
     tokenizer = exact.text_encoder.files()[TOKENIZER]
     config = _config(exact, model.fingerprint)
-    _check_tokens(exact, tokenizer)
+    _check_tokens(exact, tokenizer, config.token_rows)
     known = {CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH} if (folder / IMAGE_GRAPH).is_file() else ()
     with replacing_folder(folder, known, "an exported model") as draft:
         images = _write(_Images(exact).eval(), draft / IMAGE_GRAPH, (config.image_input,), _some_pictures(config))
-        captions = _write(_Captions(exact).eval(), draft / TEXT_GRAPH, config.text_inputs, _some_captions(exact))
+        captions = _write(
+            _Captions(exact).eval(), draft / TEXT_GRAPH, config.text_inputs, _some_captions(exact, config.token_rows)
+        )
         origin = replace(
             config.origin,
             image_cosine=min(one.cosine for one in images),
@@ -184,15 +189,16 @@ def _config(model: JointEmbedding, fingerprint: str) -> OnnxConfig:
         similarity=model.config.similarity,
         preprocessing=seen,
         features=model.backbone.features if seen is None else None,
+        token_rows=max(one.num_embeddings for one in model.text_encoder.modules() if isinstance(one, nn.Embedding)),
         longest=model.text_encoder.longest,
         pad_number=model.text_encoder.pad_number,
     )
 
 
-def _check_tokens(model: JointEmbedding, tokenizer: str) -> None:
+def _check_tokens(model: JointEmbedding, tokenizer: str, rows: int) -> None:
     """Refuse a text side whose tokens are more than its tokenizer and its context length say."""
-    cutter = cut_to(read_vocabulary(tokenizer, TOKENIZER), model.text_encoder.longest)
-    if [one.ids for one in cutter.encode_batch(list(_TEXTS))] != model.text_encoder.tokenise(_TEXTS):
+    cutter = cutting(read_vocabulary(tokenizer, TOKENIZER, rows), model.text_encoder.longest)
+    if tokenise(cutter, _TEXTS) != model.text_encoder.tokenise(_TEXTS):
         raise UserError("the model's text side cuts texts in ways that tokenizer.json does not say; it is not exported")
 
 
@@ -212,16 +218,17 @@ def _some_pictures(config: OnnxConfig) -> _Checks:
     return [(f"{what}, in batches of {', '.join(map(str, _BATCHES))}", [some(count) for count in _BATCHES])]
 
 
-def _some_captions(model: JointEmbedding) -> _Checks:
+def _some_captions(model: JointEmbedding, rows: int) -> _Checks:
     """Texts alone and of one length, which need no padding, and all of them in one padded batch."""
     side, draw = model.text_encoder, np.random.default_rng(0)
-    tokens, words = side.tokenise(_TEXTS), read_vocabulary(side.files()[TOKENIZER], TOKENIZER).get_vocab_size()
+    tokens = side.tokenise(_TEXTS)
     # Most words above may be unknown to the model: the same frames and lengths with any words between.
-    mixed = [[*one[:1], *draw.integers(0, words, max(0, len(one) - 2)).tolist(), *one[1:][-1:]] for one in tokens]
-    everything = [one for one in (*tokens, *mixed) if one]
+    mixed = [[*one[:1], *draw.integers(0, rows, max(0, len(one) - 2)).tolist(), *one[1:][-1:]] for one in tokens]
+    everything = sorted((one for one in (*tokens, *mixed) if one), key=len)
     alone = [pad_tokens([one], side.pad_number) for one in everything]
     equal = [pad_tokens([one, one[::-1], one], side.pad_number) for one in mixed if one]
-    padded = [pad_tokens(everything[begin:], side.pad_number) for begin in range(0, len(everything), 4)]
+    few = pad_tokens([one for one in everything if len(one) <= max(8, len(everything[0]) + 1)], side.pad_number)
+    padded = [few, *(pad_tokens(everything[begin:], side.pad_number) for begin in range(0, len(everything), 4))]
     return [("texts without padding", [*alone, *equal]), ("texts of several lengths, padded", padded)]
 
 
@@ -234,9 +241,11 @@ def _write(side: _Side, path: Path, inputs: Sequence[Input], checks: _Checks) ->
     size = sum(one.numel() * one.element_size() for part in side.parts for one in part.state_dict().values())
     if size > _MOST_BYTES:
         raise UserError(f"{path.name}: the side's weights are {readable(size)}, and an ONNX file holds at most 2 GiB")
-    example = tuple(torch.from_numpy(one) for one in checks[-1][1][-1])
+    example = tuple(torch.from_numpy(one) for one in checks[-1][1][0])
+    # torch.export writes a recurrent network out step by step, for texts of one length.
+    recurrent = any(isinstance(one, nn.RNNBase) for part in side.parts for one in part.modules())
     reasons = []
-    for exporter in (_traced, _captured):
+    for exporter in (_traced,) if recurrent else (_traced, _captured):
         try:
             exporter(side, example, path, inputs)
             _finish(path, inputs, side.dimension)
@@ -299,7 +308,7 @@ def _quietly(export: Callable[[], object]) -> None:
         UserError: If the export fails.
     """
     try:
-        with warnings.catch_warnings(), torch.inference_mode():
+        with warnings.catch_warnings(), torch.inference_mode(), _silence():
             warnings.simplefilter("ignore")
             export()
     except (ImportError, MemoryError):
@@ -309,22 +318,40 @@ def _quietly(export: Callable[[], object]) -> None:
         raise UserError(line[:200]) from error
 
 
+@contextmanager
+def _silence() -> Iterator[None]:
+    """The exporters' compiled parts print whole graphs, past whatever Python says of its output."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [(handle, os.dup(handle)) for handle in (1, 2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for handle, _ in kept:
+            os.dup2(nowhere, handle)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for handle, copy_of_it in kept:
+            os.dup2(copy_of_it, handle)
+            os.close(copy_of_it)
+        os.close(nowhere)
+
+
 def _finish(path: Path, inputs: Sequence[Input], dimension: int) -> None:
     """Name the sizes of what goes in and out, and leave out where in the source each node comes from."""
     import onnx
 
     model = onnx.load_model(path, load_external_data=False)
-    for value, shape in (
-        *((value, one.shape) for value, one in zip(model.graph.input, inputs, strict=True)),
-        (model.graph.output[0], (None, dimension)),
-    ):
-        del value.type.tensor_type.shape.dim[:]
-        for at, size in enumerate(shape):
-            about = value.type.tensor_type.shape.dim.add()
-            if size is None:
-                about.dim_param = ("batch", "length")[at]
-            else:
-                about.dim_value = size
+    # Exporters leave out what a graph does not read, such as the lengths of texts that are always filled up.
+    kinds = {np.float32: onnx.TensorProto.FLOAT, np.uint8: onnx.TensorProto.UINT8, np.int64: onnx.TensorProto.INT64}
+    del model.graph.input[:]
+    for one in inputs:
+        sizes = [("batch", "length")[at] if size is None else size for at, size in enumerate(one.shape)]
+        model.graph.input.append(onnx.helper.make_tensor_value_info(one.name, kinds[one.dtype], sizes))
+    del model.graph.output[:]
+    vectors = onnx.helper.make_tensor_value_info(OUTPUT, onnx.TensorProto.FLOAT, ["batch", dimension])
+    model.graph.output.append(vectors)
     used = {one.domain for one in model.graph.node}
     for one in [one for one in model.opset_import if one.domain and one.domain not in used]:
         model.opset_import.remove(one)

@@ -27,11 +27,11 @@ from rungwise.data.packed import Picture
 from rungwise.data.picture_files import picture_name
 from rungwise.data.pictures import load_array
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
 from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, ModelFolder
 from rungwise.models.graphs import Graph, Input, check_graph, default_threads
-from rungwise.models.loading import StoredModel
+from rungwise.models.kinds import StoredModel
 from rungwise.similarity import AnySimilarity, Similarity
 
 TOKENIZER = "tokenizer.json"
@@ -72,6 +72,7 @@ class OnnxConfig:
         preprocessing: What pictures go through before the graph, which normalises them itself; None for rows of
             features.
         features: Width of a row of features; None for pictures.
+        token_rows: Of the table of tokens.
         longest: Tokens of a text that are read at most; None for any number.
         pad_number: The token number that fills a batch.
         kind: Names the family.
@@ -84,6 +85,7 @@ class OnnxConfig:
     similarity: AnySimilarity
     preprocessing: Preprocessing | None
     features: int | None
+    token_rows: int
     longest: int | None
     pad_number: int
     kind: Literal["onnx"] = "onnx"
@@ -98,8 +100,9 @@ class OnnxConfig:
             check_size("features", self.features)
         if self.longest is not None:
             check_size("longest", self.longest)
-        if not 0 <= self.pad_number < 1 << 31:
-            raise UserError(f"pad_number must be the number of a token, got {self.pad_number}")
+        check_size("token_rows", self.token_rows, 1 << 31)
+        if not 0 <= self.pad_number < self.token_rows:
+            raise UserError(f"pad_number must lie in 0..{self.token_rows - 1}, got {self.pad_number}")
 
     @property
     def image_input(self) -> Input:
@@ -134,12 +137,12 @@ class OnnxModel(StoredModel, DualEncoder):
         self.config = config
         self.provenance: dict[str, Any] = {}
         self._image, self._text = image, text
-        self._tokenizer = cut_to(tokenizer, config.longest)
+        self._tokenizer = cutting(tokenizer, config.longest)
         self._fingerprint = fingerprint
 
     @classmethod
     def from_folder(cls, folder: ModelFolder, device: str | None, *, threads: int | None = None) -> Self:
-        """See :meth:`StoredModel.from_folder <rungwise.models.loading.StoredModel.from_folder>`.
+        """See :meth:`StoredModel.from_folder <rungwise.models.kinds.StoredModel.from_folder>`.
 
         Args:
             folder: Where its files are.
@@ -155,9 +158,7 @@ class OnnxModel(StoredModel, DualEncoder):
             )
         facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
         config = from_plain(OnnxConfig, facts.get("model"), where)
-        tokenizer = read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER))
-        if config.pad_number >= tokenizer.get_vocab_size():
-            raise UserError(f"{where}: pad_number {config.pad_number} is none of {tokenizer.get_vocab_size()} tokens")
+        tokenizer = read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER), config.token_rows)
         digest = hashlib.sha256(json.dumps([identity(config), folder.text(TOKENIZER)], sort_keys=True).encode())
         graphs = []
         for name, inputs in ((IMAGE_GRAPH, (config.image_input,)), (TEXT_GRAPH, config.text_inputs)):
@@ -223,7 +224,7 @@ class OnnxModel(StoredModel, DualEncoder):
 
     def encode_text(self, texts: Texts) -> Vectors:
         """(texts, D) float32 vectors, encoded shortest first so that batches hold little padding."""
-        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(_words(texts))]
+        tokens = tokenise(self._tokenizer, _words(texts))
         vectors = np.zeros((len(tokens), self.dimension), np.float32)
         order = np.argsort([len(one) for one in tokens], kind="stable")
         for begin in range(0, len(order), _TEXTS_AT_ONCE):
@@ -232,12 +233,20 @@ class OnnxModel(StoredModel, DualEncoder):
             vectors[chosen] = self._text.run(tokens=padded, lengths=lengths)
         return vectors
 
+    @property
+    def decoded_side(self) -> int | None:
+        """See :meth:`DualEncoder.decoded_side <rungwise.models.contracts.DualEncoder.decoded_side>`."""
+        seen = self.config.preprocessing
+        return None if seen is None else seen.decoded_side
+
+    @property
+    def longest_text(self) -> int | None:
+        """See :meth:`DualEncoder.longest_text <rungwise.models.contracts.DualEncoder.longest_text>`."""
+        return self.config.longest
+
     def too_long(self, texts: Texts) -> NDArray[np.int64]:
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
-        if self.config.longest is None:
-            return np.zeros(0, np.int64)
-        cut = [bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(_words(texts))]
-        return np.flatnonzero(cut)
+        return too_long(self._tokenizer, _words(texts))
 
     def _preprocessing(self) -> Preprocessing:
         if self.config.preprocessing is None:
@@ -267,20 +276,6 @@ class OnnxModel(StoredModel, DualEncoder):
         return vectors
 
 
-def cut_to(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
-    """A tokenizer that keeps the first tokens of a text, those that frame it included.
-
-    Args:
-        tokenizer: As it was saved.
-        longest: How many; None for all.
-    """
-    if longest is None:
-        return tokenizer
-    other = Tokenizer.from_str(tokenizer.to_str())
-    other.enable_truncation(longest)
-    return other
-
-
 def pad_tokens(tokens: Sequence[Sequence[int]], number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(n, longest) tokens, padded on the right, and (n,) lengths.
 
@@ -295,10 +290,10 @@ def pad_tokens(tokens: Sequence[Sequence[int]], number: int) -> tuple[NDArray[np
     return padded, lengths
 
 
-def _words(texts: Texts) -> list[str]:
+def _words(texts: Texts) -> Sequence[str]:
     if isinstance(texts, FeatureRows):
         raise UserError("the data are rows of features in place of texts, but the model reads words")
-    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    return texts
 
 
 def _read(picture: Picture | bytes, preprocessing: Preprocessing) -> NDArray[np.uint8]:

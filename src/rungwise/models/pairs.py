@@ -195,6 +195,22 @@ class TrainableScorer(SavedModel):
         """Sentences on a new model for a person, such as how many words a file of word vectors held."""
         return ()
 
+    def keep_texts(
+        self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
+    ) -> Rows | None:
+        """Compute what is kept of the captions of these images, so that :meth:`read` finds it.
+
+        Args:
+            data: The collection.
+            images: Positions.
+            cache: Folder where it is kept; the default one if None.
+            progress: Called with the number of captions done since the last call.
+
+        Returns:
+            What is kept of each caption; None for a model that keeps nothing of captions.
+        """
+        return None
+
     def recompute_layers(self) -> None:
         """Compute the layers of trained encoders once more for the gradients, which saves memory and takes time.
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rungwise.core.errors import UserError
 from rungwise.core.printable import printable
-from rungwise.core.seals import SEAL, check_seal, has_seal, read_seal
-from rungwise.models.folder import CONFIG
+from rungwise.core.reading import is_regular
+from rungwise.core.seals import SEAL, check_seal, digest_of, has_seal, read_seal, write_seal
+from rungwise.models.folder import CARD, CONFIG
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 _OURS = ("*.json", "*.txt", "*.safetensors", "*.onnx", SEAL)
@@ -26,7 +32,7 @@ def push_to_hub(
     """Upload a saved model to a repository of the Hugging Face hub, which is made if there is none.
 
     Args:
-        folder: The model, whole and as it was saved; its card becomes the repository's page.
+        folder: The model, whole and as it was saved; its card, which may be changed, becomes the repository's page.
         repository: Its name, such as ``"someone/model"``; without an owner it is yours.
         private: Make a new repository private. One that is there stays as it is.
         token: Of an account that may write there; None takes that of the environment (``HF_TOKEN``) or of
@@ -45,17 +51,40 @@ def push_to_hub(
     rungwise.core.errors.UserError: nowhere: no model here (config.json is missing); give the folder of a saved model
     """
     place = Path(folder)
-    if not (place / CONFIG).is_file():
+    if place.is_dir() and not os.access(place, os.R_OK | os.X_OK):
+        raise UserError(f"{folder}: may not be read; change its permissions")
+    if not is_regular(place / CONFIG):
         raise UserError(f"{folder}: no model here (config.json is missing); give the folder of a saved model")
     if not _NAME.fullmatch(repository):
         raise UserError(f"{printable(repository)[:80]!r} is no name of a repository; write OWNER/NAME")
     if not has_seal(place):
         raise UserError(f"{folder}: has no seal ({SEAL}), so nobody knows whether it is whole; load and save it again")
-    check_seal(place)
+    sealed = read_seal(place)
+    check_seal(place, sealed.keys() - {CARD})  # everybody may write a card of one's own
+    with _with_seal_of_card(place, sealed) as whole:
+        return _upload(whole, [*sealed, SEAL], repository, private, token, message, folder)
 
+
+@contextmanager
+def _with_seal_of_card(place: Path, sealed: Mapping[str, str]) -> Iterator[Path]:
+    """The folder itself; where its card was changed, a copy whose seal has that card."""
+    if CARD not in sealed or sealed[CARD] == digest_of(place / CARD):
+        yield place
+        return
+    with TemporaryDirectory() as temporary:
+        copy = Path(temporary)
+        for name in sealed:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(place / name, copy / name)
+        write_seal(copy)
+        yield copy
+
+
+def _upload(
+    place: Path, names: Iterable[str], repository: str, private: bool, token: str | None, message: str, said: Path | str
+) -> str:
     from huggingface_hub import HfApi  # slow to load, and only this needs it
 
-    names = [*read_seal(place), SEAL]
     hub = HfApi(token=token, library_name="rungwise")
     try:
         made = hub.create_repo(repository, private=private, exist_ok=True)
@@ -67,7 +96,7 @@ def push_to_hub(
             commit_message=message,
         )
     except Exception as error:  # of the hub, of the network and of whichever library speaks to it
-        raise UserError(f"{folder}: could not be uploaded to {repository} ({_why(error)})") from error
+        raise UserError(f"{said}: could not be uploaded to {repository} ({_why(error)})") from error
     return str(done.commit_url)
 
 

@@ -20,7 +20,7 @@ import torch
 from pydantic import PlainValidator, TypeAdapter
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, from_plain, to_plain
+from rungwise.core.configuration import STRICT, from_plain, to_plain, without_places
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
@@ -28,7 +28,7 @@ from rungwise.core.tensors import add_tensors, write_tensors
 from rungwise.core.version import __version__
 from rungwise.models.card import model_card
 from rungwise.models.folder import CARD, CONFIG, FORMAT, WEIGHTS, ModelFolder
-from rungwise.models.loading import FIRST_KIND, StoredModel, family, load
+from rungwise.models.kinds import FIRST_KIND, StoredModel, family, read_stored
 from rungwise.models.publishing import push_to_hub
 
 
@@ -100,7 +100,7 @@ class SavedModel(nn.Module, StoredModel):
 
     @classmethod
     def from_folder(cls, folder: ModelFolder, device: str | None) -> Self:
-        """See :meth:`~rungwise.models.loading.StoredModel.from_folder`; None takes ``cuda`` where there is one."""
+        """See :meth:`~rungwise.models.kinds.StoredModel.from_folder`; None takes ``cuda`` where there is one."""
         place = choose_device(device)
         facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
         config = from_plain(cls.config_type, facts.get("model"), where)
@@ -138,7 +138,7 @@ class SavedModel(nn.Module, StoredModel):
             "format": FORMAT,
             "kind": self.kind,
             "rungwise": __version__,
-            "model": to_plain(self.config),
+            "model": without_places(self.config),  # the folder may go to others
         }
         if self.provenance:
             facts["provenance"] = self.provenance
@@ -182,7 +182,7 @@ class SavedModel(nn.Module, StoredModel):
         Raises:
             UserError: If files are missing or do not fit each other, or the folder holds another family.
         """
-        model = load(source, device, altered=altered)
+        model = read_stored(source, choose_device(device), altered=altered)
         if not isinstance(model, cls):
             raise UserError(f"{source}: a model of kind {model.kind!r}, not {cls.kind!r}; use rungwise.models.load")
         return model

@@ -36,7 +36,7 @@ from rungwise.encoders.transformer import TransformerConfig
 from rungwise.encoders.tuning import layer_depths, recompute_layers
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
 from rungwise.models.folder import ModelFolder
-from rungwise.models.pairs import Autocast, Pairs, Part, Positions, Rows, TrainableEncoder, pair_up
+from rungwise.models.pairs import Autocast, Pairs, Part, Positions, Rows, TrainableEncoder, captions_of, pair_up
 from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine, Similarity
 
@@ -264,6 +264,15 @@ class JointEmbedding(TrainableEncoder):
         pairs = pair_up(data, images, rows, lambda texts: [(0,)] * len(texts))
         return replace(pairs, text_rows=self._text_rows(texts_at(data, pairs.captions), cache))
 
+    def keep_texts(
+        self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
+    ) -> Rows | None:
+        """See :meth:`TrainableScorer.keep_texts <rungwise.models.pairs.TrainableScorer.keep_texts>`."""
+        texts = texts_at(data, captions_of(data, images))
+        if not self._texts_are_rows or isinstance(texts, FeatureRows):
+            return None
+        return self._text_rows(texts, cache, progress)
+
     def batch(self, pairs: Pairs, chosen: Positions) -> Batch:
         """Rows, and tokens with their lengths or vectors, of some pairs on the model's device."""
         images = pairs.image[chosen]
@@ -346,6 +355,12 @@ class JointEmbedding(TrainableEncoder):
         if self._texts_are_rows:
             return self.encode_text_rows(self._text_rows(texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
+
+    @property
+    def decoded_side(self) -> int | None:
+        """See :meth:`DualEncoder.decoded_side <rungwise.models.contracts.DualEncoder.decoded_side>`."""
+        seen = self.backbone.preprocessing
+        return None if seen is None else seen.decoded_side
 
     @property
     def longest_text(self) -> int | None:

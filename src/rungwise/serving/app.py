@@ -44,8 +44,6 @@ MAX_RESULTS = 500
 _STATIC = Path(__file__).parent / "static"
 _CAPTIONS_NEAR = 8
 _PICTURE_PATIENCE = 1.0
-_SHORTER_SIDE = 512
-"""Of a JPEG, in the reckoning of memory; models that decode it larger are rare, and the bound is soft for them."""
 
 K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; more than there are means all.")]
 Position = Annotated[int, InPath(ge=0, lt=2**32, description="A picture's position in the index.")]
@@ -249,7 +247,9 @@ class _Work:
             raise HTTPException(
                 413, f"the picture has {header.pixels} pixels; send one of at most {self._limits.upload_pixels}"
             )
-        needed = header.memory(_SHORTER_SIDE) + 2 * len(body)  # the file is there twice while it is decoded
+        needed = header.memory(searcher.model.decoded_side) + 2 * len(
+            body
+        )  # the file is there twice while it is decoded
         if needed > self._limits.decoding_memory:
             raise HTTPException(
                 413,

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 
 from rungwise.core.configuration import STRICT, short_text, to_plain
 from rungwise.core.errors import UserError
+from rungwise.encoders.inference import Precision
 from rungwise.losses import MaxOfHinges
 from rungwise.models import AnyModel, VSEConfig
 from rungwise.relevance.config import source_config
@@ -83,6 +84,8 @@ class TrainConfig:
         gradient_checkpointing: Trained encoders compute their layers twice instead of keeping what they gave: less
             memory, more time.
         precision: bfloat16 computes the encoders under autocast; weights and loss stay in float32.
+        feature_precision: In what features of a frozen image encoder are computed where they are not at hand: float32,
+            bfloat16, or auto, which takes bfloat16 where that is faster and a probe shows that it stays close.
         seed: Seed of the weights, the batches and all draws.
         checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
     """
@@ -107,6 +110,7 @@ class TrainConfig:
     weight_decay: float = 0.0
     gradient_checkpointing: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
+    feature_precision: Precision = "float32"
     seed: int = 0
     checkpoint_steps: int = 200
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.encoders.text_cache import TextRows
+from rungwise.encoders.inference import computed_in
 from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
@@ -100,7 +100,7 @@ def prepare(
     model = _model(config, data, train, say).to(device)
     _remark(config, data, model, loss, say)
     config.step.check(model, loss, processes, config.sampler.draws_lists)
-    with processes.first_before_others():
+    with processes.first_before_others(), computed_in(config.feature_precision, say=say):
         pairs, chosen = (
             _read(model, data, name, images, cache, say, progress)
             for name, images in (("train", train), ("validation", validation))
@@ -185,8 +185,12 @@ def _read(
     progress: Progress,
 ) -> Pairs:
     """What the model reads of some images and of their captions."""
-    title = f"{name} images"
-    pairs = model.read(data, images, cache=cache, progress=lambda done: progress(title, done, len(images)))
+    titles, captions = (f"{name} captions", f"{name} images"), len(captions_of(data, images))
+    texts = model.keep_texts(data, images, cache=cache, progress=lambda done: progress(titles[0], done, captions))
+    if texts is not None:
+        how = f" in {texts.seconds:.1f} s" if texts.computed else ""
+        say(f"{name}: {captions} captions, {texts.computed} computed{how}")
+    pairs = model.read(data, images, cache=cache, progress=lambda done: progress(titles[1], done, len(images)))
     rows = pairs.rows
     speed = rows.computed / max(rows.seconds, 1e-9)
     how = f" in {rows.seconds:.1f} s ({speed:.0f} images/s)" if rows.computed else ""
@@ -196,9 +200,6 @@ def _read(
     )
     if isinstance(model, DualEncoder) and (cut := len(model.too_long(texts_at(data, pairs.captions)))):
         say(f"{name}: {cut} of {len(pairs)} captions are longer than the model reads; it reads their beginning")
-    if isinstance(texts := pairs.text_rows, TextRows):
-        how = f" in {texts.seconds:.1f} s" if texts.computed else ""
-        say(f"{name}: {len(pairs)} captions, {texts.computed} computed{how}")
     if not len(pairs):
         raise UserError(f"{data.name}: none of the {len(images)} {name} images could be read")
     return pairs

@@ -1,3 +1,8 @@
+"""Models of open_clip.
+
+Also tests rungwise.encoders.pretrained.open_clip_settings and rungwise.encoders.pretrained.open_clip_texts.
+"""
+
 import json
 import shutil
 from collections.abc import Callable
@@ -8,7 +13,9 @@ import pytest
 import torch
 
 from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.open_clip import PATTERNS, OpenClipText, OpenClipVision, cleaner, own_rules
+from rungwise.encoders.pretrained.open_clip import PATTERNS
+from rungwise.encoders.pretrained.open_clip_settings import OpenClipText, OpenClipVision
+from rungwise.encoders.pretrained.open_clip_texts import cleaner, own_rules
 from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
 from rungwise.models import load
 from tests.published import CAPTIONS, Published, opened, photos
@@ -53,6 +60,24 @@ def test_vectors_are_those_of_the_library(name: str, published: Published) -> No
     images, texts = own_vectors(folder)
     model = load(f"open_clip:{folder}", "cpu")
     assert model.encode_image(photos()).vectors == pytest.approx(images, abs=1e-5)
+    assert model.encode_text(TEXTS) == pytest.approx(texts, abs=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{"proj_bias": True}, {"pool_type": "last"}, {"no_causal_mask": True}])
+def test_texts_of_other_towers_are_those_of_the_library(settings: dict[str, Any], folder: Path) -> None:
+    """Short texts are computed without the empty places after them where that changes nothing."""
+    from safetensors.torch import load_file, save_file
+
+    change(folder, in_part("text_cfg", **settings))
+    if "proj_bias" in settings:
+        file = folder / "open_clip_model.safetensors"
+        tensors = load_file(file)
+        tensors["text_projection.weight"] = tensors.pop("text_projection").T.contiguous()
+        tensors["text_projection.bias"] = torch.randn(24)
+        save_file(tensors, file)
+    texts = own_vectors(folder)[1]
+    model = load(f"open_clip:{folder}", "cpu")
+    assert model.text_encoder.rules.padded == ("proj_bias" not in settings)
     assert model.encode_text(TEXTS) == pytest.approx(texts, abs=1e-5)
 
 
@@ -124,7 +149,10 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         in_part("vision_cfg", timm_model_name="hf-hub:somebody/model"), "is no name of timm's list"
     ),
     "a tower that timm has not": (in_part("vision_cfg", timm_model_name="nonesuch"), "no network can be built"),
-    "another's text tower": (in_part("text_cfg", hf_model_name="somebody/model"), "'hf_model_name' is not read"),
+    "another's text tower": (
+        in_part("text_cfg", hf_model_name="somebody/model"),
+        "hf_model_name 'somebody/model' is not read",
+    ),
     "too many layers": (in_part("text_cfg", layers=10**6), "text_cfg: layers"),
     "another width": (in_part("vision_cfg", width=48), "belong to different models"),
     "another vocabulary": (in_part("text_cfg", vocab_size=30000), "belongs to another model"),

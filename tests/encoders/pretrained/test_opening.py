@@ -41,12 +41,14 @@ def put(model: Path, name: str, hub: Path) -> None:
         ("open_clip", "open_clip:someone/model"),
         ("sentence", "st:someone/model"),
         ("old_sentence", "st:sentence-transformers/clip-ViT-B-32"),
+        ("old_sentence", "st:clip-ViT-B-32"),
     ],
 )
 def test_a_model_of_the_cache_is_read_without_a_network(
     kind: str, source: str, hub: Path, published: Published
 ) -> None:
-    put(getattr(published, kind), source.partition(":")[2], hub)
+    name = source.partition(":")[2]
+    put(getattr(published, kind), name if "/" in name else f"sentence-transformers/{name}", hub)
     assert open_image(source).tower.width == open_text(source).tower.width
 
 
@@ -55,6 +57,7 @@ def test_a_model_of_the_cache_is_read_without_a_network(
     [
         ("hf:google/siglip2-base-patch32-256", "hf download google/siglip2-base-patch32-256 --include '*.json' "),
         ("st:someone/model", "hf download someone/model --include '*.json' "),
+        ("st:clip-ViT-B-32", "hf download sentence-transformers/clip-ViT-B-32 --include '*.json' "),
         ("open_clip:someone/model", "hf download someone/model --include open_clip_config.json "),
         ("open_clip:ViT-B-32/laion2b_s34b_b79k", "hf download laion/CLIP-ViT-B-32-laion2B-s34B-b79K --include "),
     ],

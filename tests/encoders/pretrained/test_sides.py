@@ -27,7 +27,7 @@ class Files:
         return json.loads(self.texts[name])  # type: ignore[no-any-return]
 
 
-NAMES = ["clip", "siglip2", "open_clip", "open_clip_siglip"]
+NAMES = ["clip", "siglip2", "naflex", "open_clip", "open_clip_siglip"]
 
 
 def source(name: str, published: Published) -> str:
@@ -44,8 +44,9 @@ def test_sides_are_restored_from_their_files_alone(name: str, published: Publish
     text_again.load_state_dict(text.state_dict())
     assert image_again.fingerprint() == image.fingerprint()
     assert text_again.fingerprint() == text.fingerprint()
-    size = image.preprocessing.size
-    pixels = torch.randint(0, 256, (2, 3, size, size), dtype=torch.uint8)
+    picture = torch.randint(0, 256, (3, 40, 60), dtype=torch.uint8)
+    pixels = torch.stack([image.preprocessing.apply(picture), image.preprocessing.apply(picture.flip(-1))])
+    assert image_again.preprocessing == image.preprocessing
     tokens, lengths = pad(text.tokenise(CAPTIONS), text.pad_number)
     with torch.inference_mode():
         assert torch.equal(image_again(pixels), image(pixels))

@@ -47,7 +47,7 @@ def siglip(published: Published, tmp_path: Path) -> Path:
     return shutil.copytree(published.siglip2, tmp_path / "siglip")
 
 
-@pytest.mark.parametrize("name", ["clip", "siglip2"])
+@pytest.mark.parametrize("name", ["clip", "siglip2", "naflex"])
 def test_vectors_are_those_of_the_library(name: str, published: Published) -> None:
     folder = getattr(published, name)
     images, texts = own_vectors(folder, padding=True if name == "clip" else "max_length")
@@ -259,6 +259,8 @@ def test_fields_of_the_library_that_are_not_listed_shape_no_network() -> None:
         (transformers.SiglipTextConfig, TransformerText),
         (transformers.CLIPVisionConfig, TransformerVision),
         (transformers.SiglipVisionConfig, TransformerVision),
+        (transformers.Siglip2TextConfig, TransformerText),
+        (transformers.Siglip2VisionConfig, TransformerVision),
     ):
         known = set(listed.__dataclass_fields__) | idle | base
         assert set(config.__dataclass_fields__) <= known

@@ -7,37 +7,32 @@ tokenizer's files. What a configuration may say of the two towers is listed by n
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import torch
-from pydantic import Field
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
-from torch import Tensor
+from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.core.hub import hub_folder
 from rungwise.core.reading import read_json
-from rungwise.encoders.options import check_model_name
 from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.foreign_texts import (
+    ARCHITECTURE,
+    ForeignText,
+    ForeignTower,
+    foreign_text,
+    owned_by_foreign_text,
+)
+from rungwise.encoders.pretrained.open_clip_settings import OpenClipText, OpenClipVision, Tower
+from rungwise.encoders.pretrained.open_clip_texts import cleaner, tokenizer_of
 from rungwise.encoders.pretrained.pictures import open_clip_preprocessing
 from rungwise.encoders.pretrained.settings import (
-    Layers,
-    Length,
-    Pixels,
-    Share,
-    Small,
-    Token,
-    Width,
-    Words,
     read_settings,
 )
 from rungwise.encoders.pretrained.source import require
-from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check_vocabulary, plain_rules
 from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.pretrained.weights import checkpoint_files, load_half
 
@@ -47,122 +42,11 @@ WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors",
 TOKENIZER_PATTERNS = ("tokenizer*", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model")
 PATTERNS = (CONFIG, WEIGHTS[0], *TOKENIZER_PATTERNS)
 """What is fetched of a repository."""
-OWN_WORDS = 49408
-"""Of the tokenizer that open_clip carries itself."""
 _ANEW = "copy the folder anew"
 _TEXT_PARTS = ("positional_embedding", "token_embedding", "transformer", "ln_final", "text_projection")
 """First parts of the names of text tensors, where a checkpoint does not put ``text.`` before them."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Epsilon:
-    """What a layer norm takes.
-
-    Attributes:
-        eps: Added to variances.
-    """
-
-    __pydantic_config__ = STRICT
-
-    eps: Small
-
-
-@dataclass(frozen=True)
-class Approximate:
-    """What the activation takes.
-
-    Attributes:
-        approximate: How it is computed.
-    """
-
-    __pydantic_config__ = STRICT
-
-    approximate: Literal["tanh", "none"]
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """What both towers of open_clip's own say of their blocks, in its names."""
-
-    __pydantic_config__ = STRICT
-
-    width: Width
-    mlp_ratio: Annotated[float, Field(gt=0, le=64)]
-    ls_init_value: Small | None
-    final_ln_after_pool: bool
-    output_tokens: Literal[False]
-    act_kwargs: Approximate | None
-    norm_kwargs: Epsilon | None
-    block_type: Literal["default", "custom"] | None
-    qk_norm: bool
-    scaled_cosine_attn: bool
-    scale_heads: bool
-    scale_attn_inner: bool
-    scale_attn: bool
-    scale_fc: bool
-
-
-@dataclass(frozen=True)
-class OpenClipVision(Blocks):
-    """``vision_cfg``: a transformer or residual network of open_clip, or one of timm's list."""
-
-    layers: Layers | Annotated[tuple[Layers, Layers, Layers, Layers], Field(strict=False)]
-    head_width: Width
-    patch_size: Pixels | None
-    image_size: Pixels
-    patch_dropout: Share
-    attentional_pool: bool
-    attn_pooler_queries: Width
-    attn_pooler_heads: Width
-    no_ln_pre: bool
-    pos_embed_type: Literal["learnable", "sin_cos_2d"]
-    pool_type: Literal["tok", "avg", "none"]
-    timm_model_name: str | None
-    timm_pool: Literal["", "abs_attn", "avg", "map", "max", "rot_attn", "token"]
-    timm_proj: Literal["", "linear", "mlp", "none"] | None
-    timm_proj_bias: bool
-    timm_drop: Share
-    timm_drop_path: Share | None
-
-    def __post_init__(self) -> None:
-        if self.timm_model_name is not None:
-            check_model_name(self.timm_model_name)
-
-
-@dataclass(frozen=True)
-class OpenClipText(Blocks):
-    """``text_cfg``: a transformer of open_clip."""
-
-    context_length: Length
-    vocab_size: Words
-    heads: Width
-    layers: Layers
-    embed_cls: Literal[False]
-    pad_id: Token
-    eos_id: Token
-    no_causal_mask: bool
-    pool_type: Literal["first", "last", "argmax", "eos"]
-    proj_bias: bool
-    proj_type: Literal["linear", "none"]
-
-
-@dataclass(frozen=True)
-class Tower:
-    """What a tower is made from.
-
-    Attributes:
-        embed_dim: Width of the joint space.
-        quick_gelu: The activation of OpenAI's first models.
-        tower: ``vision_cfg`` or ``text_cfg``.
-    """
-
-    __pydantic_config__ = STRICT
-
-    embed_dim: Width
-    quick_gelu: bool
-    tower: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -203,10 +87,30 @@ def open_image(place: str) -> ImageHalf:
 def open_text(place: str) -> TextHalf:
     """The text side, likewise."""
     checkpoint = _checkpoint(place)
+    said = checkpoint.model.get("text_cfg")
+    if isinstance(said, dict) and said.get("hf_model_name"):
+        return _open_foreign_text(checkpoint, said)
     settings = _settings(checkpoint, "text_cfg")
     wanted = read_settings(OpenClipText, settings.tower, f"{checkpoint.where}: text_cfg")
-    tokenizer, rules = _tokenizer(checkpoint, wanted)
+    tokenizer, rules = tokenizer_of(
+        said or {}, checkpoint.where, checkpoint.tokenizer, wanted.context_length, wanted.vocab_size, wanted
+    )
     tower = load_half(lambda: text_tower(LIBRARY, asdict(settings)), checkpoint.files, _owned_by_text, checkpoint.where)
+    return TextHalf(cast(TextTower, tower), tokenizer, rules, cleaner(rules.clean))
+
+
+def _open_foreign_text(checkpoint: Checkpoint, said: Mapping[str, Any]) -> TextHalf:
+    """A text side whose network is one of transformers."""
+    settings = foreign_text(said, checkpoint.model.get("embed_dim"), checkpoint.where)
+    length = said.get("context_length", 77)
+    if not isinstance(length, int) or not 2 <= length <= (settings.network.positions or length):
+        raise UserError(f"{checkpoint.where}: text_cfg: context_length {str(length)[:40]} does not fit the network")
+    tokenizer, rules = tokenizer_of(said, checkpoint.where, checkpoint.tokenizer, length, settings.network.vocab_size)
+    tower = load_half(
+        lambda: ForeignTower(LIBRARY, settings), checkpoint.files, owned_by_foreign_text, checkpoint.where
+    )
+    # What fills up is passed over by this network, so that none is needed after the longest text.
+    rules = replace(rules, padded=False)
     return TextHalf(cast(TextTower, tower), tokenizer, rules, cleaner(rules.clean))
 
 
@@ -228,15 +132,10 @@ def text_tower(architecture: str, settings: Mapping[str, Any], where: str = CONF
         UserError: If the settings are not those of one.
     """
     require("open_clip", "open-clip", "a model of open_clip")
+    if architecture == ARCHITECTURE:
+        return ForeignTower(LIBRARY, read_settings(ForeignText, settings, where))
     said = read_settings(Tower, settings, where)
     return _WordTower(said, read_settings(OpenClipText, said.tower, f"{where}: text_cfg"))
-
-
-def cleaner(name: str) -> Callable[[str], str]:
-    """What open_clip does to a text before it is split: lower, whitespace or canonicalize."""
-    require("open_clip", "open-clip", "a model of open_clip")
-    clean: Callable[[str], str] = importlib.import_module("open_clip.tokenizer").get_clean_fn(name)
-    return clean
 
 
 _NO_TEXT = {"context_length": 2, "vocab_size": 2, "width": 8, "heads": 1, "layers": 1}
@@ -276,7 +175,19 @@ class _WordTower(TextTower):
         )
 
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
-        return torch.as_tensor(self.text(tokens))
+        text: Any = self.text
+        if tokens.shape[1] == text.context_length:
+            return torch.as_tensor(text(tokens))
+        # What the library computes, without the empty places after the texts, which under a causal mask change nothing.
+        length = tokens.shape[1]
+        states = text.token_embedding(tokens) + text.positional_embedding[:length]
+        states = text.ln_final(text.transformer(states, attn_mask=text.attn_mask[:length, :length]))
+        ends = states[torch.arange(len(tokens), device=tokens.device), tokens.argmax(dim=1)]
+        if text.text_projection is None:
+            return torch.as_tensor(ends)
+        if isinstance(text.text_projection, nn.Linear):
+            return torch.as_tensor(text.text_projection(ends))
+        return torch.as_tensor(ends @ text.text_projection)
 
 
 def _library() -> Any:
@@ -357,7 +268,9 @@ _ELSEWHERE = {"timm_model_pretrained", "hf_tokenizer_name", "tokenizer_kwargs"}
 
 
 def _preprocessing(checkpoint: Checkpoint, side: int) -> Preprocessing:
-    vision, text = checkpoint.model["vision_cfg"], checkpoint.model.get("text_cfg") or {}
+    vision, text = checkpoint.model["vision_cfg"], checkpoint.model.get("text_cfg")
+    if not isinstance(text, dict):
+        raise UserError(f"{checkpoint.where}: text_cfg is missing; {_ANEW}")
     names = f"{vision.get('timm_model_name')} {text.get('hf_tokenizer_name')}".lower()
     siglip = "siglip" in names or "init_logit_bias" in checkpoint.model
     return open_clip_preprocessing(checkpoint.preprocessing, side, checkpoint.where, siglip=siglip)
@@ -373,65 +286,3 @@ def _owned_by_text(name: str) -> str | None:
     if plain.startswith("text."):
         return plain
     return f"text.{plain}" if plain.split(".")[0] in _TEXT_PARTS else None
-
-
-def _tokenizer(checkpoint: Checkpoint, text: OpenClipText) -> tuple[str, TokenRules]:
-    """The tokenizer that open_clip would take, as rules, and what is done before."""
-    said = checkpoint.model["text_cfg"]
-    asked = said.get("tokenizer_kwargs") or {}
-    known = {"clean", "strip_sep_token"} if said.get("hf_tokenizer_name") else {"clean"}
-    if not isinstance(asked, dict) or asked.keys() - known or said.get("tokenizer_mode"):
-        raise UserError(
-            f"{checkpoint.where}: tokenizer_kwargs {str(asked)[:80]} are not understood; give another model"
-        )
-    if not said.get("hf_tokenizer_name"):
-        check_vocabulary(OWN_WORDS, text.vocab_size, checkpoint.where)
-        clean = _clean(asked.get("clean", "lower"), checkpoint.where)
-        return own_rules(), TokenRules(longest=text.context_length, pad=0, clean=clean)
-    from rungwise.encoders.pretrained.transformers import load_tokenizer, rules_of
-
-    require("transformers", "hf", f"{checkpoint.where}: its tokenizer")
-    folder = checkpoint.tokenizer
-    loaded = load_tokenizer(folder)
-    check_vocabulary(len(loaded), text.vocab_size, folder / "tokenizer.json")
-    if text.pool_type == "eos":
-        check_special({"eos": loaded.eos_token_id}, {"eos": text.eos_id}, folder / "tokenizer.json")
-    if loaded.pad_token_id is None:
-        raise UserError(f"{folder / 'tokenizer.json'}: has no token to fill up with; {_ANEW}")
-    return rules_of(loaded, folder), TokenRules(
-        longest=text.context_length,
-        pad=loaded.pad_token_id,
-        side=loaded.padding_side,
-        clean=_clean(asked.get("clean", "whitespace"), checkpoint.where),
-        zeroed=loaded.sep_token_id if asked.get("strip_sep_token") else None,
-    )
-
-
-def _clean(name: object, where: Path) -> Any:
-    if name not in ("lower", "whitespace", "canonicalize"):
-        raise UserError(f"{where}: tokenizer_kwargs: clean {str(name)[:60]!r} is not understood; give another model")
-    return name
-
-
-@cache
-def own_rules() -> str:
-    """open_clip's own tokenizer, which is a Python program, as rules of the library tokenizers.
-
-    Texts are cleaned before (:func:`cleaner`). The numbers are the same, and come 20 times as fast.
-    """
-    own: Any = _library().SimpleTokenizer()
-    start, end = own.sot_token_id, own.eot_token_id
-    names = {number: word for word, number in own.encoder.items()}
-    rules = Tokenizer(models.BPE(vocab=own.encoder, merges=list(own.bpe_ranks), end_of_word_suffix="</w>"))
-    words = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-    rules.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(words), behavior="removed", invert=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    rules.add_special_tokens([names[start], names[end]])
-    rules.post_processor = processors.TemplateProcessing(
-        single=f"{names[start]} $A {names[end]}", special_tokens=[(names[start], start), (names[end], end)]
-    )
-    return plain_rules(rules.to_str())

@@ -6,6 +6,7 @@ says what to fetch, with which command, and where to put it.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from rungwise.core.errors import UserError
@@ -59,4 +60,6 @@ def _parsed(source: str) -> Source:
 
 def _fetched(source: Source, patterns: tuple[str, ...]) -> Path:
     """The folder of a model, which is fetched if it is a name."""
-    return source.folder or hub_folder(source.place, patterns, prefix=f"{source.library}:")
+    own = source.library == "st" and re.fullmatch(r"[\w.-]+", source.place) and source.place[0] != "."
+    name = f"sentence-transformers/{source.place}" if own else source.place  # as that library takes short names
+    return source.folder or hub_folder(name, patterns, prefix=f"{source.library}:")

@@ -13,6 +13,7 @@ from typing import Any
 from rungwise.core.errors import UserError
 from rungwise.core.reading import read_json
 from rungwise.encoders.preprocessing import Interpolation, Preprocessing, Resize
+from rungwise.encoders.pretrained.patches import PatchPreprocessing
 
 PREPROCESSOR, PROCESSOR = "preprocessor_config.json", "processor_config.json"
 
@@ -48,14 +49,7 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
             f"{file}: image_processor_type {str(kind)[:60]!r} is not known; known are those of CLIP and SigLIP at a"
             " fixed size"
         )
-    left = {name: value for name, value in said.items() if name not in _NO_MATTER and value is not None}
-    usual = {"do_resize": True, "do_rescale": True, "do_normalize": True, "do_pad": False}
-    for name, needed in usual.items():
-        if left.pop(name, needed) is not needed:
-            raise UserError(f"{file}: {name} {said[name]!r} is not understood: only {needed} is; {_OTHER}")
-    factor = left.pop("rescale_factor", 1 / 255)
-    if not _number(factor) or not math.isclose(factor, 1 / 255, rel_tol=1e-6):
-        raise UserError(f"{file}: rescale_factor {factor!r} is not understood: only 1/255 is; {_OTHER}")
+    left = _usual(said, file)
     if str(kind).startswith("Siglip"):
         left.setdefault("do_center_crop", False)
     if missing := {"size", "resample", "image_mean", "image_std", "do_center_crop"} - left.keys():
@@ -88,6 +82,41 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
         resampling="pillow" if str(kind).endswith(_BY_PILLOW) or interpolation == "lanczos" else "torch",
         crop_corner="floor",
         decoding="full",
+    )
+
+
+def patches_preprocessing(folder: Path, patch: int) -> PatchPreprocessing:
+    """The preprocessing of SigLIP 2 for pictures of any size that a folder of transformers describes.
+
+    Args:
+        folder: With ``processor_config.json`` or ``preprocessor_config.json``.
+        patch: Side of the patches that the network reads.
+
+    Raises:
+        UserError: If the folder has neither, a field is not understood, or the patches are not those of the network.
+    """
+    file, said = _described(folder)
+    kind = said.get("image_processor_type")
+    if kind not in ("Siglip2ImageProcessor", "Siglip2ImageProcessorFast"):
+        raise UserError(f"{file}: image_processor_type {str(kind)[:60]!r} is not that of SigLIP 2; {_OTHER}")
+    left = _usual(said, file)
+    for name in ("resample", "image_mean", "image_std", "patch_size", "max_num_patches"):
+        if name not in left:
+            raise UserError(f"{file}: does not say {name}; copy the file from where the model comes from")
+    interpolation = _FILTERS.get(left.pop("resample"))
+    mean, std = (_colour(left.pop(name), name, file) for name in ("image_mean", "image_std"))
+    found, most = left.pop("patch_size"), left.pop("max_num_patches")
+    if left:
+        raise UserError(f"{file}: {sorted(left)[0][:60]!r} is not understood; {_OTHER}")
+    if interpolation is None or interpolation == "lanczos":
+        raise UserError(f"{file}: resample {said['resample']!r} is not understood; {_OTHER}")
+    if found != patch or not _whole(most):
+        raise UserError(
+            f"{file}: makes {str(most)[:40]} patches of {str(found)[:40]} pixels, but config.json says that the network"
+            f" reads patches of {patch}; the files belong to different models"
+        )
+    return PatchPreprocessing(
+        mean=mean, std=std, interpolation=interpolation, decoding="full", patch=patch, patches=int(most)
     )
 
 
@@ -171,6 +200,19 @@ def _described(folder: Path) -> tuple[Path, dict[str, Any]]:
     if not isinstance(said, dict):
         raise UserError(f"{file}: expected a JSON object; copy the file from where the model comes from")
     return file, said
+
+
+def _usual(said: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """What is left to understand, where the rest is as every network here needs it."""
+    left = {name: value for name, value in said.items() if name not in _NO_MATTER and value is not None}
+    usual = {"do_resize": True, "do_rescale": True, "do_normalize": True, "do_pad": False}
+    for name, needed in usual.items():
+        if left.pop(name, needed) is not needed:
+            raise UserError(f"{file}: {name} {said[name]!r} is not understood: only {needed} is; {_OTHER}")
+    factor = left.pop("rescale_factor", 1 / 255)
+    if not _number(factor) or not math.isclose(factor, 1 / 255, rel_tol=1e-6):
+        raise UserError(f"{file}: rescale_factor {factor!r} is not understood: only 1/255 is; {_OTHER}")
+    return left
 
 
 def _size(size: object, file: Path) -> tuple[Resize, int]:

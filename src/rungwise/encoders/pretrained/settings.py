@@ -98,12 +98,13 @@ class TransformerVision:
         num_hidden_layers: Blocks.
         num_attention_heads: Heads of each.
         num_channels: Always 3.
-        image_size: Side of the picture.
+        image_size: Side of the picture; None for patches of pictures of any size.
         patch_size: Side of a patch.
         hidden_act: Activation.
         layer_norm_eps: Added to variances.
         attention_dropout: In training.
         projection: Width of the joint space.
+        num_patches: Rows of the table of places, for pictures of any size.
     """
 
     __pydantic_config__ = STRICT
@@ -113,9 +114,10 @@ class TransformerVision:
     num_hidden_layers: Layers
     num_attention_heads: Width
     num_channels: Literal[3]
-    image_size: Pixels
+    image_size: Pixels | None
     patch_size: Pixels
     hidden_act: Activation
     layer_norm_eps: Small
     attention_dropout: Share
     projection: Width
+    num_patches: Width | None = None

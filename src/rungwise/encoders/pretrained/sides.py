@@ -21,6 +21,7 @@ from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.opening import open_image, open_text
+from rungwise.encoders.pretrained.patches import PatchPreprocessing
 from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
 from rungwise.encoders.pretrained.towers import ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.sides import (
@@ -74,7 +75,9 @@ class PretrainedImageConfig:
         where = str(files.path / IMAGE_ENCODER)
         said = files.json(IMAGE_ENCODER)
         tower = _library(said, where).image_tower(said["architecture"], said["settings"], where)
-        seen = from_plain(Preprocessing, files.json(PREPROCESSING), str(files.path / PREPROCESSING))
+        known = files.json(PREPROCESSING)
+        kind = PatchPreprocessing if "patch" in known else Preprocessing
+        seen: Preprocessing = from_plain(kind, known, str(files.path / PREPROCESSING))
         return PretrainedImageSide(ImageHalf(tower, seen))
 
 
@@ -246,6 +249,6 @@ def _library(said: Mapping[str, Any], where: str) -> Any:
 def _cleaner(rules: TokenRules) -> Callable[[str], str] | None:
     if rules.clean == "none":
         return None
-    from rungwise.encoders.pretrained.open_clip import cleaner  # which only its own models need
+    from rungwise.encoders.pretrained.open_clip_texts import cleaner  # which only its own models need
 
     return cleaner(rules.clean)

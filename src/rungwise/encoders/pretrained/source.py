@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import read_json
+from rungwise.core.reading import is_regular, read_json
 
 Library = Literal["hf", "open_clip", "st"]
 
@@ -65,13 +65,13 @@ class Source:
     @classmethod
     def of_folder(cls, folder: Path) -> Source | None:
         """A folder without a prefix, whose files tell the library; None for a folder of none of them."""
-        if (folder / "open_clip_config.json").is_file():
+        if is_regular(folder / "open_clip_config.json"):
             return cls("open_clip", str(folder))
-        if (folder / "modules.json").is_file():
+        if is_regular(folder / "modules.json"):
             return cls("st", str(folder))
         config = folder / "config.json"
         try:
-            said = read_json(config) if config.is_file() else None
+            said = read_json(config) if is_regular(config) else None
         except UserError:  # which whoever reads the folder for good will say
             return None
         return cls("hf", str(folder)) if isinstance(said, dict) and "model_type" in said else None

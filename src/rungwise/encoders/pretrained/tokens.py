@@ -14,7 +14,7 @@ from pydantic import Field
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.encoders.pretrained.settings import Length, Token
-from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long
+from rungwise.encoders.vocabulary import read_vocabulary, tokenise, too_long
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class PretrainedTokenizer:
         self._clean = clean
         if max(rules.pad, rules.zeroed or 0) >= rows:
             raise UserError(f"{where}: fills up with token {rules.pad}, but the model knows {rows}; {_ANOTHER}")
-        self._cutter = cutting(read_vocabulary(text, where, rows), rules.longest)
+        self._cutter = read_vocabulary(text, where, rows)
+        self._cutter.enable_truncation(rules.longest)
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers of each text, cut to the context length."""

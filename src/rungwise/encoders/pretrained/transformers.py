@@ -1,4 +1,4 @@
-"""CLIP, SigLIP and SigLIP 2 at a fixed resolution, in the folders of transformers.
+"""CLIP, SigLIP and SigLIP 2 in the folders of transformers.
 
 Only what the networks of these families read is taken of a configuration, by name and type. The tokenizer is the one
 that the library makes of the folder, kept as the rules that it ends up with.
@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import read_json
-from rungwise.encoders.pretrained.pictures import transformers_preprocessing
+from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.pictures import patches_preprocessing, transformers_preprocessing
 from rungwise.encoders.pretrained.settings import TransformerText, TransformerVision, read_settings
 from rungwise.encoders.pretrained.source import require
 from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check_vocabulary, plain_rules
@@ -31,8 +32,10 @@ LIBRARY = "transformers"
 CONFIG = "config.json"
 PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
 """What is fetched of a repository."""
-FAMILIES = ("clip", "siglip")
-"""Values of ``model_type``; SigLIP 2 at a fixed resolution is ``siglip``."""
+FAMILIES = ("clip", "siglip", "siglip2")
+"""Values of ``model_type``: SigLIP 2 at a fixed resolution is ``siglip``, and ``siglip2`` for pictures of any size."""
+_CLASSES = {"clip": "CLIP", "siglip": "Siglip", "siglip2": "Siglip2"}
+"""How the names of a family's classes begin."""
 _TOKENIZERS = {
     "BertTokenizer", "CLIPTokenizer", "GemmaTokenizer", "PreTrainedTokenizer", "RobertaTokenizer", "Siglip2Tokenizer",
     "SiglipTokenizer", "T5Tokenizer", "TokenizersBackend", "XLMRobertaTokenizer",
@@ -50,7 +53,10 @@ def open_image(folder: Path) -> ImageHalf:
     """
     family, config = _config(folder)
     settings = _vision(family, config, folder / CONFIG)
-    preprocessing = transformers_preprocessing(folder, settings.image_size)
+    if settings.image_size is None:
+        preprocessing: Preprocessing = patches_preprocessing(folder, settings.patch_size)
+    else:
+        preprocessing = transformers_preprocessing(folder, settings.image_size)
     tower = load_half(
         lambda: image_tower(family, asdict(settings)),
         checkpoint_files(folder, ("model.safetensors",)),
@@ -108,16 +114,21 @@ class _VisionTower(ImageTower):
         self.width = settings.projection
         self.description = Description(LIBRARY, family, asdict(settings))
         library: Any = importlib.import_module("transformers")
-        given = {name: value for name, value in asdict(settings).items() if name != "projection"}
+        name = _CLASSES[family]
+        given = {key: value for key, value in asdict(settings).items() if key != "projection" and value is not None}
+        self.vision_model = getattr(library, f"{name}VisionModel")(getattr(library, f"{name}VisionConfig")(**given))
+        self.visual_projection: nn.Linear | None = None
         if family == "clip":
-            self.vision_model = library.CLIPVisionModel(library.CLIPVisionConfig(**given))
-            self.visual_projection: nn.Linear | None = nn.Linear(settings.hidden_size, settings.projection, bias=False)
-        else:
-            self.vision_model = library.SiglipVisionModel(library.SiglipVisionConfig(**given))
-            self.visual_projection = None
+            self.visual_projection = nn.Linear(settings.hidden_size, settings.projection, bias=False)
+        self.patches = settings.image_size is None
 
     def forward(self, pixels: Tensor) -> Tensor:
-        pooled = self.vision_model(pixels).pooler_output
+        if self.patches:  # of which the last row says how many there are down and across
+            grids = pixels[:, -1, :2].long()
+            there = torch.arange(pixels.shape[1] - 1, device=pixels.device) < grids.prod(dim=1, keepdim=True)
+            pooled = self.vision_model(pixels[:, :-1], there.int(), grids).pooler_output
+        else:
+            pooled = self.vision_model(pixels).pooler_output
         return torch.as_tensor(pooled if self.visual_projection is None else self.visual_projection(pooled))
 
 
@@ -131,12 +142,13 @@ class _WordTower(TextTower):
         # Numbers of tokens that a network of SigLIP never reads lie beyond small tables in its defaults.
         given = {"bos_token_id": None, "pad_token_id": None, **asdict(settings)}
         projection = given.pop("projection")
+        if family != "clip":
+            given["projection_size"] = projection
+        name = _CLASSES[family]
+        self.text_model = getattr(library, f"{name}TextModel")(getattr(library, f"{name}TextConfig")(**given))
+        self.text_projection: nn.Linear | None = None
         if family == "clip":
-            self.text_model = library.CLIPTextModel(library.CLIPTextConfig(**given))
-            self.text_projection: nn.Linear | None = nn.Linear(settings.hidden_size, projection, bias=False)
-        else:
-            self.text_model = library.SiglipTextModel(library.SiglipTextConfig(**given, projection_size=projection))
-            self.text_projection = None
+            self.text_projection = nn.Linear(settings.hidden_size, projection, bias=False)
 
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         pooled = self.text_model(input_ids=tokens, attention_mask=mask).pooler_output
@@ -158,9 +170,8 @@ def _config(folder: Path) -> tuple[str, dict[str, Any]]:
 
 def _known(family: object, where: str) -> str:
     if family not in FAMILIES:
-        hint = " (of SigLIP 2, the models with a fixed resolution are)" if family == "siglip2" else ""
         raise UserError(
-            f"{where}: model_type {str(family)[:60]!r} is not read{hint}; those are {', '.join(FAMILIES)}; of other"
+            f"{where}: model_type {str(family)[:60]!r} is not read; those are {', '.join(FAMILIES)}; of other"
             " families there may be a copy for open_clip"
         )
     return str(family)
@@ -168,17 +179,23 @@ def _known(family: object, where: str) -> str:
 
 def _vision(family: str, config: Mapping[str, Any], where: Path) -> TransformerVision:
     library: Any = importlib.import_module("transformers")
-    usual = library.CLIPVisionConfig if family == "clip" else library.SiglipVisionConfig
+    usual = getattr(library, f"{_CLASSES[family]}VisionConfig")
     values = _merged(config, "vision", usual, TransformerVision, where)
     if _part(config, "vision_config", where).get("vision_use_head", True) is not True:
         raise UserError(f"{where}: vision_config.vision_use_head is off: the model has no vector of a picture")
     values["projection"] = config.get("projection_dim", 512) if family == "clip" else values["hidden_size"]
+    if family == "siglip2":
+        values["image_size"] = None
+    elif values["image_size"] is None:
+        raise UserError(f"{where}: vision_config: image_size is missing; copy the folder anew")
+    else:
+        values["num_patches"] = None
     return read_settings(TransformerVision, values, f"{where}: vision_config")
 
 
 def _text(family: str, config: Mapping[str, Any], where: Path) -> TransformerText:
     library: Any = importlib.import_module("transformers")
-    usual = library.CLIPTextConfig if family == "clip" else library.SiglipTextConfig
+    usual = getattr(library, f"{_CLASSES[family]}TextConfig")
     values = _merged(config, "text", usual, TransformerText, where)
     if family == "clip":
         values["projection"] = config.get("projection_dim", 512)
@@ -192,7 +209,7 @@ def _merged(config: Mapping[str, Any], part: str, usual: Any, kind: type[Any], w
     """What is said of a tower, over the library's defaults; old files say it twice, and the second counts."""
     said = {**_part(config, f"{part}_config", where), **_part(config, f"{part}_config_dict", where)}
     listed = [field.name for field in fields(kind) if field.name != "projection"]
-    return {name: said[name] if name in said else getattr(usual, name) for name in listed}
+    return {name: said[name] if name in said else getattr(usual, name, None) for name in listed}
 
 
 def _part(config: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
@@ -220,8 +237,10 @@ def _tokenizer(folder: Path, family: str, settings: TransformerText, longest: in
     if loaded.pad_token_id is None:
         raise UserError(f"{where}: has no token to fill up with; {_ANEW}")
     lengths = [settings.max_position_embeddings, loaded.model_max_length, longest]
+    if not all(one is None or (isinstance(one, int | float) and one > 0) for one in lengths):
+        raise UserError(f"{where}: model_max_length is {str(loaded.model_max_length)[:40]!r}, no length; {_ANEW}")
     return rules_of(loaded, folder), TokenRules(
-        longest=min(int(one) for one in lengths if one),
+        longest=int(min(one for one in lengths if one)),
         pad=loaded.pad_token_id,
         padded=family != "clip",
         masked=family != "clip" and "attention_mask" in loaded.model_input_names,

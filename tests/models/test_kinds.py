@@ -1,4 +1,7 @@
-"""Which class reads a folder, and that only that one is imported; see also test_saving and test_folder."""
+"""Which class reads a folder, and that only that one is imported; see also test_saving and test_folder.
+
+Also tests rungwise.models.loading, rungwise.models.
+"""
 
 import subprocess
 import sys
@@ -7,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rungwise.models import SavedModel, family
-from rungwise.models.loading import StoredModel, without_torch
+from rungwise.models.kinds import StoredModel
+from rungwise.models.loading import without_torch
 from rungwise.models.onnx import OnnxModel
 
 
@@ -15,6 +19,14 @@ def test_families_are_found_by_their_kinds() -> None:
     assert family("onnx") is OnnxModel
     assert issubclass(family("vse"), SavedModel)
     assert issubclass(family("vse"), StoredModel)
+
+
+def test_a_class_that_names_no_kind_takes_nobody_s_place() -> None:
+    class Another(OnnxModel):
+        """Of the kind of its base."""
+
+    assert family("onnx") is OnnxModel
+    assert Another.kind == "onnx"
 
 
 @pytest.mark.parametrize("kind", ["bag of words", None, 3, [], ""])
