@@ -17,7 +17,10 @@ from rungwise.models import load
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import config_of
+from rungwise.training.optimizers import Rates
+from rungwise.training.recipes import load_config
 from rungwise.training.tuning import NewHeads, Weights, Whole
+from tests.published import Published
 from tests.training.conftest import trainable
 from tests.training.test_loop import Diary
 
@@ -119,3 +122,26 @@ def test_what_is_written_is_read_back(tune: str, tmp_path: Path) -> None:
     config = load_yaml(TrainConfig, path)
     path.write_text(dump_yaml(config))
     assert load_yaml(TrainConfig, path) == config
+
+
+@pytest.mark.parametrize(
+    ("library", "name"), [("hf", "clip"), pytest.param("open_clip", "open_clip", marks=pytest.mark.slow)]
+)
+def test_published_models_are_improved_and_fine_tuned(
+    library: str, name: str, published: Published, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    source = f"{library}:{getattr(published, name)}"
+    before, cache = load(source, "cpu"), tmp_path / "cache"
+    improve = replace(load_config("improve"), start=source, epochs=(1,), batch_size=16)
+    still = train(replace(improve, learning_rates=(0.0,)), coloured, tmp_path / "still", cache=cache)
+    same = load(still.model_folder, "cpu").encode_text(coloured.captions)
+    np.testing.assert_allclose(same, before.encode_text(coloured.captions), atol=1e-5)
+    moved = train(replace(improve, learning_rates=(1e-2,)), coloured, tmp_path / "moved", cache=cache)
+    assert not np.allclose(load(moved.model_folder, "cpu").encode_text(coloured.captions), same, atol=1e-3)
+    whole = replace(
+        improve, tune=Whole(), rates=Rates(image=0.5, layer_decay=0.5), gradient_checkpointing=True, batch_size=8
+    )
+    tuned = load(train(whole, coloured, tmp_path / "tuned", cache=cache).model_folder, "cpu")
+    for side in ("backbone", "text_encoder"):
+        pairs = zip(getattr(tuned, side).parameters(), getattr(before, side).parameters(), strict=True)
+        assert any(not torch.equal(here, there) for here, there in pairs)

@@ -44,7 +44,9 @@ def recompute_layers(encoder: nn.Module) -> bool:
     for module in encoder.modules():
         network: Any = module
         if getattr(module, "supports_gradient_checkpointing", False):
-            network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            # The older name of the same switch warns in transformers 5, and the newer one is missing in version 4.
+            switch = getattr(module, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable
+            switch()
             return True
         if hasattr(module, "set_grad_checkpointing"):
             try:
