@@ -1,4 +1,5 @@
 import itertools
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -191,3 +192,11 @@ def test_values_are_those_of_plain_but_for_places() -> None:
     wanted["of"][0]["source"] = "a"
     assert without_places(Stack()) == wanted
     assert identity(Stack()) == {"of": [{"note": ""}, {"note": "b"}], "sizes": [1, 2]}
+
+
+def test_a_whole_number_is_the_same_identity_as_the_number_that_is_read_back():
+    @dataclass
+    class Head:
+        dropout: float = 0.5
+
+    assert json.dumps(identity(Head(0))) == json.dumps(identity(from_plain(Head, {"dropout": 0}, "config.json")))

@@ -283,6 +283,8 @@ def identity(config: Any) -> dict[str, Any]:
     usual, known = _defaults(type(config)), {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
+        if field.type in (float, "float") and isinstance(value, int):
+            value = float(value)  # as it is read back from a file
         is_later = field.metadata.get("later", False)
         if field.metadata.get("elsewhere") or (is_later and _inner_plain(value) == usual.get(field.name)):
             continue
