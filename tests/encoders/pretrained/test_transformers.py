@@ -12,7 +12,7 @@ import torch
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.pretrained.transformers import image_tower, load_tokenizer, open_image, open_text, text_tower
-from rungwise.models import load
+from rungwise.models import JointEmbedding, load
 from tests.published import CAPTIONS, Published, opened, photos
 
 transformers = pytest.importorskip("transformers")
@@ -264,3 +264,16 @@ def test_fields_of_the_library_that_are_not_listed_shape_no_network() -> None:
     ):
         known = set(listed.__dataclass_fields__) | idle | base
         assert set(config.__dataclass_fields__) <= known
+
+
+def test_siglip_2_reads_lower_case_whatever_tokenizer_its_folder_names(published: Published, tmp_path: Path) -> None:
+    as_published = tmp_path / "siglip2"
+    shutil.copytree(published.siglip2, as_published)
+    settings = as_published / "tokenizer_config.json"
+    said = json.loads(settings.read_text())
+    settings.write_text(json.dumps(said | {"tokenizer_class": "GemmaTokenizer"}))
+    model, other = (load(f"hf:{folder}", "cpu") for folder in (as_published, published.siglip2))
+    assert isinstance(model, JointEmbedding)
+    first, second = model.text_encoder.tokenise(["Two DOGS running", "two dogs running"])
+    assert first == second
+    assert model.fingerprint == other.fingerprint
