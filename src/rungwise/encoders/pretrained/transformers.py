@@ -275,11 +275,14 @@ def load_tokenizer(folder: Path) -> Any:
         check_rules(read_json(folder / "tokenizer.json"), folder / "tokenizer.json")
     library: Any = importlib.import_module("transformers")
     # That of the first SigLIP is a Python program around a library that few have; its file says the same in rules.
-    makers = {"SiglipTokenizer": library.PreTrainedTokenizerFast} if (folder / "tokenizer.json").exists() else {}
+    rules = kind == "SiglipTokenizer" and (folder / "tokenizer.json").exists()
+    name = "PreTrainedTokenizerFast" if rules else "AutoTokenizer"
     # SigLIP 2 learned from lower case (Tschannen et al. 2025), but its published folders name Gemma's tokenizer, which
     # keeps capitals.
-    makers |= {"GemmaTokenizer": library.Siglip2Tokenizer, "GemmaTokenizerFast": library.Siglip2Tokenizer}
-    maker = makers.get(kind, library.AutoTokenizer)
+    name = "Siglip2Tokenizer" if kind in ("GemmaTokenizer", "GemmaTokenizerFast") else name
+    maker = getattr(library, name, None)
+    if maker is None:
+        raise UserError(f"{file}: to read it takes a newer transformers; run: pip install -U transformers")
     with quietly(), loading(folder, "transformers"):
         return maker.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
 
