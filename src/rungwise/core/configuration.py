@@ -286,8 +286,14 @@ def identity(config: Any) -> dict[str, Any]:
         is_later = field.metadata.get("later", False)
         if field.metadata.get("elsewhere") or (is_later and _inner_plain(value) == usual.get(field.name)):
             continue
-        known[field.name] = identity(value) if dataclasses.is_dataclass(value) else _plain(value)
+        known[field.name] = _identity_of(value)
     return known
+
+
+def _identity_of(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return identity(value)
+    return [_identity_of(one) for one in value] if isinstance(value, tuple | list) else _plain(value)
 
 
 def _inner_plain(value: Any) -> Any:
