@@ -29,7 +29,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from measuring import status
+from measuring import alone, status
 from rungwise.data import ImageCaptions, read
 from rungwise.index import Index, Searcher
 from rungwise.models import load_dual_encoder
@@ -53,12 +53,20 @@ class Run:
     memory: float
 
 
-def make_model(weights: str, data: ImageCaptions, folder: Path) -> None:
+def make_model(weights: str, place: Path, folder: Path) -> None:
+    data = read(place)
     from rungwise.encoders.image import ImageConfig
     from rungwise.models import JointEmbedding, VSEConfig
 
     image = ImageConfig("mobilenetv2_100", weights=weights)
     JointEmbedding.create(VSEConfig(image=image), data.captions).save_pretrained(folder)
+
+
+def make_index(place: Path, count: int, model: Path, folder: Path) -> str:
+    data, encoder = read(place), load_dual_encoder(model)
+    begun = time.perf_counter()
+    index = Index.build(data.select(range(min(count, len(data)))), encoder, folder, model_location=str(model))
+    return f"{len(index)} pictures and {len(index.captions)} captions in {time.perf_counter() - begun:.1f} s"
 
 
 def run(*words: object) -> Run:
@@ -138,8 +146,8 @@ def compare_hits(home: Path, data: ImageCaptions, queries: int, k: int = 10) -> 
         first = sum(a[0].id == b[0].id for a, b in zip(*both, strict=True))
         scores = [np.array([[hit.score for hit in hits] for hits in one]) for one in both]
         console.print(
-            f"{len(asked)} searches by {what}: first hit the same in {first}, the {k} first the same in {as_sets}, in the"
-            f" same order in {same}; scores at most {np.abs(scores[0] - scores[1]).max():.1e} apart"
+            f"{len(asked)} searches by {what}: the first hit is the same in {first}, the {k} first are in {as_sets},"
+            f" and in the same order in {same}; scores at most {np.abs(scores[0] - scores[1]).max():.1e} apart"
         )
 
 
@@ -154,19 +162,18 @@ def main() -> None:
     asked = parser.parse_args()
     whole = read(asked.data)
     data = whole.select(range(min(asked.pictures, len(whole))))
+    # What takes memory is done in other processes: at first a new process counts that of this one as its own.
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         os.environ["RUNGWISE_CACHE"] = str(home / "cache")
         if asked.model is None:
-            make_model(asked.weights, whole, home / "torch")
+            alone(make_model, asked.weights, asked.data, home / "torch")
         else:
             (home / "torch").symlink_to(Path(asked.model).resolve())
         subprocess.run([*COMMAND, "export", home / "torch", "--out", home / "onnx"], check=True)
         for kind in KINDS:
-            model, begun = load_dual_encoder(home / kind), time.perf_counter()
-            index = Index.build(data, model, home / f"index-{kind}", model_location=str(home / kind))
-            seconds = time.perf_counter() - begun
-            console.print(f"{kind}: {len(index)} pictures and {len(index.captions)} captions in {seconds:.1f} s")
+            said = alone(make_index, asked.data, asked.pictures, home / kind, home / f"index-{kind}")
+            console.print(f"{kind}: {said}")
         query, picture = data.captions[0], data.paths[0]
         table = Table("", "torch", "onnx", "ratio", "torch", "onnx", "ratio", title="time and memory")
         indexes = {kind: home / f"index-{kind}" for kind in KINDS}
@@ -177,7 +184,7 @@ def main() -> None:
         for step, what in enumerate(("serve, until it answers", "  first search by text", "  first search by picture")):
             add(table, what, found["torch"][step], found["onnx"][step])
         console.print(table)
-        compare_hits(home, data, asked.queries)
+        alone(compare_hits, home, data, asked.queries)
 
 
 if __name__ == "__main__":

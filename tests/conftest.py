@@ -30,6 +30,18 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["RUNGWISE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
+@pytest.fixture(autouse=True)
+def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub does not answer in tests."""
+    import huggingface_hub
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    def ask(self: object, name: str, **_: object) -> None:
+        raise OfflineModeIsEnabled("no network in tests")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "repo_info", ask)
+
+
 @pytest.fixture(scope="session")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     """Tiny models as their libraries publish them."""

@@ -13,6 +13,7 @@ from rungwise.core.configuration import (
     by_name,
     changed,
     from_plain,
+    identity,
     load_yaml,
     on_command_line,
     parse_yaml,
@@ -189,3 +190,4 @@ def test_values_are_those_of_plain_but_for_places() -> None:
     wanted = to_plain(Stack())
     wanted["of"][0]["source"] = "a"
     assert without_places(Stack()) == wanted
+    assert identity(Stack()) == {"of": [{"note": ""}, {"note": "b"}], "sizes": [1, 2]}

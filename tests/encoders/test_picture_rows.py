@@ -130,6 +130,11 @@ def test_auto_probes_the_first_pictures_that_can_be_read(
         assert not seen, "too few to be worth it"
         feature_rows(backbone, pictures, tmp_path / "cache")
     assert seen == [16]
+    with computed_in("auto"):
+        feature_rows(backbone, pictures, tmp_path / "few")
+        feature_rows(backbone, pictures[10:], tmp_path / "few")
+    assert seen == [16], "where features in float32 are at hand, the others are computed alike"
+    assert len(list((tmp_path / "few" / "features").iterdir())) == 1
     assert [folder.name[32:] for folder in (tmp_path / "cache" / "features").iterdir()] == ["-bfloat16-2"]
 
 

@@ -20,6 +20,7 @@ from rungwise.encoders.sides import TEXT_ENCODER
 from rungwise.encoders.text import pad
 from rungwise.encoders.text_cache import encode_texts
 from rungwise.encoders.transformer import TransformerConfig
+from rungwise.encoders.tuning import recompute_layers
 from rungwise.language.sentence_models import PACKAGED_MODEL
 from rungwise.models import JointEmbedding, VSEConfig, load
 from tests.encoders.test_character_maps import character_map
@@ -293,3 +294,20 @@ def test_a_network_is_built_of_listed_settings() -> None:
     settings = EncoderSettings("bert", vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
     assert len(layers_of(network_of(settings))) == 2
     assert settings.keeping(1).layers == 1
+
+
+@pytest.mark.parametrize("train_layers", [None, 2])
+def test_recomputed_layers_give_the_same_gradients(bert: Path, train_layers: int | None) -> None:
+    gradients = []
+    for recomputed in (False, True):
+        encoder = TransformerConfig(model=str(bert), frozen=False, train_layers=train_layers).build([], 8)
+        for module in encoder.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        encoder.train()
+        assert not recomputed or recompute_layers(encoder)
+        encoder(*pad(encoder.tokenise(TEXTS))).square().sum().backward()
+        gradients.append({name: weight.grad for name, weight in encoder.named_parameters() if weight.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], gradient, msg=name)

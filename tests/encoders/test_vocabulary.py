@@ -153,3 +153,21 @@ def test_patterns_that_are_known_read_any_text_in_one_go(said: dict[str, Any], p
     vocabulary = read_vocabulary(json.dumps(said), "here")
     for text in (" ", "a", "'", "<|", "\u72ac", "\u0e01\u0e34", "a ", "\n ", "1!"):
         assert vocabulary.encode(text * 20_000).ids[-1] == 3
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [(r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]\^_`{|}~]""", "ab"), (r"[^\p{L}\s]+", "ab"), ("[ab]", "!")],
+)
+def test_a_class_of_characters_alone_is_read_in_one_go(said: dict[str, Any], pattern: str, left: str) -> None:
+    said["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": ""}
+    normalizer = read_vocabulary(json.dumps(said), "tokenizer.json").normalizer
+    assert normalizer is not None
+    assert set(normalizer.normalize_str("a!b" * 50_000)) == set(left)
+
+
+@pytest.mark.parametrize("pattern", ["[ab]+[ab]+", "[ab]*", "([ab]+)+", "[a[b]+]+", "[ab]+c", "[ab"])
+def test_more_than_one_class_is_none_that_is_known(said: dict[str, Any], pattern: str) -> None:
+    said["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": ""}
+    with pytest.raises(UserError, match="is none that is known here|repeats a repetition"):
+        read_vocabulary(json.dumps(said), "tokenizer.json")

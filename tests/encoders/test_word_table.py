@@ -124,5 +124,5 @@ def test_what_cannot_be_is_one_line(options: dict[str, object], message: str) ->
 
 def test_a_file_of_another_language_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("chien 1 2 3\n")
-    with pytest.raises(UserError, match="other.txt: holds none of the 12 words of the captions"):
+    with pytest.raises(UserError, match="other.txt: holds none of the 8 words of the captions"):
         built(word_vectors=str(tmp_path / "other.txt"))

@@ -148,6 +148,7 @@ def _models_of_others() -> list[Subject]:
         published("st", "sentence", "modules.json", "sentence_bert_config.json", *towers),
         saved("saved_clip", "config.json", "image_encoder.json", "text_encoder.json", "tokenizer.json"),
         saved("saved_words", "config.json", "tokenizer.json", "model.safetensors"),
+        saved("saved_transformer", "config.json", "text_encoder.json", "tokenizer.json"),
         saved("exported", "config.json", "tokenizer.json", *graphs),
     ]
 

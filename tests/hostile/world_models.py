@@ -44,17 +44,24 @@ def _make_published(root: Path) -> None:
 
 
 def _make_saved(root: Path) -> None:
-    """A published model that was saved, a model with word vectors, and one that was exported."""
+    """A published model that was saved, models with word vectors and with a transformer, and one that was exported."""
     import torch
 
     from rungwise.encoders.features import FeatureConfig
+    from rungwise.encoders.heads import LinearHead
     from rungwise.encoders.text import GRUConfig
+    from rungwise.encoders.transformer import TransformerConfig
     from rungwise.models import JointEmbedding, VSEConfig, load
     from rungwise.models.exporting import export_onnx
+    from tests.hostile.configured import sentence_model
 
     load(f"hf:{root / 'clip'}", "cpu").save_pretrained(root / "saved_clip")  # type: ignore[attr-defined]
     torch.manual_seed(0)
     text = GRUConfig(3, 1, word_vectors=str(root / "words/glove.txt"), directions="both", pool="max", vocabulary="both")
     config = VSEConfig(image=FeatureConfig(width=5), text=text, dimension=4)
     JointEmbedding.create(config, world.CAPTIONS).save_pretrained(root / "saved_words")
+    sentence_model(root / "sentences")
+    read = TransformerConfig(model=str(root / "sentences"), frozen=False)
+    config = VSEConfig(image=FeatureConfig(width=5), text=read, dimension=4, text_head=LinearHead())
+    JointEmbedding.create(config, world.CAPTIONS).save_pretrained(root / "saved_transformer")
     export_onnx(world.model_in(root / "run/model"), root / "exported")

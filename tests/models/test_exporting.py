@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,11 +14,13 @@ from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import TextFeatureConfig
 from rungwise.encoders.heads import LinearHead, MLPHead, ResidualHead
 from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.text import GRUConfig
 from rungwise.models import JointEmbedding, PairScorer, VSEConfig, exporting, load
 from rungwise.models.exporting import Agreement, export_onnx
 from rungwise.models.onnx import OnnxModel
 from rungwise.similarity import Cosine, Inner, Order
 from tests.models.exported import TEXTS, of_features, pictures, seeing
+from tests.published import CAPTIONS, Published, photos
 
 
 def beside(model: JointEmbedding, folder: Path) -> tuple[OnnxModel, tuple[Agreement, ...]]:
@@ -187,6 +190,39 @@ def test_vectors_without_length_agree_with_themselves_alone() -> None:
     assert not exporting._agreement("", zero, one).is_close
     assert not exporting._agreement("", one, 1.1 * one).is_close
     assert not exporting._agreement("", one, np.full((1, 2), np.nan, np.float32)).is_close
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_masks_of_transformers_are_in_the_graph(family: str, tmp_path: Path) -> None:
+    """BERT counts positions from the start, RoBERTa those that are no padding: both are wrong with a mask of ones."""
+    library = pytest.importorskip("tests.encoders.test_transformer")
+    model = library.model_of_folder(library.save_plain(tmp_path / "plain", family))
+    exported, _ = beside(model, tmp_path / "onnx")
+    same_texts(model, exported)
+    texts = ["a red dog", "a", "dog " * 60]
+    np.testing.assert_allclose(exported.encode_text(texts), model.encode_text(texts), atol=2e-6)
+    assert exported.too_long(texts).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "options", [{"directions": "both"}, {"directions": "both", "pool": "max", "layers": 2}], ids=str
+)
+def test_both_directions_and_other_pools_of_a_gru(options: dict[str, Any], tmp_path: Path) -> None:
+    model = of_features(text=GRUConfig(word_dimension=5, min_count=1, context_length=9, **options))
+    exported, _ = beside(model, tmp_path)
+    same_texts(model, exported)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("prefix", "name"), [("hf:", "clip"), ("hf:", "siglip2"), ("open_clip:", "open_clip")])
+def test_published_models_are_exported(prefix: str, name: str, published: Published, tmp_path: Path) -> None:
+    model = load(f"{prefix}{getattr(published, name)}", "cpu")
+    assert isinstance(model, JointEmbedding)
+    exported, _ = beside(model, tmp_path)
+    np.testing.assert_allclose(exported.encode_text(CAPTIONS), model.encode_text(CAPTIONS), atol=5e-6)
+    found, wanted = (one.encode_image(photos()).vectors for one in (exported, model))
+    assert (found * wanted).sum(axis=1).min() > 0.999
+    np.testing.assert_array_equal(exported.too_long(CAPTIONS), model.too_long(CAPTIONS))
 
 
 @pytest.mark.slow

@@ -160,7 +160,7 @@ def test_a_repository_of_the_hub_is_sealed_too(saved: Path, tmp_path: Path, monk
         "huggingface_hub.snapshot_download", lambda name, **how: asked.append((name, how)) or str(snapshot)
     )
     assert load("a/b", "cpu").fingerprint == small().fingerprint
-    assert asked == [("a/b", {"allow_patterns": list(PATTERNS)})]
+    assert asked == [("a/b", {"allow_patterns": list(PATTERNS), "local_files_only": True})]
     assert not any(pattern.endswith((".bin", ".pth", ".pt", ".pkl", "*", ".py")) for pattern in PATTERNS)
     (snapshot / "config.json").resolve().write_text((saved / "config.json").read_text() + " ")
     assert "config.json: altered" in refusal(Path("a/b"))

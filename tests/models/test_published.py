@@ -9,9 +9,11 @@ from PIL import Image
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
+from rungwise.encoders.heads import AdapterHead
 from rungwise.encoders.pretrained import sides
+from rungwise.encoders.pretrained.source import Source
 from rungwise.index import Index, Searcher
-from rungwise.models import JointEmbedding, load
+from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.models.published import opened
 from tests.published import CAPTIONS, Published, photos
 
@@ -79,4 +81,32 @@ def test_halves_of_different_models_are_refused(published: Published, monkeypatc
     other = sides.open_text(f"hf:{published.siglip2}")
     monkeypatch.setattr(sides, "open_text", lambda source: other)
     with pytest.raises(UserError, match="vectors of pictures have 24 numbers, those of texts 32"):
-        opened(sides.open_image.__globals__["Source"]("hf", str(published.clip)), "cpu")
+        opened(Source("hf", str(published.clip)), "cpu")
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("name", ["clip", "naflex", "open_clip"])
+def test_a_published_model_is_given_heads_and_trained(
+    name: str, frozen: bool, published: Published, collection: ImageCaptions, tmp_path: Path
+) -> None:
+    place = f"{KINDS[name]}:{getattr(published, name)}"
+    plain = load(place, "cpu")
+    config = VSEConfig(
+        image=sides.PretrainedImageConfig(place, frozen=frozen),
+        text=sides.PretrainedTextConfig(place, frozen=frozen),
+        dimension=plain.dimension,
+        image_head=AdapterHead(hidden=8, dropout=0.0),
+        text_head=AdapterHead(hidden=8, dropout=0.0),
+    )
+    model = JointEmbedding.create(config, CAPTIONS)
+    # Adapters add nothing at first.
+    assert model.encode_text(CAPTIONS) == pytest.approx(plain.encode_text(CAPTIONS), abs=1e-5)
+    pairs = model.train().read(collection, np.arange(len(collection)), cache=tmp_path / "cache")
+    images, texts = model.embed(model.batch(pairs, np.arange(len(pairs.captions))))
+    (images - texts).square().sum().backward()
+    trained = {key for key, weight in model.named_parameters() if weight.grad is not None and weight.grad.any()}
+    assert any(key.startswith("image_projection") for key in trained)
+    assert any(key.startswith("backbone.network") for key in trained) == (not frozen)
+    assert any(key.startswith("text_encoder.network") for key in trained) == (not frozen)
+    model.save_pretrained(tmp_path / "model")
+    assert load(tmp_path / "model", "cpu").fingerprint == model.fingerprint

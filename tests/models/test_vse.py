@@ -13,7 +13,7 @@ from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
-from rungwise.encoders.heads import MLPHead
+from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, StackHead
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.picture_rows import pixel_rows
 from rungwise.encoders.text import GRUConfig
@@ -137,7 +137,7 @@ def test_no_model_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(UserError, match="no model here"):
         load(tmp_path)
 
-    def offline(name: str, allow_patterns: list[str]) -> str:
+    def offline(name: str, **_: object) -> str:
         raise OSError("the network is unreachable")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", offline)
@@ -268,3 +268,11 @@ def test_every_image_option_is_trained_saved_and_loaded(
     again = load(tmp_path / "model")
     assert again.fingerprint == model.fingerprint
     np.testing.assert_array_equal(again.encode_image(pictures, cache=tmp_path / "cache").vectors, vectors)
+
+
+def test_a_model_with_heads_on_top_of_each_other_has_a_fingerprint(tmp_path: Path) -> None:
+    head = StackHead(of=(LinearHead(), AdapterHead(hidden=2)))
+    config = VSEConfig(image=FeatureConfig(width=3), text=GRUConfig(4, 1), dimension=4, image_head=head)
+    model = JointEmbedding.create(config, ["a dog"])
+    model.save_pretrained(tmp_path / "model")
+    assert JointEmbedding.from_pretrained(tmp_path / "model", "cpu").fingerprint == model.fingerprint

@@ -13,6 +13,7 @@ import tyro
 from rungwise.cli.models import DEFAULT, encoding_in, location, read_dual_encoder, say_cut, say_default
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
+from rungwise.data.features import FeatureRows
 from rungwise.data.readers import read
 from rungwise.index import Index, storage
 from rungwise.index.encoding import require_pictures
@@ -56,6 +57,8 @@ def main(arguments: list[str]) -> int:
     say_issues(data.issues)
     if model is None:
         require_pictures(data)  # for a folder without pictures nothing is fetched
+        if isinstance(data.pictures, FeatureRows):
+            raise UserError(f"{data.name}: rows of features need the model that was trained on them; name it: --model")
         say_default()
         model = read_dual_encoder(name, asked.device, altered=asked.altered_model)
     say_cut(model, data.captions)

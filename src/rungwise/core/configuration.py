@@ -293,7 +293,7 @@ def identity(config: Any) -> dict[str, Any]:
 def _identity_of(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return identity(value)
-    return [_identity_of(one) for one in value] if isinstance(value, tuple | list) else _plain(value)
+    return [_identity_of(one) for one in value] if isinstance(value, list | tuple) else _plain(value)
 
 
 def _inner_plain(value: Any) -> Any:

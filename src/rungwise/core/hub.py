@@ -9,6 +9,8 @@ from pathlib import Path
 
 from rungwise.core.errors import UserError
 
+_PATIENCE = 10.0
+"""Seconds until the hub must have answered."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -30,10 +32,16 @@ def hub_folder(name: str, patterns: Sequence[str], prefix: str = "") -> Path:
     """
     if _looks_like_a_path(name):
         raise UserError(f"{prefix}{name}: no such folder; correct the path")
-    from huggingface_hub import snapshot_download  # slow to load, and folders do not need it
+    from huggingface_hub import HfApi, snapshot_download  # slow to load, and folders do not need it
 
+    wanted = list(patterns)
     try:
-        return Path(snapshot_download(name, allow_patterns=list(patterns)))
+        try:
+            # The download asks the same, but has no patience that ends: where a wall swallows packets it waits minutes.
+            newest = HfApi().repo_info(name, timeout=_PATIENCE).sha
+        except Exception as error:
+            return _kept(name, wanted, error)
+        return Path(snapshot_download(name, allow_patterns=wanted, revision=newest))
     except MemoryError:
         raise
     except Exception as error:  # of the hub, of the network and of whichever library speaks to it
@@ -43,6 +51,16 @@ def hub_folder(name: str, patterns: Sequence[str], prefix: str = "") -> Path:
             f" machine run: {fetching(name, patterns)}; then copy that folder here and give it as"
             f" {prefix}{folder_of(name)}"
         ) from error
+
+
+def _kept(name: str, patterns: list[str], error: Exception) -> Path:
+    """The copy of a repository that is here, where the hub does not answer; otherwise why it did not."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=patterns, local_files_only=True))
+    except Exception:
+        raise error from None
 
 
 def fetching(name: str, patterns: Sequence[str]) -> str:

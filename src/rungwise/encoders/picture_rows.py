@@ -84,7 +84,8 @@ def feature_rows(
 ) -> ImageRows:
     """The side's features of these pictures, computed where the cache has none.
 
-    Features in bfloat16 (:func:`~rungwise.encoders.inference.computed_in`) have a cache of their own.
+    Features in bfloat16 (:func:`~rungwise.encoders.inference.computed_in`) have a cache of their own. Where ``auto``
+    chooses and most of the first pictures have features in float32 already, the others get such too.
 
     Args:
         side: In evaluation mode or not: features are always those of evaluation mode.
@@ -94,9 +95,11 @@ def feature_rows(
         progress: Called with the number of pictures done since the last call.
     """
     with _evaluating(side):
-        half = _in_half(side, paths)
-        name = f"{side.fingerprint()[:32]}{'-bfloat16' if half else ''}{LAYOUT}"
-        store = RowStore((cache or default_cache()) / "features" / name, side.feature_shape, np.float32)
+        folder, known = (cache or default_cache()) / "features", side.fingerprint()[:32]
+        store = RowStore(folder / f"{known}{LAYOUT}", side.feature_shape, np.float32)
+        half = not (computing().precision == "auto" and _at_hand(store, paths)) and _in_half(side, paths)
+        if half:
+            store = RowStore(folder / f"{known}-bfloat16{LAYOUT}", side.feature_shape, np.float32)
         device = next(side.parameters()).device
         encode = _Encoding(side, half, len(paths))
         return _rows(store, side.preprocessing, side.preprocessing.apply, paths, encode, device, batch, progress)
@@ -218,6 +221,16 @@ def _in_half(side: PictureSide, pictures: Sequence[Picture | bytes]) -> bool:
         return torch.stack(found) if found else torch.zeros(0)
 
     return computing().in_half(side, side.inference, sample)
+
+
+def _at_hand(store: RowStore, paths: Sequence[Picture]) -> bool:
+    """Whether most of the first pictures have rows."""
+    held = store.keys()
+    if not held:
+        return False
+    found = [read_picture(path) for path in paths[:PROBE]]
+    keys = [hashlib.sha256(data).digest() for data in found if isinstance(data, bytes)]
+    return 2 * sum(key in held for key in keys) > len(keys)
 
 
 class _Reading:

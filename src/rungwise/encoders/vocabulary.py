@@ -7,6 +7,7 @@ are taken that do none of this.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -58,6 +59,9 @@ PATTERNS: frozenset[str] = frozenset(
 
 No rule tells the others apart: ``\\s+\\s+\\s+$`` looks as harmless and takes 17 seconds for 300 blanks.
 """
+
+_ONE_CLASS = re.compile(r"\[\^?(?:\\.|[^\[\]\\])+\]\+?")
+"""A class of characters, once or as often as it goes, such as the punctuation that SigLIP takes out: in one go too."""
 
 _WORD_FOR_WORD = {"normalizer": list(NORMALIZERS), "pre_tokenizer": [PRE_TOKENIZER]}
 """Parts with patterns that are known to be harmless, exactly as they are."""
@@ -128,7 +132,7 @@ def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None
             raise UserError(f"{where}: {name}: expected a list of at most {_MOST_FRAME}; copy the folder anew")
         for one in parts:
             _check_part(one, name, known, where)
-    elif (pattern := _pattern(part)) is not None and pattern not in PATTERNS:
+    elif (pattern := _pattern(part)) is not None and pattern not in PATTERNS and not _ONE_CLASS.fullmatch(pattern):
         raise UserError(
             f"{where}: {name}: the pattern {pattern[:100]!r} is none that is known here; give another model"
         )

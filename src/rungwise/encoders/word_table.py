@@ -36,9 +36,8 @@ class WordCoverage:
     found: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.file}: vectors for {self.found:,} of {self.words:,} words ({100 * self.found / self.words:.1f} %)"
-        )
+        share = 100 * self.found / max(1, self.words)
+        return f"{self.file}: vectors for {self.found:,} of {self.words:,} words ({share:.1f} %)"
 
 
 def initialise(
@@ -72,15 +71,14 @@ def initialise(
             f"{vectors.name}: vectors of {vectors.dimension} numbers, where word_dimension is {table.embedding_dim}"
         )
     known = [word for word in vocabulary if word in vectors.row]
-    found = sum(word not in special for word in known)
+    words, found = (sum(word not in special for word in some) for some in (vocabulary, known))
     if not found:
         raise UserError(
-            f"{vectors.name}: holds none of the {len(vocabulary):,} words of the captions; give word vectors of their"
-            " language"
+            f"{vectors.name}: holds none of the {words:,} words of the captions; give word vectors of their language"
         )
     rows = torch.from_numpy(vectors.table[[vectors.row[word] for word in known]])
     with torch.no_grad():
         if missing == "mean":
             table.weight[:] = rows.mean(dim=0)
         table.weight[[vocabulary[word] for word in known]] = rows
-    return WordCoverage(vectors.name, sum(word not in special for word in vocabulary), found)
+    return WordCoverage(vectors.name, words, found)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from rungwise.core.configuration import to_plain
@@ -29,12 +30,14 @@ from rungwise.core.folders import replacing_folder
 from rungwise.core.limits import readable
 from rungwise.core.version import __version__
 from rungwise.encoders.features import TextFeatureInput
-from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise
+from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.sides import PretrainedTextSide
+from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models.card import model_card
 from rungwise.models.contracts import PairScorer
 from rungwise.models.folder import CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
 from rungwise.models.graphs import MISSING, OUTPUT, Graph, Input, check_graph, default_threads, messages_below
-from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, pad_tokens
+from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, WordCutter, pad_tokens
 from rungwise.models.vse import JointEmbedding
 
 OPSET = 18
@@ -116,13 +119,15 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
         raise UserError(f"a model of kind {model.kind!r} is not exported: only joint embeddings (kind 'vse') are")
     if isinstance(model.text_encoder, TextFeatureInput):
         raise UserError("the model reads rows of features in place of texts: there is no text side to export")
+    if type(model.backbone.preprocessing) not in (Preprocessing, type(None)):
+        raise UserError("the model cuts pictures of any shape into patches: it is not exported; give one of squares")
     for package in ("onnx", "onnxruntime"):
         if find_spec(package) is None:
             raise UserError(f"to export a model takes {package}; {MISSING}")
     folder, exact = Path(folder), _exact(model)
     tokenizer = exact.text_encoder.files()[TOKENIZER]
     config = _config(exact, model.fingerprint)
-    _check_tokens(exact, tokenizer, config.token_rows)
+    _check_tokens(exact, tokenizer, config)
     known = {CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH} if (folder / IMAGE_GRAPH).is_file() else ()
     with replacing_folder(folder, known, "an exported model") as draft:
         images = _write(_Images(exact).eval(), draft / IMAGE_GRAPH, (config.image_input,), _some_pictures(config))
@@ -182,23 +187,27 @@ def _exact(model: JointEmbedding) -> JointEmbedding:
 
 
 def _config(model: JointEmbedding, fingerprint: str) -> OnnxConfig:
-    seen = model.backbone.preprocessing
+    seen, side = model.backbone.preprocessing, model.text_encoder
+    rules = side.rules if isinstance(side, PretrainedTextSide) else None
     return OnnxConfig(
         origin=Origin(fingerprint, 1.0, 1.0, OPSET),
         dimension=model.dimension,
         similarity=model.config.similarity,
         preprocessing=seen,
         features=model.backbone.features if seen is None else None,
-        token_rows=max(one.num_embeddings for one in model.text_encoder.modules() if isinstance(one, nn.Embedding)),
-        longest=model.text_encoder.longest,
-        pad_number=model.text_encoder.pad_number,
+        token_rows=1 + max(side.pad_number, *Tokenizer.from_str(side.files()[TOKENIZER]).get_vocab().values()),
+        longest=side.longest,
+        pad_number=side.pad_number,
+        clean="none" if rules is None else rules.clean,
+        zeroed=None if rules is None else rules.zeroed,
     )
 
 
-def _check_tokens(model: JointEmbedding, tokenizer: str, rows: int) -> None:
-    """Refuse a text side whose tokens are more than its tokenizer and its context length say."""
-    cutter = cutting(read_vocabulary(tokenizer, TOKENIZER, rows), model.text_encoder.longest)
-    if tokenise(cutter, _TEXTS) != model.text_encoder.tokenise(_TEXTS):
+def _check_tokens(model: JointEmbedding, tokenizer: str, config: OnnxConfig) -> None:
+    """Refuse a text side whose tokens are more than what is written down says."""
+    words = read_vocabulary(tokenizer, TOKENIZER, config.token_rows)
+    cutter = WordCutter(words, config.longest, config.clean, config.zeroed)
+    if cutter.tokenise(_TEXTS) != model.text_encoder.tokenise(_TEXTS):
         raise UserError("the model's text side cuts texts in ways that tokenizer.json does not say; it is not exported")
 
 
@@ -307,6 +316,9 @@ def _quietly(export: Callable[[], object]) -> None:
     Raises:
         UserError: If the export fails.
     """
+    fast = torch.backends.mha.get_fastpath_enabled()
+    # Attention in one operation of torch's own, which no exporter knows.
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
         with warnings.catch_warnings(), torch.inference_mode(), _silence():
             warnings.simplefilter("ignore")
@@ -316,6 +328,8 @@ def _quietly(export: Callable[[], object]) -> None:
     except Exception as error:  # exporters raise whatever the network's code raises
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(line[:200]) from error
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 @contextmanager

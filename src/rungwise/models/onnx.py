@@ -27,6 +27,7 @@ from rungwise.data.packed import Picture
 from rungwise.data.picture_files import picture_name
 from rungwise.data.pictures import load_array
 from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.cleaning import Cleaning, cleaner
 from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
 from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, ModelFolder
@@ -72,9 +73,11 @@ class OnnxConfig:
         preprocessing: What pictures go through before the graph, which normalises them itself; None for rows of
             features.
         features: Width of a row of features; None for pictures.
-        token_rows: Of the table of tokens.
+        token_rows: Above the number of every token.
         longest: Tokens of a text that are read at most; None for any number.
         pad_number: The token number that fills a batch.
+        clean: What is done to a text before it is cut into tokens; see rungwise.encoders.pretrained.cleaning.
+        zeroed: A token that becomes 0 afterwards.
         kind: Names the family.
     """
 
@@ -88,6 +91,8 @@ class OnnxConfig:
     token_rows: int
     longest: int | None
     pad_number: int
+    clean: Cleaning = "none"
+    zeroed: int | None = None
     kind: Literal["onnx"] = "onnx"
 
     def __post_init__(self) -> None:
@@ -137,7 +142,7 @@ class OnnxModel(StoredModel, DualEncoder):
         self.config = config
         self.provenance: dict[str, Any] = {}
         self._image, self._text = image, text
-        self._tokenizer = cutting(tokenizer, config.longest)
+        self._words = WordCutter(tokenizer, config.longest, config.clean, config.zeroed)
         self._fingerprint = fingerprint
 
     @classmethod
@@ -224,7 +229,7 @@ class OnnxModel(StoredModel, DualEncoder):
 
     def encode_text(self, texts: Texts) -> Vectors:
         """(texts, D) float32 vectors, encoded shortest first so that batches hold little padding."""
-        tokens = tokenise(self._tokenizer, _words(texts))
+        tokens = self._words.tokenise(_read_words(texts))
         vectors = np.zeros((len(tokens), self.dimension), np.float32)
         order = np.argsort([len(one) for one in tokens], kind="stable")
         for begin in range(0, len(order), _TEXTS_AT_ONCE):
@@ -246,7 +251,7 @@ class OnnxModel(StoredModel, DualEncoder):
 
     def too_long(self, texts: Texts) -> NDArray[np.int64]:
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
-        return too_long(self._tokenizer, _words(texts))
+        return self._words.too_long(_read_words(texts))
 
     def _preprocessing(self) -> Preprocessing:
         if self.config.preprocessing is None:
@@ -276,6 +281,36 @@ class OnnxModel(StoredModel, DualEncoder):
         return vectors
 
 
+class WordCutter:
+    """Texts to tokens, as the model that was exported makes them.
+
+    Args:
+        tokenizer: Its vocabulary.
+        longest: Tokens that are kept, those that frame a text included; None for all.
+        clean: What is done to a text before.
+        zeroed: A token that becomes 0 afterwards.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, longest: int | None, clean: Cleaning, zeroed: int | None) -> None:
+        self._cutter = cutting(tokenizer, longest)
+        self._clean = cleaner(clean)
+        self._zeroed = zeroed
+
+    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token numbers of each text."""
+        tokens = tokenise(self._cutter, self._cleaned(texts))
+        if self._zeroed is None:
+            return tokens
+        return [[0 if one == self._zeroed else one for one in ids] for ids in tokens]
+
+    def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Positions of the texts that are cut, ascending."""
+        return too_long(self._cutter, self._cleaned(texts))
+
+    def _cleaned(self, texts: Sequence[str]) -> Sequence[str]:
+        return texts if self._clean is None else [self._clean(text) for text in texts]
+
+
 def pad_tokens(tokens: Sequence[Sequence[int]], number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(n, longest) tokens, padded on the right, and (n,) lengths.
 
@@ -290,7 +325,7 @@ def pad_tokens(tokens: Sequence[Sequence[int]], number: int) -> tuple[NDArray[np
     return padded, lengths
 
 
-def _words(texts: Texts) -> Sequence[str]:
+def _read_words(texts: Texts) -> Sequence[str]:
     if isinstance(texts, FeatureRows):
         raise UserError("the data are rows of features in place of texts, but the model reads words")
     return texts

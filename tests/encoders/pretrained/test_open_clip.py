@@ -13,9 +13,10 @@ import pytest
 import torch
 
 from rungwise.core.errors import UserError
+from rungwise.encoders.pretrained.cleaning import cleaner
 from rungwise.encoders.pretrained.open_clip import PATTERNS
 from rungwise.encoders.pretrained.open_clip_settings import OpenClipText, OpenClipVision
-from rungwise.encoders.pretrained.open_clip_texts import cleaner, own_rules
+from rungwise.encoders.pretrained.open_clip_texts import own_rules
 from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
 from rungwise.models import load
 from tests.published import CAPTIONS, Published, opened, photos

@@ -55,6 +55,19 @@ def test_sides_are_restored_from_their_files_alone(name: str, published: Publish
     assert (image(pixels).shape, text.width) == ((2, image.features), image.features)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_half_precision_stays_close(name: str, published: Published) -> None:
+    side = PretrainedImageConfig(source(name, published)).build().eval()
+    pictures = [torch.randint(0, 256, (3, 50, 60), dtype=torch.uint8) for _ in range(4)]
+    rows = torch.stack([side.preprocessing.apply(one) for one in pictures])
+    with torch.inference_mode():
+        exact, same, half = side(rows), side.inference(False)(rows), side.inference(True)(rows)
+    assert torch.equal(exact, same)
+    assert (half.dtype, half.shape) == (torch.float32, exact.shape)
+    assert not torch.equal(exact, half)
+    assert torch.nn.functional.cosine_similarity(exact, half).min() > 0.995
+
+
 @pytest.mark.parametrize("name", ["clip", "siglip2"])
 def test_sides_are_restored_where_numbers_have_no_memory(name: str, published: Published) -> None:
     """A saved model is built on torch's device ``meta`` first, to compare shapes."""

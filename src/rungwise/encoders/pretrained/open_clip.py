@@ -19,6 +19,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.hub import hub_folder
 from rungwise.core.reading import read_json
 from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.cleaning import cleaner
 from rungwise.encoders.pretrained.foreign_texts import (
     ARCHITECTURE,
     ForeignText,
@@ -27,7 +28,7 @@ from rungwise.encoders.pretrained.foreign_texts import (
     owned_by_foreign_text,
 )
 from rungwise.encoders.pretrained.open_clip_settings import OpenClipText, OpenClipVision, Tower
-from rungwise.encoders.pretrained.open_clip_texts import cleaner, tokenizer_of
+from rungwise.encoders.pretrained.open_clip_texts import tokenizer_of
 from rungwise.encoders.pretrained.pictures import open_clip_preprocessing
 from rungwise.encoders.pretrained.settings import (
     read_settings,

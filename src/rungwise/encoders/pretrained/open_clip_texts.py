@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,6 @@ from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check
 
 OWN_WORDS = 49408
 """Of the tokenizer that open_clip carries itself."""
-
-
-def cleaner(name: str) -> Callable[[str], str]:
-    """What open_clip does to a text before it is split: lower, whitespace or canonicalize."""
-    require("open_clip", "open-clip", "a model of open_clip")
-    clean: Callable[[str], str] = importlib.import_module("open_clip.tokenizer").get_clean_fn(name)
-    return clean
 
 
 def tokenizer_of(
@@ -79,7 +72,7 @@ def _clean(name: object, where: Path) -> Any:
 def own_rules() -> str:
     """open_clip's own tokenizer, which is a Python program, as rules of the library tokenizers.
 
-    Texts are cleaned before (:func:`cleaner`). The numbers are the same.
+    Texts are cleaned before (:mod:`rungwise.encoders.pretrained.cleaning`). The numbers are the same.
     """
     own: Any = importlib.import_module("open_clip").SimpleTokenizer()
     start, end = own.sot_token_id, own.eot_token_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import json
@@ -20,6 +21,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders.pretrained.cleaning import cleaner
 from rungwise.encoders.pretrained.opening import open_image, open_text
 from rungwise.encoders.pretrained.patches import PatchPreprocessing
 from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
@@ -129,7 +131,7 @@ class PretrainedTextConfig:
         tower = library.text_tower(said["architecture"], said["settings"], where)
         rules = from_plain(TokenRules, said.get("tokens"), f"{where}: tokens")
         text = files.text(TOKENIZER)
-        return PretrainedTextSide(TextHalf(tower, text, rules, _cleaner(rules)), str(files.path / TOKENIZER))
+        return PretrainedTextSide(TextHalf(tower, text, rules, cleaner(rules.clean)), str(files.path / TOKENIZER))
 
 
 class PretrainedImageSide(PictureSide):
@@ -151,6 +153,13 @@ class PretrainedImageSide(PictureSide):
     def forward(self, rows: Tensor) -> Tensor:
         """(n, 3, size, size) uint8 to (n, features) float32."""
         return torch.as_tensor(self.network(self.preprocessing.normalise(rows))).float()
+
+    def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
+        """See :meth:`PictureSide.inference <rungwise.encoders.sides.PictureSide.inference>`."""
+        if not half or isinstance(self.preprocessing, PatchPreprocessing):  # whose counts bfloat16 cannot hold
+            return super().inference(half)
+        network = copy.deepcopy(self.network).to(torch.bfloat16)  # a quarter faster than autocast
+        return lambda rows: torch.as_tensor(network(self.preprocessing.normalise(rows).to(torch.bfloat16))).float()
 
     def identity(self) -> str:
         """The description of the network."""
@@ -244,11 +253,3 @@ def _library(said: Mapping[str, Any], where: str) -> Any:
     if said["library"] not in _LIBRARIES:
         raise UserError(f"{where}: library {said['library'][:60]!r} is not one of {', '.join(_LIBRARIES)}")
     return importlib.import_module(_LIBRARIES[said["library"]])
-
-
-def _cleaner(rules: TokenRules) -> Callable[[str], str] | None:
-    if rules.clean == "none":
-        return None
-    from rungwise.encoders.pretrained.open_clip_texts import cleaner  # which only its own models need
-
-    return cleaner(rules.clean)

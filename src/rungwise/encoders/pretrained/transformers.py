@@ -116,7 +116,8 @@ class _VisionTower(ImageTower):
         library: Any = importlib.import_module("transformers")
         name = _CLASSES[family]
         given = {key: value for key, value in asdict(settings).items() if key != "projection" and value is not None}
-        self.vision_model = getattr(library, f"{name}VisionModel")(getattr(library, f"{name}VisionConfig")(**given))
+        with _unset():
+            self.vision_model = getattr(library, f"{name}VisionModel")(getattr(library, f"{name}VisionConfig")(**given))
         self.visual_projection: nn.Linear | None = None
         if family == "clip":
             self.visual_projection = nn.Linear(settings.hidden_size, settings.projection, bias=False)
@@ -145,7 +146,8 @@ class _WordTower(TextTower):
         if family != "clip":
             given["projection_size"] = projection
         name = _CLASSES[family]
-        self.text_model = getattr(library, f"{name}TextModel")(getattr(library, f"{name}TextConfig")(**given))
+        with _unset():
+            self.text_model = getattr(library, f"{name}TextModel")(getattr(library, f"{name}TextConfig")(**given))
         self.text_projection: nn.Linear | None = None
         if family == "clip":
             self.text_projection = nn.Linear(settings.hidden_size, projection, bias=False)
@@ -153,6 +155,11 @@ class _WordTower(TextTower):
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         pooled = self.text_model(input_ids=tokens, attention_mask=mask).pooler_output
         return torch.as_tensor(pooled if self.text_projection is None else self.text_projection(pooled))
+
+
+def _unset() -> Any:
+    """Within it, networks get no random weights, which takes longer than to read the right ones."""
+    return importlib.import_module("transformers.initialization").no_init_weights()
 
 
 def _config(folder: Path) -> tuple[str, dict[str, Any]]:
