@@ -1,6 +1,7 @@
 """Models that begin from the weights of another one."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead, StackHead
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import GRUConfig
-from rungwise.models import JointEmbedding, VSEConfig
+from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.models.starting import as_it_is, with_new_heads, with_weights_that_fit
 
 IMAGE = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
@@ -46,12 +47,14 @@ def test_a_model_as_it_is_begins_where_the_other_ended(trained: bool) -> None:
 
 
 @pytest.mark.parametrize("head", [LinearHead(), ResidualHead(hidden=4), MLPHead(hidden=(4,))])
-def test_adapters_on_any_head_begin_as_the_model_that_they_adapt(head: object) -> None:
+def test_adapters_on_any_head_begin_as_the_model_that_they_adapt(head: object, tmp_path: Path) -> None:
     start = model(image_head=head, text_head=head)
     begun = with_new_heads(model(image_head=head, text_head=head), AdapterHead(hidden=4), AdapterHead(hidden=4))
     assert begun.model.config.image_head == StackHead(of=(head, AdapterHead(hidden=4)))
     assert_alike(begun.model, start)
     assert not any(one.requires_grad for one in begun.model.backbone.parameters())
+    begun.model.save_pretrained(tmp_path / "model")
+    assert load(tmp_path / "model", "cpu").fingerprint == begun.model.fingerprint != start.fingerprint
     again = with_new_heads(begun.model, AdapterHead(hidden=4), NoHead())
     assert len(again.model.config.image_head.of) == 3
     assert again.model.config.text_head == begun.model.config.text_head
