@@ -30,7 +30,7 @@ from rungwise.encoders.cache import RowStore
 from rungwise.encoders.features import FeatureConfig
 from rungwise.index import Index
 from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, load
-from rungwise.models.vse import VSEConfig
+from rungwise.models.vse_config import VSEConfig
 from rungwise.relevance import CIDErD
 from rungwise.relevance.stored import load as load_degrees
 from rungwise.similarity import Cosine

@@ -16,7 +16,8 @@ from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import GRUConfig
 from rungwise.index import Index, Searcher
 from rungwise.index.verification import verify_index
-from rungwise.models.vse import JointEmbedding, VSEConfig
+from rungwise.models.vse import JointEmbedding
+from rungwise.models.vse_config import VSEConfig
 from rungwise.serving import create_app
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
 

@@ -29,7 +29,8 @@ from rungwise.index.snapshot import Part, Snapshot
 from rungwise.index.verification import verify_index
 from rungwise.index.version1 import ReadOnlyStore
 from rungwise.models import EncodedImages
-from rungwise.models.vse import JointEmbedding, VSEConfig
+from rungwise.models.vse import JointEmbedding
+from rungwise.models.vse_config import VSEConfig
 from rungwise.similarity import Cosine, Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 

@@ -1,3 +1,5 @@
+"""Also tests rungwise.models.vse_config."""
+
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rungwise.models.evaluated import add_evaluation
     from rungwise.models.pairs import Pairs, TrainableEncoder, TrainableScorer
     from rungwise.models.saving import AnyModel, ModelConfig, SavedModel
-    from rungwise.models.vse import JointEmbedding, VSEConfig
+    from rungwise.models.vse import JointEmbedding
+    from rungwise.models.vse_config import VSEConfig
     from rungwise.models.vsepp import import_vsepp
 
 _LATER = {
@@ -29,7 +30,7 @@ _LATER = {
     "SavedModel": "saving",
     "TrainableEncoder": "pairs",
     "TrainableScorer": "pairs",
-    "VSEConfig": "vse",
+    "VSEConfig": "vse_config",
     "add_evaluation": "evaluated",
     "import_vsepp": "vsepp",
 }

@@ -8,7 +8,8 @@ from rungwise.core.errors import UserError
 from rungwise.encoders.heads import NoHead
 from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
 from rungwise.encoders.pretrained.source import Source
-from rungwise.models.vse import JointEmbedding, VSEConfig
+from rungwise.models.vse import JointEmbedding
+from rungwise.models.vse_config import VSEConfig
 
 
 def opened(source: Source, device: str) -> JointEmbedding:

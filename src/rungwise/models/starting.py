@@ -11,7 +11,8 @@ from torch import Tensor
 from rungwise.core.configuration import identity
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.heads import NoHead, OneHead, stacked
-from rungwise.models.vse import JointEmbedding, VSEConfig
+from rungwise.models.vse import JointEmbedding
+from rungwise.models.vse_config import VSEConfig
 
 IMAGE_HEAD, TEXT_HEAD = "image_projection.", "text_projection."
 

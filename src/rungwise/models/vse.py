@@ -6,82 +6,38 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core.configuration import LATER, STRICT, changed, check_size, identity
+from rungwise.core.configuration import changed, identity
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 from rungwise.data.pictures import load_picture
-from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureConfig, TextFeatureInput
-from rungwise.encoders.heads import AnyHead, LinearHead, NoHead
-from rungwise.encoders.image import ImageConfig
+from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureInput
 from rungwise.encoders.picture_rows import ImageRows, feature_rows, picture_features, pixel_rows
-from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
-from rungwise.encoders.text import GRUConfig, pad
+from rungwise.encoders.text import pad
 from rungwise.encoders.text_cache import text_rows
-from rungwise.encoders.transformer import TransformerConfig
 from rungwise.encoders.tuning import layer_depths, recompute_layers
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
 from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Part, Positions, Rows, TrainableEncoder, captions_of, pair_up
 from rungwise.models.saving import ModelConfig
-from rungwise.similarity import AnySimilarity, Cosine, Similarity
+from rungwise.models.vse_config import VSEConfig
+from rungwise.similarity import Similarity
 
 _VECTORS = 256
 """Vectors that are computed from features at a time."""
-
-AnyImageSide = Annotated[
-    Annotated[ImageConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
-    BeforeValidator(lambda value: {"kind": "pictures"} | value if isinstance(value, dict) else value),
-]
-"""Pictures under a backbone, unless ``kind`` names another side."""
-
-AnyTextSide = Annotated[
-    Annotated[GRUConfig | TransformerConfig | TextFeatureConfig | PretrainedTextConfig, Field(discriminator="kind")],
-    BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
-]
-"""A GRU, unless ``kind`` names another side."""
-
-
-@dataclass(frozen=True)
-class VSEConfig(ModelConfig):
-    """Two encoders, a head on each, and a similarity: the VSE family (Faghri et al. 2018, section 2) and its heirs.
-
-    Attributes:
-        kind: Names the family.
-        image: The encoder of pictures, or features in its place.
-        text: The encoder of captions, or features in its place.
-        dimension: Width of the joint space.
-        similarity: cosine, inner (the caption side alone is normalised: VSE0), order or shifted_cosine.
-        image_head: From the image encoder to the joint space: linear, none, mlp, residual or adapter.
-        text_head: From the caption encoder to the joint space; none, as in VSE++, where the encoder gives its width.
-    """
-
-    __pydantic_config__ = STRICT
-
-    kind: Literal["vse"] = field(default="vse", metadata=LATER)
-    image: AnyImageSide = field(default_factory=ImageConfig)
-    text: AnyTextSide = field(default_factory=GRUConfig)
-    dimension: int = 1024
-    similarity: AnySimilarity = field(default_factory=Cosine)
-    image_head: AnyHead = field(default_factory=LinearHead, metadata=LATER)
-    text_head: AnyHead = field(default_factory=NoHead, metadata=LATER)
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
 
 
 @dataclass(frozen=True)
@@ -105,6 +61,7 @@ class JointEmbedding(TrainableEncoder):
     Attributes:
         provenance: Facts about data, training and results that were saved with it.
 
+    >>> from rungwise.encoders.image import ImageConfig
     >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
     >>> model = JointEmbedding.create(VSEConfig(image=image, dimension=8), ["a dog", "a cat"])
     >>> model.encode_text(["a cat", "two dogs"]).shape

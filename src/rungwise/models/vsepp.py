@@ -19,7 +19,8 @@ from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.sides import ImageSide
 from rungwise.encoders.text import GRUConfig, GRUEncoder
 from rungwise.encoders.treebank import treebank_vocabulary
-from rungwise.models.vse import JointEmbedding, VSEConfig
+from rungwise.models.vse import JointEmbedding
+from rungwise.models.vse_config import VSEConfig
 from rungwise.models.vsepp_files import END, START, UNKNOWN, Checkpoint, read_checkpoint, read_words
 from rungwise.similarity import Cosine, Inner, Order
 
