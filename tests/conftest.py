@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -32,11 +33,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hub does not answer in tests."""
+    """The hub does not answer in tests, unless they have one of their own on this machine."""
     import huggingface_hub
     from huggingface_hub.errors import OfflineModeIsEnabled
 
-    def ask(self: object, name: str, **_: object) -> None:
+    answer = huggingface_hub.HfApi.repo_info
+
+    def ask(self: Any, *asked: Any, **how: Any) -> Any:
+        if "//127.0.0.1" in self.endpoint:
+            return answer(self, *asked, **how)
         raise OfflineModeIsEnabled("no network in tests")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "repo_info", ask)

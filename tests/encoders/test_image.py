@@ -229,6 +229,7 @@ def test_weights_that_cannot_be_fetched_are_one_line_that_says_how(monkeypatch: 
     def unreachable(*args: object, **options: object) -> str:
         raise ConnectionError("no route to the hub")
 
+    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", unreachable)
     monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
     with pytest.raises(UserError) as caught:
         load_backbone(ImageConfig("mobilenetv2_100.ra_in1k"))

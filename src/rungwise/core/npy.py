@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import threading
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from rungwise.core.reading import MissingFileError, opened
 
 _LONGEST_HEADER = 10_000
 """In bytes; numpy's own limit of what it takes to be harmless."""
+
+_PARSING = threading.Lock()
+"""Held while a header is parsed: Python 3.11 counts the depth of all threads' parsers together, and fails."""
 
 
 class NpyWriter:
@@ -169,14 +173,16 @@ def read_header(file: IO[bytes]) -> Header:
     try:
         version = np.lib.format.read_magic(file)
         if version == (1, 0):
-            found = np.lib.format.read_array_header_1_0(file, _LONGEST_HEADER)
+            with _PARSING:
+                found = np.lib.format.read_array_header_1_0(file, _LONGEST_HEADER)
         elif version == (2, 0):
             # numpy reads all of a header before it finds it too long, and the length is 32 bits of the file's choice.
             length = file.read(4)
             if int.from_bytes(length, "little") > _LONGEST_HEADER:
                 raise ValueError(f"its header claims {int.from_bytes(length, 'little')} bytes")
             file.seek(-len(length), os.SEEK_CUR)
-            found = np.lib.format.read_array_header_2_0(file, _LONGEST_HEADER)
+            with _PARSING:
+                found = np.lib.format.read_array_header_2_0(file, _LONGEST_HEADER)
         else:
             raise ValueError(f"version {version} of the format, which is for records")
     except _NO_HEADER as error:
