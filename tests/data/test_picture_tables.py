@@ -250,7 +250,7 @@ def test_a_damaged_shard_among_others_is_an_issue_and_alone_an_error(tmp_path: P
 
 
 def test_names_with_folders_are_ids_and_never_paths(tmp_path: Path) -> None:
-    names = ["../../etc/a.jpg", "/root/b.jpg", "c\\d.jpg", "x/e.jpg", "y/e.jpg"]
+    names = ["../../etc/a.jpg", "/etc/b.jpg", "c\\d.jpg", "x/e.jpg", "y/e.jpg"]
     some = [one | {"path": name} for one, name in zip(cells(1, 2, 3, 4, 5), names, strict=True)]
     write(tmp_path / "a.parquet", {"image": some})
     data = read(tmp_path)
