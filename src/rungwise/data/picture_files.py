@@ -37,7 +37,7 @@ _PILLOW_REFUSES = 178_956_970
 # formats hold more at their peak, as measured; tiles on the way need a little.
 _BYTES_OF_PIXEL = 7
 _BESIDES = {"WEBP": 12, "AVIF": 8}
-_FIXED = 24 << 20
+_FIXED = 40 << 20
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class PictureHeader:
         >>> png = PictureHeader("PNG", 10_000, 10_000, "RGBA", working=0)
         >>> jpeg = PictureHeader("JPEG", 10_000, 10_000, "RGB", working=0)
         >>> png.memory() >> 20, jpeg.memory() >> 20, jpeg.memory(shorter_side=256) >> 20
-        (691, 691, 34)
+        (707, 707, 50)
         """
         decoded = self.pixels
         if self.form in ("JPEG", "MPO") and shorter_side:
