@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEFAULT = Source("hf", "google/siglip2-base-patch32-256")
 """What ``rungwise index`` takes where no model is named: quick on a processor, and of many languages."""
 _ABOUT_DEFAULT = "SigLIP 2 by Google: many languages, Apache-2.0, 1.5 GB, fetched once"
-"""As its publisher says."""
+"""The licence is that of its family; the size is reckoned from its parameters."""
 
 
 def say_default() -> None:

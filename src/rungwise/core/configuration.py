@@ -310,7 +310,7 @@ def without_places(config: Any) -> dict[str, Any]:
     >>> @dataclasses.dataclass
     ... class Side:
     ...     weights: str = dataclasses.field(default="hub", metadata=ELSEWHERE)
-    >>> without_places(Side("/home/somebody/resnet.safetensors")), without_places(Side("hf:someone/model"))
+    >>> without_places(Side("/models/resnet.safetensors")), without_places(Side("hf:someone/model"))
     ({'weights': 'resnet.safetensors'}, {'weights': 'hf:someone/model'})
     """
     return {field.name: _shown_of(field, getattr(config, field.name)) for field in dataclasses.fields(config)}
