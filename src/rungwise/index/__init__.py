@@ -4,6 +4,7 @@ from rungwise.index.exact import ExactStore
 from rungwise.index.hits import CaptionHit, Hit
 from rungwise.index.index import Index
 from rungwise.index.items import Item
+from rungwise.index.lance import LanceStore
 from rungwise.index.searcher import Searcher
 from rungwise.index.storage import Manifest
 from rungwise.index.store import WORDS, Batch, Found, Row, Store, StoreFacts
@@ -21,6 +22,7 @@ __all__ = [
     "Hit",
     "Index",
     "Item",
+    "LanceStore",
     "Manifest",
     "Not",
     "Row",

@@ -13,6 +13,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.data.collection import Issue
 from rungwise.index.files import damaged, read_description, read_lines, write_description
+from rungwise.index.lance_tables import FILES as LANCE_FILES
 from rungwise.index.parts import DESCRIPTION as STORE
 from rungwise.index.stores import Kind
 
@@ -36,6 +37,7 @@ _REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
+_KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in LANCE_FILES}
 
 
 @dataclass(frozen=True)
