@@ -51,7 +51,7 @@ class Table:
         path: The file.
         columns: Names as written, in order.
         rows: Place (``"line 3"``) and cells by column; a text in place of the cells is the reason to skip the row.
-        typed: Whether cells are numbers, truth values and lists where they mean such; false where all of them are texts.
+        typed: Whether cells are numbers, truth values and lists where they mean such; false where all are texts.
     """
 
     path: Path
@@ -92,9 +92,9 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
     r"""Captions of one table, or of several whose names speak of different splits (``train.csv``, ``val.csv``).
 
     Needed are a column of :data:`IMAGE_COLUMNS` and one of :data:`CAPTION_COLUMNS`. Optional are ``split``,
-    ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Every other column is carried as it
-    is (:mod:`rungwise.data.columns`), labels too. Image ids are the names in the image column. The layout is ``"table"``; in a folder that rungwise generated it has the name by which a JSON file
-    beside the table begins: ``{"format": "rungwise <name>"``.
+    ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Labels and every further column
+    are carried (:mod:`rungwise.data.columns`). Image ids are the names in the image column. The layout is ``"table"``;
+    in a folder that rungwise generated it has the name by which a JSON file beside the table begins: ``{"format": "rungwise <name>"``.
 
     Raises:
         UserError: If a file is empty, in another encoding or malformed, a column is missing, several tables do not go
@@ -308,7 +308,12 @@ def _read_parquet(path: Path) -> Table:
     with opened_parquet(path) as file:
         columns = tuple(file.schema.names)
         # A data frame may hold the pictures' bytes or their vectors besides; they are not read into memory.
-        read = [name for name, kind in zip(columns, file.schema.types, strict=True) if _is_small(kind)]
+        known = {*IMAGE_COLUMNS, *CAPTION_COLUMNS, *(name for names in _OPTIONAL.values() for name in names)}
+        read = [
+            name
+            for name, kind in zip(columns, file.schema.types, strict=True)
+            if name.strip().lower() in known or (_is_small(kind) and columns.count(name) == 1)
+        ]
         rows: list[tuple[str, Cells | str]] = [
             (f"row {number}", row) for number, row in enumerate(file.rows(read), start=1)
         ]
