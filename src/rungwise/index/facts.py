@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from xml.parsers import expat
 
-from PIL import Image, IptcImagePlugin
+from PIL import Image, ImageFile, IptcImagePlugin
 
 from rungwise.core.errors import UserError
 from rungwise.data.columns import Value
@@ -100,7 +100,7 @@ def facts_of_picture(data: bytes) -> dict[str, Value]:
         exif = image.getexif() if has_exif else Image.Exif()
         facts |= _time(exif.get_ifd(_EXIF))
         facts |= _place(exif.get_ifd(_GPS))
-    if tags := tuple(_tags(image)):
+    if tags := tuple(_tags(image)) if isinstance(image, ImageFile.ImageFile) else ():
         facts["tags"] = tags
     return facts
 
@@ -142,7 +142,7 @@ def _degrees(said: Any, direction: Any, negative: str) -> float | None:
     return round(-found if is_negative else found, 6)
 
 
-def _tags(image: Image.Image) -> Iterator[str]:
+def _tags(image: ImageFile.ImageFile) -> Iterator[str]:
     """Keywords, each once, in their order."""
     seen: set[str] = set()
     for tag in (*_from_iptc(image), *_from_xmp(image)):
@@ -152,7 +152,7 @@ def _tags(image: Image.Image) -> Iterator[str]:
             yield clean
 
 
-def _from_iptc(image: Image.Image) -> list[str]:
+def _from_iptc(image: ImageFile.ImageFile) -> list[str]:
     try:
         found: Mapping[Any, Any] = IptcImagePlugin.getiptcinfo(image) or {}
     except Exception:  # of damaged metadata Pillow raises many kinds
