@@ -23,6 +23,25 @@ _REASONS = {
     429: "Too many pictures of this client are under way.",
     503: "The server has too much to do; try again after the seconds of Retry-After.",
 }
+IMAGES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The picture.",
+        "content": {
+            kind: {"schema": {"type": "string", "format": "binary"}}
+            for kind in ("image/jpeg", "image/png", "image/gif", "image/webp")
+        },
+    },
+    304: {"description": "The picture has not changed since it had the ETag of If-None-Match."},
+}
+"""What an operation answers that gives a picture, for its OpenAPI document."""
+
+A_FILE = {
+    "required": True,
+    "description": "The bytes of a picture file.",
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+}
+"""The body of an operation that takes a picture, for its OpenAPI document."""
+
 _EVERYWHERE = (400, 401, 403, 421, 503)
 
 
