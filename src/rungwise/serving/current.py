@@ -20,7 +20,8 @@ from typing import TypeVar
 from rungwise.core.printable import printable
 from rungwise.index import Index, Item, Searcher
 from rungwise.index.storage import Stamps, stamps
-from rungwise.serving.shapes import Column, ColumnType
+from rungwise.serving.columns import columns_of
+from rungwise.serving.shapes import Column
 
 _SECONDS_BETWEEN = 1.0
 _SECONDS_UNTIL_RETRY = 30.0
@@ -28,7 +29,6 @@ _EXAMPLES = 4
 _EXAMPLE_LENGTH = 60
 _LOOKED_AT = 500
 """Pictures and captions from which examples are taken: an index may hold millions."""
-_COLUMN_EXAMPLES = 3
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Served:
         pictures: How many there are.
         captions: How many distinct ones there are.
         examples: A few short ones, or texts of a column where there are no captions.
-        columns: Of the pictures.
+        columns: Of the pictures, as the first ones have them.
     """
 
     searcher: Searcher
@@ -168,8 +168,8 @@ def _served(searcher: Searcher, look: Stamps) -> Served:
     texts = list(islice(index.captions(), _LOOKED_AT)) or _texts_of_columns(items)
     short = [text for text in texts if len(text) <= _EXAMPLE_LENGTH]
     examples = tuple(short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES])
-    captions = index.caption_store.count()
-    return Served(searcher, _version(look), len(index), captions, examples, columns_of(items))
+    pictures, captions = len(index), index.caption_store.count()
+    return Served(searcher, _version(look), pictures, captions, examples, columns_of(items, pictures))
 
 
 def _version(look: Stamps) -> str:
@@ -177,33 +177,6 @@ def _version(look: Stamps) -> str:
     if not look:
         return os.urandom(6).hex()
     return hashlib.sha256(repr(look).encode()).hexdigest()[:12]
-
-
-def columns_of(items: Iterable[Item]) -> tuple[Column, ...]:
-    """The columns of pictures, with a few values of each.
-
-    >>> from rungwise.index import Item
-    >>> columns_of([Item("a", None, columns={"year": 2021}), Item("b", None, columns={"year": 2020, "tags": ("sea",)})])
-    (Column(name='year', type='number', examples=('2021', '2020')), Column(name='tags', type='texts', examples=('sea',)))
-    """
-    found: dict[str, tuple[ColumnType, dict[str, None]]] = {}
-    for item in items:
-        for name, value in item.columns.items():
-            kind: ColumnType
-            match value:
-                case bool():
-                    kind, shown = "truth value", ["true" if value else "false"]
-                case str():
-                    kind, shown = "text", [value]
-                case tuple():
-                    kind, shown = "texts", list(value)
-                case _:
-                    kind, shown = "number", [f"{value:g}" if isinstance(value, float) else str(value)]
-            _, examples = found.setdefault(name, (kind, {}))
-            for one in shown:
-                if len(examples) < _COLUMN_EXAMPLES and len(one) <= _EXAMPLE_LENGTH:
-                    examples[one] = None
-    return tuple(Column(name, kind, tuple(examples)) for name, (kind, examples) in found.items())
 
 
 def _texts_of_columns(items: Iterable[Item]) -> list[str]:

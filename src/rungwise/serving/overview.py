@@ -1,17 +1,16 @@
-"""What a page shows before anything is searched: the newest pictures, some at random, and groups of those alike.
+"""What a page shows before anything is searched: pictures at random, groups of those alike, what columns hold.
 
-All of it takes a pass over the index, so it is made once for a version, in a thread of its own. While an index grows,
-an older overview is shown for a while: ids stay valid, and pictures that are gone are left out.
+It takes a look at many pictures, so it is made once for a version, in a thread of its own. While an index grows, an
+older overview is shown for a while: ids stay valid, and pictures that are gone are left out.
 """
 
 from __future__ import annotations
 
-import heapq
 import logging
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock, Thread
@@ -21,15 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.index import WORDS, Item, Row, Where
+from rungwise.index import WORDS, Row
+from rungwise.serving.columns import columns_of
 from rungwise.serving.current import Served
-
-MOST_NEWEST = 10_000
-"""Pictures through which one can browse."""
-LOOKED_THROUGH = 50_000
-"""Pictures that a filter lets through, among which the newest are looked for."""
+from rungwise.serving.shapes import Column
 
 _SAMPLE = 2_000
+_DRAWN_FROM = 200_000
+"""Of larger indexes, the sample is drawn from so many pictures that were written last."""
+_COUNTED = 50_000
+"""Pictures whose columns are looked at."""
 _GROUPS = 12
 _OF_GROUP = 12
 _REST = 20.0
@@ -63,15 +63,15 @@ class Overview:
 
     Attributes:
         version: Which one.
-        newest: Ids of the newest pictures, at most :data:`MOST_NEWEST`.
         sample: Ids of pictures that were drawn by lot.
         clusters: The largest first.
+        columns: Of the pictures.
     """
 
     version: str
-    newest: tuple[str, ...]
     sample: tuple[str, ...]
     clusters: tuple[Cluster, ...]
+    columns: tuple[Column, ...]
 
 
 class Overviews:
@@ -120,41 +120,15 @@ class Overviews:
 
 
 def overview(served: Served) -> Overview:
-    """Look through an index once."""
-    draw = random.Random(served.version)
-    sample: list[str] = []
+    """Look through an index.
 
-    def drawn(items: Iterable[Item]) -> Iterable[Item]:
-        for number, item in enumerate(items):
-            place = number if number < _SAMPLE else draw.randrange(number + 1)
-            if place >= _SAMPLE:
-                pass
-            elif place < len(sample):
-                sample[place] = item.id
-            else:
-                sample.append(item.id)
-            yield item
-
-    newest = newest_of(drawn(served.index.items()))
-    draw.shuffle(sample)
-    return Overview(served.version, newest, tuple(sample), clusters_of(served, sample))
-
-
-def newest_of(items: Iterable[Item], most: int = MOST_NEWEST) -> tuple[str, ...]:
-    """Ids of the pictures that were taken last, or whose files changed last; where nothing tells, the last written.
-
-    >>> newest_of([Item("a", None, columns={"taken": "2021-05-01T10:00:00"}), Item("b", None), Item("c", None)])
-    ('a', 'c', 'b')
+    Args:
+        served: Of which version.
     """
-    dated = ((_date(item), number, item.id) for number, item in enumerate(items))
-    return tuple(item_id for _, _, item_id in heapq.nlargest(most, dated))
-
-
-def newest_where(served: Served, where: Where) -> tuple[tuple[str, ...], bool]:
-    """As :func:`newest_of`, of those that a filter lets through; and whether all of them were looked at."""
-    items = served.index.items(where)
-    newest = newest_of(islice(items, LOOKED_THROUGH))
-    return newest, next(items, None) is None
+    ids = served.index.picture_store.newest(_DRAWN_FROM)
+    sample = random.Random(served.version).sample(ids, min(_SAMPLE, len(ids)))
+    columns = columns_of(islice(served.index.items(), _COUNTED), served.pictures)
+    return Overview(served.version, tuple(sample), clusters_of(served, sample), columns)
 
 
 def clusters_of(served: Served, ids: Sequence[str]) -> tuple[Cluster, ...]:
@@ -218,7 +192,3 @@ def _shared_words(members: Sequence[frozenset[str]], usual: Mapping[str, int], o
     }
     return " ".join(sorted(lift, key=lambda word: (-lift[word], word))[:2])
 
-
-def _date(item: Item) -> str:
-    found = item.columns.get("taken") or item.columns.get("modified")
-    return found if isinstance(found, str) else ""

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 
 from rungwise.index import CaptionHit, Hit, Item, Searcher, Where
-from rungwise.index.queries import LESS, GivenVector, Like, Term
+from rungwise.index.queries import LESS, GivenVector, Like, Term, Words
 from rungwise.index.queries import Query as Asked
 from rungwise.index.query_text import parse_query
-from rungwise.index.searcher import SearchOptions
+from rungwise.index.answers import SearchOptions
 from rungwise.index.where_text import parse_where
 from rungwise.serving import shapes
 from rungwise.serving.answers import IMAGES, json_answer, refusals
 from rungwise.serving.current import Current, Served
 from rungwise.serving.ids import possible, sendable
 from rungwise.serving.kept_pictures import KeptPictures
-from rungwise.serving.overview import MOST_NEWEST, Overviews, newest_where
+from rungwise.serving.overview import Overviews
 from rungwise.serving.work import Search, Work, client_of
 
 MAX_RESULTS = 500
 """The largest k of a request."""
 
-MAX_OFFSET = MOST_NEWEST
+MAX_OFFSET = 10_000
 """The largest offset: who wants more narrows the search."""
 
 _MOST_PICTURES = 16
-_NEWEST_SHOWN = 8
 _CAPTIONS_NEAR = 8
 
 K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; more than there are means all.")]
@@ -39,6 +39,7 @@ Filter = Annotated[
     str, Query(max_length=2000, description="Which pictures may be found: `year >= 2020 and tags has 'beach'`.")
 ]
 Ids = Annotated[list[str], Query(max_length=_MOST_PICTURES)]
+Weights = Annotated[list[float], Query(max_length=_MOST_PICTURES)]
 Id = Annotated[str, InPath(description="A picture's id, percent-encoded as a whole, slashes too.")]
 
 
@@ -59,8 +60,10 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
         offset: Offset = 0,
         where: Filter = "",
         like: Annotated[Ids, Query(description="Ids of pictures that results are to be like.")] = [],  # noqa: B006
+        like_weight: Annotated[Weights, Query(description="How much each of `like` counts; 1 unless given.")] = [],  # noqa: B006
         unlike: Annotated[Ids, Query(description="Ids of pictures that they are not to be like.")] = [],  # noqa: B006
         picture: Annotated[Ids, Query(description="Pictures that were sent to `/pictures`.")] = [],  # noqa: B006
+        picture_weight: Annotated[Weights, Query(description="The same of `picture`.")] = [],  # noqa: B006
         fold: Annotated[bool, Query(description="Whether near-duplicates are shown as one.")] = True,
         diversity: Annotated[float, Query(ge=0, le=1, description="0: the best. 1: those that differ most.")] = 0.0,
         words: Annotated[
@@ -70,11 +73,13 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
         """The pictures that fit best; without anything to search for the newest ones."""
         served = current.now()
         if not (q.strip() or like or unlike or picture):
-            return json_answer(await work.read(request, partial(_browsed, served, overviews, k, offset, where, q)))
-        terms = [*(parse_query(q, pictures=False).terms if q.strip() else ())]
+            return json_answer(await work.read(request, partial(_browsed, served, k, offset, where, q)))
+        typed = parse_query(q, pictures=False) if q.strip() else None
+        terms = list(typed.terms) if typed else []
         if like or unlike or picture:
-            terms += await work.read(request, partial(_terms, served, work.kept, like, unlike, picture))
-        query = Asked(tuple(terms), parse_query(q, pictures=False).notes if q.strip() else ())
+            pictures = _Pictures(like, like_weight, unlike, picture, picture_weight)
+            terms += await work.read(request, partial(pictures.terms, served, work.kept))
+        query = Asked(tuple(terms), typed.notes if typed else ())
         options = SearchOptions(fold_duplicates=fold, diversity=diversity, words=words)
         asked = Search(served, query, k, offset, _filter(where), options)
         return json_answer(shapes.Found(**await _found(request, work, asked, q)))
@@ -155,6 +160,7 @@ async def _found(request: Request, work: Work, asked: Search, q: str) -> dict[st
     return {
         "index_version": asked.served.version,
         "query": q,
+        "terms": tuple(map(_term, asked.query.terms)),
         "reading": answer.reading,
         "unknown": tuple(shapes.Unknown(one.word, one.near, str(one)) for one in answer.unknown),
         "notes": (*asked.query.notes, *(note for note in answer.notes if note not in asked.query.notes)),
@@ -172,16 +178,47 @@ async def _found(request: Request, work: Work, asked: Search, q: str) -> dict[st
     }
 
 
-def _terms(
-    served: Served, kept: KeptPictures, like: Sequence[str], unlike: Sequence[str], pictures: Sequence[str]
-) -> list[Term]:
-    """The parts of a query that are pictures."""
-    terms = [Term(Like(item_of(served, sent).id)) for sent in like]
-    terms += [Term(Like(item_of(served, sent).id), -LESS) for sent in unlike]
-    for number, sent in enumerate(pictures, 1):
-        name = "you sent" if len(pictures) == 1 else f"you sent, number {number}"
-        terms.append(Term(GivenVector(_kept(kept, sent), name)))
-    return terms
+@dataclass(frozen=True)
+class _Pictures:
+    """The pictures of a query as an address names them."""
+
+    like: Sequence[str]
+    like_weight: Sequence[float]
+    unlike: Sequence[str]
+    picture: Sequence[str]
+    picture_weight: Sequence[float]
+
+    def terms(self, served: Served, kept: KeptPictures) -> list[Term]:
+        """The same as parts of a query."""
+        terms = [Term(Like(item_of(served, sent).id), weight) for sent, weight in _weighed(self.like, self.like_weight)]
+        terms += [Term(Like(item_of(served, sent).id), -LESS) for sent in self.unlike]
+        for sent, weight in _weighed(self.picture, self.picture_weight):
+            terms.append(Term(_SentVector(_kept(kept, sent), "you sent", sent), weight))
+        return terms
+
+
+@dataclass(frozen=True, eq=False)
+class _SentVector(GivenVector):
+    """The vector of a picture that was sent, and under which name it is kept."""
+
+    sent: str
+
+
+def _weighed(ids: Sequence[str], weights: Sequence[float]) -> Iterable[tuple[str, float]]:
+    if len(weights) > len(ids):
+        raise HTTPException(422, f"{len(weights)} weights for {len(ids)} pictures; give one for each")
+    return zip(ids, (*weights, *[1.0] * (len(ids) - len(weights))), strict=True)
+
+
+def _term(term: Term) -> shapes.QueryTerm:
+    match term.what:
+        case Words(text):
+            return shapes.QueryTerm("words", text, "", "", term.weight)
+        case Like(item_id):
+            return shapes.QueryTerm("like", "", sendable(item_id), "", term.weight)
+        case _SentVector(sent=sent):
+            return shapes.QueryTerm("picture", "", "", sent, term.weight)
+    raise TypeError(f"no such part of a query can be asked for over HTTP: {term.what}")
 
 
 def _kept(kept: KeptPictures, sent: str) -> Any:
@@ -201,50 +238,30 @@ def _captions_near(
     return searcher.captions_near(served.index.picture_store.get([item.id])[item.id].vector, k)
 
 
-def _browsed(
-    served: Served, overviews: Overviews, k: int, offset: int, where: str, q: str
-) -> shapes.Found:
-    overview = overviews.of(served)
-    notes: tuple[str, ...] = ()
-    if overview is not None and not where.strip():
-        ids = overview.newest
-    else:
-        ids, whole = _newest(served, where)
-        if not whole:
-            notes = ("there are very many pictures: these are the newest of the first ones; narrow the filter",)
-    page = ids[offset : offset + k]
-    items = served.index.found(page)
-    hits = tuple(shapes.Result(**picture_of(items[one]), score=None, folded=()) for one in page if one in items)
+def _browsed(served: Served, k: int, offset: int, where: str, q: str) -> shapes.Found:
+    ids = served.index.picture_store.newest(k + 1, offset, _filter(where))
+    items = served.index.found(ids[:k])
+    hits = tuple(shapes.Result(**picture_of(item), score=None, folded=()) for item in items.values())
     reading = "the newest pictures" if not where.strip() else "the newest pictures that the filter lets through"
-    return shapes.Found(served.version, q, reading, (), notes, len(ids) > offset + k, (0.0, 1.0), hits)
-
-
-@lru_cache(maxsize=8)
-def _newest(served: Served, where: str) -> tuple[tuple[str, ...], bool]:
-    return newest_where(served, _filter(where) or Where())
+    return shapes.Found(served.version, q, (), reading, (), (), len(ids) > k, (0.0, 1.0), hits)
 
 
 def _sampled(served: Served, overviews: Overviews, by: shapes.By, k: int, of: int) -> shapes.Sample:
     overview = overviews.of(served)
-    ready = overview is not None
     groups: list[tuple[str, str, int, Sequence[str]]] = []
-    if overview is None:
-        ids: Sequence[str] = _newest(served, "")[0]
-        groups = [(_LABELS["newest"], "", served.pictures, ids[: k * of])]
-    elif by == "clusters" and overview.clusters:
+    if by == "clusters" and overview is not None and overview.clusters:
         groups = [(one.label, one.label, one.size, one.ids[:of]) for one in overview.clusters[:k]]
+    elif by == "newest" or overview is None:
+        groups = [("the newest", "", served.pictures, served.index.picture_store.newest(k * of))]
     else:
-        ids = overview.newest if by == "newest" else overview.sample
-        groups = [(_LABELS[by], "", served.pictures, ids[: k * of])]
+        groups = [("by lot", "", served.pictures, overview.sample[: k * of])]
     items = served.index.found([one for *_, ids in groups for one in ids])
     made = tuple(
         shapes.Group(label, query, size, tuple(shapes.Picture(**picture_of(items[one])) for one in ids if one in items))
         for label, query, size, ids in groups
     )
+    ready = by == "newest" or overview is not None
     return shapes.Sample(served.version, by, ready, tuple(group for group in made if group.items))
-
-
-_LABELS: Mapping[str, str] = {"newest": "the newest", "random": "by lot", "clusters": "by lot"}
 
 
 def item_of(served: Served, sent: str) -> Item:
@@ -267,12 +284,6 @@ def picture_of(item: Item) -> dict[str, Any]:
         "columns": item.columns,
         "has_file": item.path is not None,
     }
-
-
-def newest_shown(served: Served, overviews: Overviews) -> tuple[str, ...]:
-    """Ids of the newest pictures, as far as they are known."""
-    overview = overviews.of(served)
-    return () if overview is None else tuple(map(sendable, overview.newest[:_NEWEST_SHOWN]))
 
 
 def scale_of(hits: Iterable[Hit] | Iterable[CaptionHit], similarity: str) -> tuple[float, float]:

@@ -28,18 +28,39 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class ColumnValue:
+    """One of the values of a column.
+
+    Attributes:
+        value: As a text.
+        rows: About how many pictures have it.
+    """
+
+    value: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Column:
     """A column of the index, by which searches can be filtered.
 
     Attributes:
         name: As a filter names it.
         type: Of its values.
-        examples: A few of them, from the first pictures.
+        examples: A few of them.
+        rows: About how many pictures have one.
+        least: The smallest number or earliest date; None for other values.
+        most: The largest number or latest date; likewise.
+        values: The commonest, where most of them stand more than once.
     """
 
     name: str
     type: ColumnType
     examples: tuple[str, ...]
+    rows: int
+    least: str | float | None
+    most: str | float | None
+    values: tuple[ColumnValue, ...]
 
 
 @dataclass(frozen=True)
@@ -146,13 +167,33 @@ class Unknown:
 
 
 @dataclass(frozen=True)
+class QueryTerm:
+    """A part of the query, as it was understood.
+
+    Attributes:
+        kind: A text, a picture of the index, or one that was sent.
+        text: The text; empty for pictures.
+        id: Of the picture of the index; empty for others.
+        picture: Name of the picture that was sent; empty for others.
+        weight: How much it counts; below 0 for what is wanted less.
+    """
+
+    kind: Literal["words", "like", "picture"]
+    text: str
+    id: str
+    picture: str
+    weight: float
+
+
+@dataclass(frozen=True)
 class Found:
     """Pictures, best first.
 
     Attributes:
         index_version: See :class:`About`.
         query: The text as it was asked.
-        reading: How the query was understood, in one line; empty where it is one plain text.
+        terms: Its parts as they were understood, pictures among them.
+        reading: The same in one line; empty where it is one plain text.
         unknown: Words of it that the model never learnt.
         notes: What else there is to say, a line each.
         more: Whether there are more beyond these.
@@ -162,6 +203,7 @@ class Found:
 
     index_version: str
     query: str
+    terms: tuple[QueryTerm, ...]
     reading: str
     unknown: tuple[Unknown, ...]
     notes: tuple[str, ...]
