@@ -1,20 +1,21 @@
-"""What can be asked of an index: pictures by text and by picture, captions, a sample, one picture with all its facts."""
+"""What can be asked of an index: pictures by text and by picture, captions, a sample, one picture with its facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 
 from rungwise.index import CaptionHit, Hit, Item, Searcher, Where
+from rungwise.index.answers import SearchOptions
 from rungwise.index.queries import LESS, GivenVector, Like, Term, Words
 from rungwise.index.queries import Query as Asked
 from rungwise.index.query_text import parse_query
-from rungwise.index.answers import SearchOptions
 from rungwise.index.where_text import parse_where
 from rungwise.serving import shapes
 from rungwise.serving.answers import IMAGES, json_answer, refusals
@@ -55,7 +56,9 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
     @router.get("/search", response_model=shapes.Found, responses=refusals(404, 422), tags=["search"])
     async def search(
         request: Request,
-        q: Annotated[str, Query(max_length=2000, description='Words, or words and weights: `"beach" - "people"`.')] = "",
+        q: Annotated[
+            str, Query(max_length=2000, description='Words, or words and weights: `"beach" - "people"`.')
+        ] = "",
         k: K = 24,
         offset: Offset = 0,
         where: Filter = "",
@@ -132,12 +135,10 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
         """One picture with all that is known of it."""
         served = current.now()
         found = await work.read(request, partial(item_of, served, id))
-        name = "" if found.path is None else found.path.name
+        name = found.path.name if isinstance(found.path, Path) else ""
         return json_answer(shapes.Item(**picture_of(found), index_version=served.version, file_name=name))
 
-    @router.get(
-        "/images/{id:path}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["pictures"]
-    )
+    @router.get("/images/{id:path}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["pictures"])
     async def image(
         request: Request,
         id: Id,

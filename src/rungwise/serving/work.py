@@ -15,8 +15,8 @@ from starlette.requests import Request
 from rungwise.data.picture_files import PictureHeader, read_header
 from rungwise.data.pictures import thumbnail
 from rungwise.index import Item, Searcher, Where
-from rungwise.index.queries import Query
 from rungwise.index.answers import Answer, SearchOptions
+from rungwise.index.queries import Query
 from rungwise.serving.batches import Batches
 from rungwise.serving.current import Served
 from rungwise.serving.files import PictureFiles
