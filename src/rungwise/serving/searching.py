@@ -241,7 +241,7 @@ def _captions_near(
 
 def _browsed(served: Served, k: int, offset: int, where: str, q: str) -> shapes.Found:
     ids = served.index.picture_store.newest(k + 1, offset, _filter(where))
-    items = served.index.found(ids[:k])
+    items = served.found(ids[:k])
     hits = tuple(shapes.Result(**picture_of(item), score=None, folded=()) for item in items.values())
     reading = "the newest pictures" if not where.strip() else "the newest pictures that the filter lets through"
     return shapes.Found(served.version, q, (), reading, (), (), len(ids) > k, (0.0, 1.0), hits)
@@ -256,7 +256,7 @@ def _sampled(served: Served, overviews: Overviews, by: shapes.By, k: int, of: in
         groups = [("the newest", "", served.pictures, served.index.picture_store.newest(k * of))]
     else:
         groups = [("by lot", "", served.pictures, overview.sample[: k * of])]
-    items = served.index.found([one for *_, ids in groups for one in ids])
+    items = served.found([one for *_, ids in groups for one in ids])
     made = tuple(
         shapes.Group(label, query, size, tuple(shapes.Picture(**picture_of(items[one])) for one in ids if one in items))
         for label, query, size, ids in groups
@@ -271,7 +271,7 @@ def item_of(served: Served, sent: str) -> Item:
     Raises:
         HTTPException: 404 if there is none.
     """
-    found = served.index.found(possible(sent))
+    found = served.found(possible(sent))
     for item in found.values():
         return item
     raise HTTPException(404, "there is no picture with this id; it may have been removed")
