@@ -22,6 +22,8 @@ _SINGLE = {"'": "'", "‘": "’", "‚": "‘’"}
 _SIGNS = {"+": 1, "＋": 1, "-": -1, "−": -1, "－": -1}
 _WEIGHT = re.compile(r"(\d{1,9}(?:[.,]\d{1,9})?)(?:\s+[*×]\s+|[*×](?=\S)|:(?=\S))(?!\d)")
 _WEIGHT_AFTER = re.compile(r"\s*[*×]\s*(\d{1,9}(?:[.,]\d{1,9})?)\s*$")
+_ESCAPED = re.compile(r"\\([\"'“”„«»‹›「」『』＂‘’‚])")
+"""A quote behind a backslash, which ends no quotation."""
 _FILES_LOOKED_AT = 10_000
 
 
@@ -31,7 +33,7 @@ def parse_query(text: str, *, pictures: bool = True) -> Query:
     * ``"a beach" - "people"``, ``dog -cat``, ``dog + snow``: texts that are added and taken away.
     * ``2*"red" + boat``, ``2:red + boat``: weights.
     * ``dog.jpg``, ``"./my dog.jpg" + snow``, ``dog.jpg cat.jpg``: picture files, where ``pictures`` allows it.
-    * ``a beach without people``, ``a dog, not a cat``: English words that take away. In quotes they are words as others.
+    * ``a beach without people``, ``a dog, not a cat``: English words that take away. In quotes they are plain words.
 
     What is taken away counts :data:`~rungwise.index.queries.LESS` unless it has a weight. Anything else is one plain
     text, as it was typed.
@@ -89,13 +91,15 @@ def _pieces(text: str) -> list[_Piece]:
         if text[at].isspace():
             at += 1
         elif end := _end_of_quote(text, at):
-            pieces.append(_Piece(text[at + 1 : end - 1], True, at, end))
+            pieces.append(_Piece(_ESCAPED.sub(r"\1", text[at + 1 : end - 1]), True, at, end))
             at = end
         else:
             end = at + 1
             # A quote opens at the beginning of a word, after a sign or after a weight.
-            while end < len(text) and not text[end].isspace() and not (
-                text[end - 1] in "+-−*×:" and _end_of_quote(text, end)
+            while (
+                end < len(text)
+                and not text[end].isspace()
+                and not (text[end - 1] in "+-−*×:" and _end_of_quote(text, end))
             ):
                 end += 1
             pieces.append(_Piece(text[at:end], False, at, end))
@@ -109,6 +113,8 @@ def _end_of_quote(text: str, at: int) -> int:
     if closing is None:
         return 0
     for place in range(at + 1, len(text)):
+        if text[place - 1] == "\\" and text[place] in closing:
+            continue
         follows = text[place + 1 : place + 2]
         # An apostrophe closes nothing: 'the dog's ball'.
         if text[place] in closing and (text[at] in _QUOTES or not follows.isalnum()):
