@@ -132,16 +132,16 @@ def create_app(
         served = current.now()
         hits = await work.encoded(request, partial(served.searcher.search_text, q, k))
         scale = _scale(hits, served.index.similarity.kind)
-        return json_answer(answers.FoundByText(served.version, _results(served.index, hits), scale, q))
+        return json_answer(answers.FoundByText(served.version, _results(served, hits), scale, q))
 
     @app.get("/api/similar/{number}", response_model=answers.FoundSimilar, responses=refusals(404, 409, 422))
     async def similar(request: Request, number: Position, k: K = 24, v: Version = None) -> JSONResponse:
         """The pictures nearest to one of the index."""
         served = versioned(v)
         position = item_position(served, number)
-        hits = await work.encoded(request, partial(served.index.similar, served.index.items[position].id, k))
-        of = answers.Picture(**_picture(served.index, position))
-        found = _results(served.index, hits)
+        hits = await work.encoded(request, partial(served.index.similar, served.ids[position], k))
+        of = answers.Picture(**_picture(served, position))
+        found = _results(served, hits)
         return json_answer(answers.FoundSimilar(served.version, found, _scale(hits, "cosine"), of))
 
     @app.post(
@@ -157,9 +157,11 @@ def create_app(
         return json_answer(
             answers.FoundByPicture(
                 index_version=served.version,
-                results=_results(served.index, hits),
+                results=_results(served, hits),
                 scale=_scale(hits, "cosine"),
-                captions=tuple(answers.Caption(caption.text, caption.score, caption.positions) for caption in captions),
+                captions=tuple(
+                    answers.Caption(one.text, one.score, tuple(served.position[i] for i in one.ids)) for one in captions
+                ),
                 caption_scale=_scale(captions, served.index.similarity.kind),
                 has_captions=served.captions > 0,
             )
@@ -178,7 +180,7 @@ def create_app(
     ) -> Response:
         """A picture, or with ``thumb`` a JPEG of it whose longer side has at most that many pixels."""
         served = versioned(v)
-        path = served.index.items[item_position(served, number)].path
+        path = served.index.item(served.ids[item_position(served, number)]).path
         if path is None:
             raise HTTPException(404, f"picture {number} has no file: the index was made of rows of features")
         return await work.files.answer(number, path, thumb, request, _client(request))
@@ -264,13 +266,13 @@ def _client(request: Request) -> str:
     return client_key(request.client.host) if request.client else ""
 
 
-def _picture(index: Index, position: int) -> dict[str, Any]:
-    item = index.items[position]
+def _picture(served: Served, position: int) -> dict[str, Any]:
+    item = served.index.item(served.ids[position])
     return {"position": position, "id": item.id, "captions": item.captions, "has_file": item.path is not None}
 
 
-def _results(index: Index, hits: Sequence[Hit]) -> tuple[answers.Result, ...]:
-    return tuple(answers.Result(**_picture(index, hit.position), score=hit.score) for hit in hits)
+def _results(served: Served, hits: Sequence[Hit]) -> tuple[answers.Result, ...]:
+    return tuple(answers.Result(**_picture(served, served.position[hit.id]), score=hit.score) for hit in hits)
 
 
 def _scale(hits: Sequence[Hit] | Sequence[CaptionHit], similarity: str) -> tuple[float, float]:

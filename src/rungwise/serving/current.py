@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from threading import Lock, Thread
 from time import monotonic
@@ -36,14 +37,21 @@ class Served:
     Attributes:
         searcher: Of it, with the model.
         version: Differs from that of every other version.
+        ids: Of the pictures, by position.
         captions: How many distinct ones there are.
         examples: A few short ones.
     """
 
     searcher: Searcher
     version: str
+    ids: tuple[str, ...]
     captions: int
     examples: tuple[str, ...]
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Position of each id."""
+        return {one: position for position, one in enumerate(self.ids)}
 
     @property
     def index(self) -> Index:
@@ -124,10 +132,11 @@ class Current:
 
 
 def _served(searcher: Searcher, folder: Path | None) -> Served:
-    captions = searcher.index.captions
+    captions = list(searcher.index.captions())
+    ids = tuple(item.id for item in searcher.index.items())
     short = [text for text in captions if len(text) <= _EXAMPLE_LENGTH]
     examples = tuple(short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES])
-    return Served(searcher, _version(folder), len(captions), examples)
+    return Served(searcher, _version(folder), ids, len(captions), examples)
 
 
 def _version(folder: Path | None) -> str:
