@@ -52,6 +52,7 @@ class Index:
         issues: As given.
 
     >>> import tempfile
+    >>> from rungwise.index.exact import ExactStore
     >>> from rungwise.similarity import Cosine
     >>> place = Path(tempfile.mkdtemp())
     >>> pictures = ExactStore.create(place / "pictures", 2, Cosine())
@@ -405,9 +406,12 @@ def _open_stores(folder: Path, manifest: storage.Manifest, all_vectors: bool = F
             stores.open_store(manifest.store, folder, name, all_vectors=all_vectors)
             for name in (storage.PICTURES, storage.CAPTIONS)
         )
-        for one, identity in ((pictures, manifest.picture_store), (captions, manifest.caption_store)):
+        for one, name, identity in (
+            (pictures, storage.PICTURES, manifest.picture_store),
+            (captions, storage.CAPTIONS, manifest.caption_store),
+        ):
             if identity and one.identity != identity:
-                raise damaged(folder, f"its store of {one.side} vectors is that of another index")
+                raise damaged(folder / name, "it is the store of another index")
         both = pictures, captions
     for store in both:
         if store.dimension != manifest.dimension:
