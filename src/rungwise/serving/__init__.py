@@ -1,6 +1,6 @@
-"""A search page and its interface over HTTP.
+"""A search page, its interface over HTTP, and a client for it.
 
-Names are loaded when they are first used, so that a client, and a command that only names the limits, start fast.
+Names that bring the libraries of the server along are loaded when they are first used: a client goes without them.
 """
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rungwise.serving.client import Client
 from rungwise.serving.limits import ServingLimits
 
 if TYPE_CHECKING:
     from rungwise.serving.app import create_app
     from rungwise.serving.server import background, serve
+    from rungwise.serving.watching import RequestLog
 
-_LATER = {"background": "server", "create_app": "app", "serve": "server"}
+_LATER = {"RequestLog": "watching", "background": "server", "create_app": "app", "serve": "server"}
 """Module of every name that is loaded late."""
 
-__all__ = ["ServingLimits", "background", "create_app", "serve"]
+__all__ = ["Client", "RequestLog", "ServingLimits", "background", "create_app", "serve"]
 
 
 def __getattr__(name: str) -> Any:
