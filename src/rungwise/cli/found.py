@@ -102,14 +102,14 @@ class Answered:
         return json.dumps(whole | {name: value for name, value in further.items() if value}, indent=2, allow_nan=False)
 
     def lines(self, width: int | None, here: Path) -> Iterator[str]:
-        """For a person.
+        r"""For a person.
 
         Args:
             width: Columns of the terminal; None where lines may have any length.
             here: The folder that paths are shown relative to.
 
         >>> hit = Shown("a.jpg", "/photos/a.jpg", 0.25, ("a dog", "a pet"), {"year": 2021, "shop": "Rome"})
-        >>> print(*Answered("dogs", (hit,)).lines(80, Path("/photos")), sep="\\n")
+        >>> print(*Answered("dogs", (hit,)).lines(80, Path("/photos")), sep="\n")
         files in .
           1  0.250  a.jpg
                     a dog (+1)  shop: Rome
@@ -191,7 +191,7 @@ def _name(hit: Shown, here: Path) -> str:
 
 def _from_here(path: str, here: Path) -> str:
     """A path as short as it can be pasted."""
-    if not os.path.isabs(path):  # the address of a server
+    if not Path(path).is_absolute():  # the address of a server
         return path
     relative = os.path.relpath(path, here)
     return relative if len(relative) < len(path) and not relative.startswith("../..") else path

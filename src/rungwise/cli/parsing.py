@@ -256,9 +256,7 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
                 metavar = "NAME"
             label = f"{flags[0]} {metavar}"
         flags += given.aliases or () if given is not None else ()
-        if any(
-            is_dataclass(one) for one in (value, *_members(plain))
-        ):
+        if any(is_dataclass(one) for one in (value, *_members(plain))):
             flags.append(f"--{dashed}.")
         needed = field.default is MISSING and field.default_factory is MISSING and value is None
         yield _Option(tuple(flags), label, text, " (required)" if needed else _shown(value), hidden)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import tempfile
 import webbrowser
@@ -126,7 +125,8 @@ def _article(hit: Shown) -> str:
 
 def _copy(content: bytes, folder: Path, name: str) -> bool:
     """Write a copy under the first name that is free; False where the same content stands under one of them."""
-    digest, (stem, suffix) = hashlib.sha256(content).digest(), os.path.splitext(name)
+    digest, suffix = hashlib.sha256(content).digest(), Path(name).suffix
+    stem = name.removesuffix(suffix)
     number = 1
     while True:
         target = folder / (name if number == 1 else f"{stem}-{number}{suffix}")
@@ -152,7 +152,9 @@ def _file_name(hit: Shown, content: bytes) -> str:
     """A name for a copy, which every file system takes and no folder is left by."""
     given = hit.file_name or hit.id
     last = re.split(r"[/\\]", given.rstrip("/\\"))[-1]
-    stem, suffix = os.path.splitext(_ODD.sub("_", printable(last)).strip(". "))
+    clean = _ODD.sub("_", printable(last)).strip(". ")
+    suffix = Path(clean).suffix
+    stem = clean.removesuffix(suffix)
     stem = stem.encode("utf-8", "replace")[:_LONGEST_NAME].decode("utf-8", "ignore") or "picture"
     suffix = suffix if 1 < len(suffix) <= 6 and suffix.isascii() else ""
     return stem + (suffix or next((known for head, known in _SUFFIX_OF if content.startswith(head)), ".img"))
