@@ -7,6 +7,7 @@ captions in another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -176,6 +177,17 @@ class Store(ABC):
     @abstractmethod
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """Id and record of every row, or of those that fulfil ``where``, in order."""
+
+    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
+        """Ids of the rows that were written last, the last first.
+
+        Args:
+            count: How many at most.
+            offset: How many to pass over.
+            where: Which rows count; all if not given.
+        """
+        kept = deque((one for one, _ in self.records(where)), maxlen=offset + count)
+        return tuple(reversed(kept))[offset:]
 
     @abstractmethod
     def about(self) -> StoreFacts:
