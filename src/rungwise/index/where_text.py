@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple, cast
 
 from rungwise.core.errors import UserError
-from rungwise.index.where import Both, Clause, Condition, Either, Not, Operator, Scalar, Where
+from rungwise.index.where import Both, Condition, Either, Expression, Not, Operator, Scalar, Where
 
 LONGEST = 10_000
 """Characters of a filter that are read at most."""
@@ -56,11 +56,11 @@ class _Token(NamedTuple):
 def parse_where(text: str) -> Where:
     """Read a filter.
 
-    Conditions are ``COLUMN OPERATOR VALUE`` with ``==`` (or ``=``), ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``has`` (a list
-    holds this text), ``contains`` (a text has this one in it, case ignored), ``in (VALUE, ...)`` and
-    ``between VALUE and VALUE`` (both ends included). They are joined by ``and``, ``or``, ``not`` and parentheses; ``not``
-    binds before ``and``, ``and`` before ``or``. Values are texts in quotes, numbers, ``true`` and ``false``. A quote in
-    a text is written twice. Columns with spaces, and those named as a word of the filter, stand in quotes too.
+    Conditions are ``COLUMN OPERATOR VALUE`` with ``==`` (or ``=``), ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``has`` (a
+    list holds this text), ``contains`` (a text has this one in it, case ignored), ``in (VALUE, ...)`` and ``between
+    VALUE and VALUE`` (both ends included). They are joined by ``and``, ``or``, ``not`` and parentheses; ``not`` binds
+    before ``and``, ``and`` before ``or``. Values are texts in quotes, numbers, ``true`` and ``false``. A quote in a
+    text is written twice. Columns with spaces, and those named as a word of the filter, stand in quotes too.
 
     Args:
         text: The filter.
@@ -95,7 +95,7 @@ def columns_of(where: Where) -> tuple[str, ...]:
     ('year', 'title')
     """
 
-    def named(clause: Clause) -> Iterator[str]:
+    def named(clause: Expression) -> Iterator[str]:
         match clause:
             case Condition():
                 yield clause.column
@@ -157,25 +157,25 @@ class _Reader:
             return Where(tuple(alternatives[0]))
         return Where((Either(tuple(map(_both, alternatives))),))
 
-    def _alternatives(self) -> list[list[Clause]]:
+    def _alternatives(self) -> list[list[Expression]]:
         found = [self._all_of()]
         while self._passed("or"):
             found.append(self._all_of())
         return found
 
-    def _all_of(self) -> list[Clause]:
+    def _all_of(self) -> list[Expression]:
         found = [self._clause()]
         while self._passed("and"):
             found.append(self._clause())
         return found
 
-    def _clause(self) -> Clause:
+    def _clause(self) -> Expression:
         if self._now.keyword != "not" and self._now.text != "(":
             return self._condition()
         self._depth += 1
         if self._depth > DEEPEST:
             raise self._error(f"more than {DEEPEST} parentheses in each other", "write it flatter")
-        clause: Clause
+        clause: Expression
         if self._passed("not"):
             clause = Not(self._clause())
         else:
@@ -187,7 +187,7 @@ class _Reader:
         self._depth -= 1
         return clause
 
-    def _condition(self) -> Clause:
+    def _condition(self) -> Expression:
         column = self._column()
         negated = self._passed("not")
         sign = self._now
@@ -197,7 +197,7 @@ class _Reader:
                 "expected a comparison", f"write one of == != < <= > >= in has contains between, as in {_EXAMPLE}"
             )
         self._at += 1
-        clause: Clause
+        clause: Expression
         try:
             if operator == "between":
                 least = self._value()
@@ -286,7 +286,7 @@ class _Reader:
                 at = found.end()
             elif found := _NUMBER.match(text, at):
                 after = text[found.end() : found.end() + 1]
-                if after.isalnum() or after in ("-", ":", "/", "_", ".") and after:
+                if after.isalnum() or (after in ("-", ":", "/", "_", ".") and after):
                     word = text[at:].split()[0]
                     raise self._error("no number", f"put dates and texts in quotes: {_quoted(word)}", at)
                 if len(found[0]) > 400:
@@ -314,11 +314,11 @@ class _Reader:
         raise self._error("the quote is not closed", f"add {closing[0]}", at)
 
 
-def _both(clauses: list[Clause]) -> Clause:
+def _both(clauses: list[Expression]) -> Expression:
     return clauses[0] if len(clauses) == 1 else Both(tuple(clauses))
 
 
-def _nested(clause: Clause) -> str:
+def _nested(clause: Expression) -> str:
     """A clause beside others, in parentheses where it is made of several itself."""
     match clause:
         case Condition():
