@@ -157,8 +157,10 @@ def _say(found: Check) -> None:
         under = f" under {case.where}" if case.where else ""
         if case.recall is not None:
             say(f"{case.incomplete} of {found.queries} queries miss a picture that the exact search finds{under}")
+        if case.ungraded:
+            say(f"{case.ungraded} of {found.queries} queries have no relevant picture and count 0 in nDCG{under}")
     if found.store.exact:
-        say("every picture is compared: nothing is missed, and nothing can be tuned")
+        say("every picture is compared, so that none is missed")
 
 
 def _table(found: Check) -> Table:
@@ -169,11 +171,12 @@ def _table(found: Check) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
-        caption="recall: of the exact first k; intervals: 95 % bootstrap over pictures; ms: of the store alone, one"
-        " query at a time",
+        caption=("" if found.store.exact else "intervals: 95 %, paired bootstrap over pictures; ")
+        + "ms: a search in the store, one at a time, without encoding the query",
     )
     table.add_column("", overflow="fold")
-    for head in ("served", "exact", "served - exact", "interval"):
+    heads = ("served",) if found.store.exact else ("served", "exact", "served - exact", "interval")
+    for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     for case in found.cases:
         if len(found.cases) > 1:

@@ -99,6 +99,7 @@ class Case:
         exact_latency: Of the exact search; None where the store has no other.
         recall: Percent of the exact first k that are served; None where the store is exact.
         incomplete: Queries that miss one of the exact first k.
+        ungraded: Queries to which no picture is relevant; they count 0 in nDCG.
         losses: Of graded measures.
     """
 
@@ -108,6 +109,7 @@ class Case:
     exact_latency: Latency | None
     recall: Number | None
     incomplete: int
+    ungraded: int
     losses: tuple[Loss, ...]
 
 
@@ -207,6 +209,7 @@ def check(
                 other,
                 None if recalls is None else mean_of(Recall(k), recalls, queries.clusters),
                 0 if recalls is None else int((recalls < 100).sum()),
+                int((graded.ideal.sum(axis=1) == 0).sum()),
                 losses_of(searches, graded, queries.clusters, k),
             )
         )
