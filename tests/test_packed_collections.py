@@ -65,16 +65,16 @@ def test_index_search_and_thumbnails_after_a_restart(tmp_path: Path, write: Call
     assert not any(check.wrong for check in checks)
     assert "4 encoded anew give the same vectors" in [check.found for check in checks]
     client = TestClient(create_app(index, model))
-    whole = client.get(f"/pictures/{hits[0].position}")
+    whole = client.get(f"/pictures/{[one.id for one in index.items()].index(hits[0].id)}")
     assert (whole.content, whole.headers["content-type"]) == (picture_bytes(COLOURS["blue"]), "image/png")
-    small = client.get(f"/pictures/{hits[0].position}?thumb=16")
+    small = client.get(f"/pictures/{[one.id for one in index.items()].index(hits[0].id)}?thumb=16")
     assert Image.open(io.BytesIO(small.content)).size == (16, 12)
     tags = {client.get(f"/pictures/{number}?thumb=16").headers["etag"] for number in range(4)}
     assert len(tags) == 4
     again = client.get("/pictures/0?thumb=16", headers={"if-none-match": "x"})
     assert client.get("/pictures/0?thumb=16", headers={"if-none-match": again.headers["etag"]}).status_code == 304
-    found = Searcher(index, model).search_image(index.items[hits[0].position].path or b"")
-    assert found[0].position == hits[0].position
+    found = Searcher(index, model).search_image(index.item(hits[0].id).path or b"")
+    assert found[0].id == hits[0].id
 
 
 @LAYOUTS

@@ -114,10 +114,11 @@ def search_held_out(
     queries = held_out_queries(scenes, count, seed)
     right = right_pictures(scenes, index, queries)
     searcher = Searcher(index, model)
+    rows = {item.id: row for row, item in enumerate(index.items())}
     found = 0
     for column, query in enumerate(queries):
         hits = searcher.search_text(query.text, first)
-        found += bool(right[[hit.position for hit in hits], column].any())
+        found += bool(right[[rows[hit.id] for hit in hits], column].any())
     chance = float(np.mean([_chance(column, first) for column in right.T]))
     return HeldOut(count, len(index), 100 * found / count, 100 * chance, queries[0].text)
 
@@ -125,7 +126,7 @@ def search_held_out(
 def right_pictures(scenes: Path, index: Index, queries: list[SceneQuery]) -> NDArray[np.bool_]:
     """(pictures of the index, queries): whether all that a query says is true of a picture."""
     file = load_scene_file(scenes)
-    shown = [file.scene_of(item.id) for item in index.items]
+    shown = [file.scene_of(item.id) for item in index.items()]
     exact: NDArray[np.bool_] = SceneRelevance(shown, [query.statement for query in queries]).dense() == 1
     return exact
 

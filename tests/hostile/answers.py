@@ -71,14 +71,15 @@ def of_index(folder: Path) -> Answer:
     from rungwise.index import Index
 
     index = Index.open(folder)
-    found = index.similar(index.items[0].id, k=3) if index.items else []
-    rows = index.picture_store.get([one.id for one in index.items])
-    texts = index.caption_store.get(index.captions)
+    items = list(index.items())
+    found = index.similar(items[0].id, k=3) if items else []
+    rows = index.picture_store.get([one.id for one in index.items()])
+    texts = index.caption_store.get(captions := list(index.captions()))
     main = [
-        [(one.id, one.captions, str(one.path)) for one in index.items],
+        [(one.id, one.captions, str(one.path)) for one in index.items()],
         [hit.id for hit in found],
-        digest(*(rows[one.id].vector for one in index.items)),
-        digest(*(texts[one].vector for one in index.captions if one in texts)),
+        digest(*(rows[one.id].vector for one in index.items())),
+        digest(*(texts[one].vector for one in captions if one in texts)),
         [str(one) for one in index.issues],
         index.manifest.model_fingerprint,
     ]

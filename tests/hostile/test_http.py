@@ -139,8 +139,8 @@ def test_the_source_is_not_below_the_static_files(server: tuple[str, int]) -> No
 
 
 def test_a_link_beside_the_pictures_is_not_a_picture(index: Index, server: tuple[str, int]) -> None:
-    assert index.items[0].path is not None
-    picture = Path(index.items[0].path)
+    assert next(iter(index.items())).path is not None
+    picture = Path(next(iter(index.items())).path)
     kept = picture.read_bytes()
     try:
         picture.unlink()

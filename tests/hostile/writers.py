@@ -221,8 +221,8 @@ def _indexes(root: Path) -> list[Writer]:
     def rows(place: Path) -> Any:
         """Rows without their order: an upsert that is done again puts them last."""
         index = opened(place)
-        stored = index.picture_store.get([one.id for one in index.items])
-        return sorted([one.id, list(one.captions), digest(stored[one.id].vector)] for one in index.items)
+        stored = index.picture_store.get([one.id for one in index.items()])
+        return sorted([one.id, list(one.captions), digest(stored[one.id].vector)] for one in index.items())
 
     def thinned(place: Path) -> None:
         build(data)(place)

@@ -1,17 +1,14 @@
 import numpy as np
-import pytest
 
-from rungwise.index import Hit, Hits
+from rungwise.index import Hit
+from rungwise.index.hits import hits_of
+from rungwise.index.store import Found
 
 
-def test_hits_are_lists_by_query() -> None:
-    hits = Hits(np.array([[4, 2], [2, 4]]), np.array([[0.5, 0.25], [1, 0]], np.float32), (("d", "b"), ("b", "d")))
-    assert len(hits) == 2
-    assert hits[1] == [Hit(2, "b", 1.0), Hit(4, "d", 0.0)]
-    assert list(hits) == [hits[0], hits[1]]
-    with pytest.raises(IndexError):
-        hits[2]
+def test_hits_are_lists_by_query_and_may_differ_in_length() -> None:
+    found = Found((("d", "b"), ("b",)), (np.array([0.5, 0.25], np.float32), np.array([1], np.float32)))
+    assert hits_of(found) == [[Hit("d", 0.5), Hit("b", 0.25)], [Hit("b", 1.0)]]
 
 
 def test_no_query_has_no_hits() -> None:
-    assert list(Hits(np.empty((0, 0), np.int64), np.empty((0, 0), np.float32), ())) == []
+    assert hits_of(Found((), ())) == []

@@ -4,10 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import PackedPicture, ParquetCell, TarMember
-from rungwise.index.items import Item, from_record, items_at, positions_of_texts, to_record
+from rungwise.index import WORDS, Condition
+from rungwise.index.items import ITEM, Item, from_record, ids_of_texts, items_at, to_record
 
 
 def test_items_of_features_have_no_path(tmp_path: Path) -> None:
@@ -22,9 +24,9 @@ def test_paths_beside_the_index_are_relative(tmp_path: Path, path: str, stored: 
     home = tmp_path / "home"
     item = Item("a", (home / path).resolve())
     record = to_record(item, home / "index")
-    assert record["path"] == (stored or item.path.as_posix())
+    assert record[ITEM]["path"] == (stored or item.path.as_posix())
     assert from_record("a", record, home / "index") == item
-    assert to_record(item, None)["path"] == item.path.as_posix()
+    assert to_record(item, None)[ITEM]["path"] == item.path.as_posix()
 
 
 def test_damaged_records_are_noticed() -> None:
@@ -34,8 +36,37 @@ def test_damaged_records_are_noticed() -> None:
         from_record("a", {"path": None, "captions": "a dog"}, None)
 
 
+def test_columns_stand_where_filters_see_them_and_words_together(tmp_path: Path) -> None:
+    columns = {"title": "Red boat", "year": 2021, "tags": ("sea", "sun"), "sold": True, "file": "dir/quay.jpg"}
+    facts = {"hash": "0a1b", "modified": "2021-07-01T10:00:00", "width": 640}
+    item = Item("a", tmp_path / "a.jpg", ("a dog",), ("a#0",), {**columns, **facts})
+    record = json.loads(json.dumps(to_record(item, tmp_path)))
+    for condition in (
+        Condition("year", ">=", 2021),
+        Condition("tags", "has", "sea"),
+        Condition("captions", "contains", "DOG"),
+        Condition("sold", "==", True),
+        Condition("width", "<", 641),
+    ):
+        assert condition.holds(record), condition
+    assert sorted(record[WORDS].split("\n")) == ["Red boat", "a dog", "quay", "sea", "sun"]
+    assert from_record("a", record, tmp_path) == item
+
+
+@pytest.mark.parametrize("name", ["id", "path", "score", "captions", "rungwise.item"])
+def test_columns_with_names_that_answers_use_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match=f"a: no column can be called '{name}'"):
+        to_record(Item("a", None, columns={name: "x"}), None)
+
+
+def test_records_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    record = {"path": "../a.jpg", "captions": [{"id": "a#0", "text": "a dog"}]}
+    folder = tmp_path / "home" / "index"
+    assert from_record("a", record, folder) == Item("a", tmp_path / "home" / "a.jpg", ("a dog",), ("a#0",))
+
+
 def test_blank_texts_have_no_place() -> None:
-    assert positions_of_texts([Item("a", None, ("x", " ", "x")), Item("b", None, ("x",))]) == {"x": (0, 1)}
+    assert ids_of_texts([Item("a", None, ("x", " ", "x")), Item("b", None, ("x",))]) == {"x": ("a", "b")}
 
 
 @pytest.mark.parametrize("path", [7, ["a.jpg"], "a\0.jpg"])
@@ -63,4 +94,4 @@ def test_pictures_in_larger_files_come_back(picture: PackedPicture, folder: str)
     item = Item("a", picture, ("a dog",), ("a#0",))
     record = json.loads(json.dumps(to_record(item, Path(folder))))
     assert from_record("a", record, Path(folder)) == item
-    assert Path(record["path"]).is_absolute() == (folder == "/elsewhere/index")
+    assert Path(record[ITEM]["path"]).is_absolute() == (folder == "/elsewhere/index")

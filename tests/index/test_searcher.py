@@ -52,11 +52,11 @@ def test_texts_are_ranked_by_the_models_similarity(tmp_path: Path, similarity: S
     searcher = Searcher(Index.open(index.folder), model)
     scores = model.block(list(data.paths), ["red yellow"])[:, 0]
     hits = searcher.search_text("red yellow", k=5)
-    assert [hit.position for hit in hits] == np.argsort(-scores, kind="stable").tolist()
+    assert [hit.id for hit in hits] == [data.image_ids[row] for row in np.argsort(-scores, kind="stable")]
     np.testing.assert_allclose([hit.score for hit in hits], sorted(scores, reverse=True), rtol=1e-5)
     captions = searcher.captions_for(data.paths[4], k=2)
-    near = model.block([data.paths[4]], list(index.captions))[0]
-    assert captions[0].text == index.captions[near.argmax()]
+    near = model.block([data.paths[4]], captions_of := list(index.captions()))[0]
+    assert captions[0].text == captions_of[near.argmax()]
     assert captions[0].score == pytest.approx(near.max(), rel=1e-5)
     # A picture is compared with pictures by cosine, whatever the similarity.
     assert [hit.score for hit in searcher.search_image(data.paths[0], k=2)] == pytest.approx([1, 1])
@@ -68,7 +68,7 @@ def test_rows_of_features_are_indexed_and_searched_as_pictures_are(tmp_path: Pat
     data = ImageCaptions(ids, ("a red square",), np.array([0]), features=colours, name="rows")
     Index.build(data, ColourModel(), tmp_path / "index")
     index = Index.open(tmp_path / "index")
-    assert [item.path for item in index.items] == [None] * 5
+    assert [item.path for item in index.items()] == [None] * 5
     assert [hit.id for hit in Searcher(index, ColourModel()).search_text("red", k=2)] == ["0-red", "3-red"]
     assert index.similar("0-red", k=1)[0].id == "3-red"
 
@@ -77,11 +77,11 @@ def test_a_store_from_outside_the_package_is_filled_searched_and_served(tmp_path
     model = ColourModel()
     stores = ToyStore(3, Cosine()), ToyStore(3, Cosine(), side="text")
     index = Index(Manifest("toys", model.fingerprint, "", 3), *stores)
-    assert (len(index), index.captions, index.issues) == (0, (), ())
+    assert (len(index), list(index.captions()), index.issues) == (0, [], ())
     index.upsert(colour_pictures(tmp_path / "photos", MIXED), model)
     searcher = Searcher(index, model)
     assert [hit.id for hit in searcher.search_text("red", k=2)] == ["0-red", "3-red"]
-    assert searcher.captions_for(picture_bytes(COLOURS["red"]), k=1)[0].positions == (0, 3)
+    assert searcher.captions_for(picture_bytes(COLOURS["red"]), k=1)[0].ids == ("0-red", "3-red")
     served = TestClient(create_app(index, model)).get("/api/search?q=blue&k=1").json()
     assert [hit["id"] for hit in served["results"]] == ["2-blue"]
     assert index.remove(["0-red"]) == 1

@@ -75,6 +75,15 @@ def test_search_gives_the_best_first_and_ties_in_order_of_rows(pets: Store) -> N
     assert all(len(row) == 4 for row in pets.search([[0.0, 1.0]], k=100).ids)
 
 
+def test_the_newest_rows_are_those_written_last(pets: Store) -> None:
+    assert pets.newest(2) == ("fish", "bird")
+    assert pets.newest(2, offset=1) == ("bird", "cat")
+    assert pets.newest(9, where=Where((Condition("legs", "==", 4),))) == ("cat", "dog")
+    assert pets.newest(9, offset=9) == ()
+    pets.upsert(["dog"], [[1.0, 0.0]])
+    assert pets.newest(1) == ("dog",)
+
+
 def test_a_row_that_is_written_again_is_replaced_and_stands_last(pets: Store) -> None:
     pets.upsert(["dog", "worm"], [[0.6, 0.8], [0.6, 0.8]], [{"legs": 3}, {}])
     assert ids(pets) == ["cat", "bird", "fish", "dog", "worm"]

@@ -45,7 +45,7 @@ def test_a_sound_index_is_found_sound(index: Index) -> None:
 def shuffled(index: Index) -> None:
     """Vectors in another order, and all checksums written anew."""
     store = ExactStore.open(index.folder / "pictures")
-    names = [item.id for item in index.items]
+    names = [item.id for item in index.items()]
     vectors = np.stack([row.vector for row in store.get(names).values()])
     records = [dict(record) for _, record in store.records()]
     store.upsert(names, vectors[[1, 2, 0, 4, 3]], records)
@@ -60,11 +60,11 @@ def test_vectors_that_are_not_those_of_their_pictures_are_found(index: Index) ->
 
 
 def test_a_picture_that_was_changed_is_found_and_one_that_is_gone_is_said(index: Index) -> None:
-    index.items[0].path.write_bytes(picture_bytes(COLOURS["blue"]))
-    index.items[1].path.unlink()
+    next(iter(index.items())).path.write_bytes(picture_bytes(COLOURS["blue"]))
+    list(index.items())[1].path.unlink()
     (line,) = wrong(index.folder)
     assert "1 of 4 pictures encoded anew give other vectors, first '0-red'" in line
-    index.items[0].path.write_bytes(picture_bytes(COLOURS["red"]))
+    next(iter(index.items())).path.write_bytes(picture_bytes(COLOURS["red"]))
     lines = [str(check) for check in verify_index(index.folder, its_model)]
     assert "ok: sample of pictures: 4 encoded anew give the same vectors; 1 of 5 files could not be read now" in lines
 

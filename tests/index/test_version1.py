@@ -1,6 +1,7 @@
 """Folders as rungwise wrote them before there were stores."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,18 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Searcher, version1
-from rungwise.index.items import to_record
+from rungwise.index.items import Item
+from rungwise.index.storage import VERSION
 from rungwise.similarity import Cosine
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
+
+
+def old_record(item: Item, folder: Path) -> dict[str, object]:
+    """As versions 1 to 3 wrote it."""
+    captions = [{"id": i, "text": text} for i, text in zip(item.caption_ids, item.captions, strict=True)]
+    return {"path": os.path.relpath(item.path, folder), "captions": captions}
 
 
 @pytest.fixture
@@ -27,7 +35,7 @@ def old(tmp_path: Path) -> Index:
     for store, name in ((pictures, "vectors.npy"), (captions, "caption_vectors.npy")):
         rows = store.get([one for one, _ in store.records()]).values()
         np.save(folder / name, np.stack([row.vector for row in rows]))
-    lines = [json.dumps({"id": item.id, **to_record(item, folder)}) + "\n" for item in today.items]
+    lines = [json.dumps({"id": item.id, **old_record(item, folder)}) + "\n" for item in today.items()]
     (folder / "items.jsonl").write_text("".join(lines))
     (folder / "issues.jsonl").write_text("")
     facts = {
@@ -48,7 +56,11 @@ def answers(index: Index) -> list[object]:
 def test_an_old_folder_opens_searches_and_stays_as_it_is(old: Index, tmp_path: Path) -> None:
     before = {file.name: file.read_bytes() for file in (tmp_path / "old").iterdir()}
     index = Index.open(tmp_path / "old")
-    assert (index.items, index.captions, index.similarity) == (old.items, old.captions, Cosine())
+    assert (list(index.items()), list(index.captions()), index.similarity) == (
+        list(old.items()),
+        list(old.captions()),
+        Cosine(),
+    )
     assert (index.manifest.skipped, index.manifest.model_location) == (1, "m")
     assert answers(index) == answers(old)
     assert {file.name: file.read_bytes() for file in (tmp_path / "old").iterdir()} == before
@@ -65,9 +77,13 @@ def test_the_first_change_brings_it_up_to_date(old: Index, tmp_path: Path) -> No
         "captions", "index.json", "issues.jsonl", "lock", "pictures",
     ]  # fmt: skip
     for one in (index, Index.open(tmp_path / "old")):
-        assert (one.items, one.captions, one.manifest.version) == (old.items, old.captions, 3)
+        assert (list(one.items()), list(one.captions()), one.manifest.version) == (
+            list(old.items()),
+            list(old.captions()),
+            VERSION,
+        )
         assert answers(one) == answers(old)
-    assert len(reader.items) == 5
+    assert len(list(reader.items())) == 5
     assert reader.remove(["2-blue"]) == 1
     assert len(Index.open(tmp_path / "old")) == len(reader) == 3
 

@@ -7,7 +7,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.index.store import Batch, Found, Metric, Record, Row, Side, Store, checked_queries, checked_rows
+from rungwise.index.store import (
+    Batch,
+    Found,
+    Metric,
+    Record,
+    Row,
+    Side,
+    Store,
+    StoreFacts,
+    checked_queries,
+    checked_rows,
+)
 from rungwise.index.where import Where
 from rungwise.similarity import Similarity
 
@@ -26,7 +37,13 @@ class ToyStore(Store):
         return sum(self.rows.pop(one, None) is not None for one in ids)
 
     def search(
-        self, vectors: ArrayLike, k: int = 10, where: Where | None = None, *, metric: Metric | None = None
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        metric: Metric | None = None,
+        exact: bool = False,
     ) -> Found:
         ids = [one for one, row in self.rows.items() if where is None or where.holds(one, row.record)]
         scores = np.array([self._scores(query, ids, metric) for query in checked_queries(vectors, self.dimension, k)])
@@ -42,8 +59,11 @@ class ToyStore(Store):
     def count(self, where: Where | None = None) -> int:
         return sum(where is None or where.holds(one, row.record) for one, row in self.rows.items())
 
-    def records(self) -> Iterator[tuple[str, Record]]:
-        return ((one, row.record) for one, row in self.rows.items())
+    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
+        return ((one, row.record) for one, row in self.rows.items() if where is None or where.holds(one, row.record))
+
+    def about(self) -> StoreFacts:
+        return StoreFacts("toy", exact=True, why="a dictionary")
 
     def _scores(self, query: np.ndarray, ids: list[str], metric: Metric | None) -> np.ndarray:
         rows = np.array([self.rows[one].vector for one in ids], np.float32).reshape(-1, self.dimension)

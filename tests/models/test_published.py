@@ -65,7 +65,7 @@ def test_a_published_model_builds_an_index_and_searches_it(
     index = Index.build(collection, model, tmp_path / "index")
     hits = Searcher(index, load(published.siglip2, "cpu")).search_text(CAPTIONS[0], k=3)
     scores = model.encode_text(CAPTIONS[:1]) @ model.encode_image(photos()).vectors.T
-    assert [hit.position for hit in hits] == np.argsort(-scores[0])[:3].tolist()
+    assert [hit.id for hit in hits] == [collection.image_ids[row] for row in np.argsort(-scores[0])[:3]]
 
 
 def test_vectors_of_pictures_are_computed_once(

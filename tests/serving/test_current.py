@@ -85,7 +85,7 @@ def test_weights_are_not_read_again(tmp_path: Path) -> None:
     served = Current(Searcher(build(tmp_path, ["red"]), model), seconds=0)
     hashed = model.hashed
     build(tmp_path, ["blue"])
-    assert settled(served).now().index.items[0].id == "0-blue"
+    assert settled(served).now().ids[0] == "0-blue"
     assert model.hashed == hashed
 
 
@@ -101,7 +101,7 @@ def test_an_index_of_another_model_is_not_served_and_said_once(
     assert len(caplog.messages) == 1
     assert "c0ffeec0ffee" in caplog.text
     build(tmp_path, ["yellow"])
-    assert settled(served).now().index.items[0].id == "0-yellow"
+    assert settled(served).now().ids[0] == "0-yellow"
     assert served.problem is None
 
 
@@ -123,7 +123,7 @@ def test_an_index_that_is_gone_is_served_on(served: Current, tmp_path: Path) -> 
     assert settled(served).now() is old
     assert [hit.id for hit in old.searcher.search_text("blue", 1)] == ["1-blue"]
     build(tmp_path, ["green"])
-    assert settled(served).now().index.items[0].id == "0-green"
+    assert settled(served).now().ids[0] == "0-green"
 
 
 def test_what_was_refused_is_tried_again_later(

@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     if index.issues:
         say(f"{len(index.issues)} pictures could not be read and are left out:")
         say_issues(index.issues)
-    say(f"{len(index)} pictures, {len(index.captions)} captions indexed in {seconds:.1f} s: {out}")
+    say(f"{len(index)} pictures, {index.caption_store.count()} captions indexed in {seconds:.1f} s: {out}")
     say(f'next: rungwise search {quote(str(out))} "a text"   or   rungwise serve {quote(str(out))}')
     return 0
 

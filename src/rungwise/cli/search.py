@@ -58,10 +58,11 @@ def main(arguments: list[str]) -> int:
         vector = searcher.encode_picture(asked.image)
         hits = index.search(vector, asked.k)[0]
         captions = searcher.captions_near(vector, asked.k)
+    items = index.found([hit.id for hit in hits])
     width = max((len(hit.id) for hit in hits), default=0)
     say(f"{'score':<6} {'picture':<{width}} file")
     for hit in hits:
-        say(f"{hit.score:<6.3f} {hit.id:<{width}} {index.items[hit.position].path or 'no file'}")
+        say(f"{hit.score:<6.3f} {hit.id:<{width}} {items[hit.id].path or 'no file'}")
     if captions:
         say("\nscore  caption")
         for caption in captions:

@@ -110,5 +110,5 @@ def _say_ready(pictures: int, address: str, host: str, token: str | None) -> Non
 def _exposed(index: Index, token: str | None) -> str:
     """What others will be able to see, in a line."""
     who = "everybody who can reach this machine" if token is None else "everybody who has the token"
-    what = f"{len(index)} pictures and {len(index.captions)} captions"
+    what = f"{len(index)} pictures and {index.caption_store.count()} captions"
     return f"warning: {what} can be seen by {who}, and what is sent is not encrypted"

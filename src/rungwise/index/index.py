@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -16,39 +15,18 @@ from numpy.typing import ArrayLike
 from rungwise.core.errors import UserError
 from rungwise.core.locks import writing_alone
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.index import storage
+from rungwise.index import storage, stores
 from rungwise.index.encoding import Progress, encoded_pictures, encoded_texts, one_line, require_pictures
-from rungwise.index.exact import ExactStore
 from rungwise.index.files import damaged, write_lines
-from rungwise.index.hits import Hit, Hits
-from rungwise.index.items import Item, from_record, positions_of_texts
-from rungwise.index.store import Found, Store, checked_queries
+from rungwise.index.hits import Hit, hits_of
+from rungwise.index.items import CAPTIONS, Item, from_record, ids_of_texts
+from rungwise.index.store import Record, Store, checked_queries
 from rungwise.index.version1 import bring_up_to_date, open_stores
-from rungwise.index.where import Where
+from rungwise.index.where import Condition, Either, Where
 from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
-
-
-@dataclass(frozen=True)
-class _Contents:
-    """The pictures of an index at one moment, by position, and the store of their captions."""
-
-    items: tuple[Item, ...]
-    caption_store: Store
-
-    @cached_property
-    def position_of_id(self) -> dict[str, int]:
-        return {item.id: position for position, item in enumerate(self.items)}
-
-    @cached_property
-    def positions_of_texts(self) -> dict[str, tuple[int, ...]]:
-        return positions_of_texts(self.items)
-
-    @cached_property
-    def captions_without_picture(self) -> tuple[str, ...]:
-        return tuple(text for text, _ in self.caption_store.records() if text not in self.positions_of_texts)
 
 
 class Index:
@@ -61,7 +39,7 @@ class Index:
 
     Args:
         manifest: What it holds and which model made it.
-        picture_store: A row for each picture. Every query must be answered with equally many rows.
+        picture_store: A row for each picture.
         caption_store: A row for each distinct caption, under the caption itself; its side is ``"text"``.
         folder: Where the index is; None if only its stores know.
         issues: The pictures that were left out when the index was built, and why.
@@ -74,6 +52,7 @@ class Index:
         issues: As given.
 
     >>> import tempfile
+    >>> from rungwise.index.exact import ExactStore
     >>> from rungwise.similarity import Cosine
     >>> place = Path(tempfile.mkdtemp())
     >>> pictures = ExactStore.create(place / "pictures", 2, Cosine())
@@ -81,9 +60,9 @@ class Index:
     >>> captions = ExactStore.create(place / "captions", 2, Cosine(), side="text")
     >>> index = Index(storage.Manifest("pets", "9a3f", "", dimension=2), pictures, captions)
     >>> index.similar("dog", k=1)
-    [Hit(position=2, id='wolf', score=0.800000...)]
-    >>> index.search([[0, 2]], k=2).ids
-    (('cat', 'wolf'),)
+    [Hit(id='wolf', score=0.800000...)]
+    >>> [hit.id for hit in index.search([[0, 2]], k=2)[0]]
+    ['cat', 'wolf']
     >>> Index.open(Path("nowhere"))
     Traceback (most recent call last):
     rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
@@ -103,7 +82,6 @@ class Index:
         self.folder = folder
         self.issues = issues
         self._stamps: storage.Stamps | None = None
-        self._contents = self._read()
 
     @classmethod
     def build(
@@ -115,6 +93,7 @@ class Index:
         model_location: str = "",
         progress: Progress | None = None,
         overwrite: bool = False,
+        store: stores.Kind = "exact",
     ) -> Index:
         """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
 
@@ -128,6 +107,7 @@ class Index:
             model_location: Where the model came from, for those who open the index.
             progress: Called with how many more pictures are done.
             overwrite: Replace an index that stands there already.
+            store: Which kind of store keeps the rows.
 
         Raises:
             UserError: If no picture can be read, the folder is taken, or the disk is full.
@@ -138,21 +118,8 @@ class Index:
             storage.replacing_folder(folder, overwrite=overwrite) as draft,
         ):
             require_pictures(data)
-            stores = (
-                ExactStore.create(draft / storage.PICTURES, model.dimension, model.similarity),
-                ExactStore.create(draft / storage.CAPTIONS, model.dimension, model.similarity, side="text"),
-            )
-            manifest = storage.Manifest(
-                data.name,
-                model.fingerprint,
-                model_location,
-                model.dimension,
-                identity=uuid4().hex,
-                picture_store=stores[0].identity,
-                caption_store=stores[1].identity,
-                model_stands_for=model.stands_for,
-            )
-            index = cls(manifest, *stores, folder)
+            manifest, both = _created(draft, data.name, model, model_location, store)
+            index = cls(manifest, *both, folder)
             issues = index._encode(data, model, progress)
             if not len(index):
                 first = f"; the first: {one_line(issues[0])}" if issues else ""
@@ -195,12 +162,8 @@ class Index:
     @classmethod
     def _opened(cls, folder: Path, all_vectors: bool) -> Index:
         manifest = storage.read_manifest(folder)
-        stores = _open_stores(folder, manifest, all_vectors)
-        index = cls(manifest, *stores, folder, storage.read_issues(folder, manifest))
-        known = {text for text, _ in index.caption_store.records()}
-        if without := next((text for text in index.captions if text not in known), None):
-            raise damaged(folder / storage.CAPTIONS, f"no vector of the caption {without!r}"[:200])
-        return index
+        both = _open_stores(folder, manifest, all_vectors)
+        return cls(manifest, *both, folder, storage.read_issues(folder, manifest))
 
     def is_replaced(self) -> bool:
         """Whether the folder now holds another index than the one that was opened, or a newer state of it.
@@ -218,37 +181,44 @@ class Index:
 
     def __len__(self) -> int:
         """Number of pictures."""
-        return len(self.items)
-
-    @property
-    def items(self) -> tuple[Item, ...]:
-        """The pictures by position."""
-        return self._contents.items
+        return self.picture_store.count()
 
     @property
     def similarity(self) -> Similarity:
         """Of a picture and a text."""
         return self.picture_store.similarity
 
-    @property
-    def captions(self) -> tuple[str, ...]:
-        """The distinct captions of the collection, in order of first appearance."""
-        return tuple(self._contents.positions_of_texts)
+    def items(self, where: Where | None = None) -> Iterator[Item]:
+        """The pictures, or those that a filter lets through, in the order in which they were written."""
+        for one, record in self.picture_store.records(where):
+            yield self._item(one, record)
 
-    def position(self, item_id: str) -> int:
-        """The position of the picture with this id.
+    def found(self, ids: Sequence[str]) -> dict[str, Item]:
+        """The pictures with these ids, in the order asked; ids that no picture has are left out."""
+        return {one: self._item(one, row.record) for one, row in self.picture_store.get(ids).items()}
+
+    def item(self, item_id: str) -> Item:
+        """The picture with this id.
 
         Raises:
             UserError: If no picture has it.
         """
-        try:
-            return self._contents.position_of_id[item_id]
-        except KeyError:
-            raise UserError(f"{self._where}: no picture with id {item_id!r}; ids are as in the collection") from None
+        if item := self.found([item_id]).get(item_id):
+            return item
+        raise UserError(f"{self._where}: no picture with id {item_id!r}; ids are as in the collection")
 
-    def positions_with_caption(self, text: str) -> tuple[int, ...]:
-        """Positions of the pictures that have a caption; none if no picture does."""
-        return self._contents.positions_of_texts.get(text, ())
+    def captions(self) -> Iterator[str]:
+        """The distinct captions of the collection."""
+        return (text for text, _ in self.caption_store.records())
+
+    def ids_with_captions(self, texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Ids of the pictures that have each of these captions; captions that no picture has are left out."""
+        if self.manifest.version < storage.FILTERED:
+            bearers = ids_of_texts(self.items())
+        else:
+            any_of = Where((Either(tuple(Condition(CAPTIONS, "has", text) for text in texts)),))
+            bearers = ids_of_texts(self.items(any_of))
+        return {text: bearers[text] for text in texts if text in bearers}
 
     def check(self, model: DualEncoder) -> None:
         """Refuse a model that did not make this index: its vectors would mean something else.
@@ -280,29 +250,41 @@ class Index:
             return ""
         return f"an export stands in for the model that built the index; {compare}"
 
-    def search(self, vectors: ArrayLike, k: int = 10, exclude: Sequence[int] = ()) -> Hits:
-        """The k pictures with the highest cosine to each vector.
+    def search(
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        exclude: Iterable[str] = (),
+        exact: bool = False,
+    ) -> list[list[Hit]]:
+        """The k pictures with the highest cosine to each vector, best first.
 
         Args:
             vectors: (queries, D), or one (D,).
-            k: More than the index holds means all of it.
-            exclude: Positions to leave out.
+            k: More than there are means all.
+            where: Which pictures may be found; all if not given.
+            exclude: Ids to leave out.
+            exact: Compare every picture, also where the store has an approximate index.
 
         Raises:
             UserError: If the vectors are of another dimension or not finite, or k is less than 1.
         """
         queries = checked_queries(np.atleast_2d(np.asarray(vectors, np.float32)), self.manifest.dimension, k)
-        where = Where(without=frozenset(self.items[position].id for position in exclude)) if exclude else None
-        return self.hits(self.picture_store.search(queries, k, where, metric="cosine"))
+        where = (where or Where()).and_without(frozenset(exclude))
+        return hits_of(self.picture_store.search(queries, k, where, metric="cosine", exact=exact))
 
-    def similar(self, item_id: str, k: int = 10) -> list[Hit]:
+    def similar(self, item_id: str, k: int = 10, where: Where | None = None) -> list[Hit]:
         """The k pictures most similar to one of the index, without itself, best first; needs no model.
 
         Raises:
             UserError: If no picture has this id.
         """
-        position = self.position(item_id)
-        return self.search(self.picture_store.get([item_id])[item_id].vector, k, exclude=(position,))[0]
+        rows = self.picture_store.get([item_id])
+        if item_id not in rows:
+            raise UserError(f"{self._where}: no picture with id {item_id!r}; ids are as in the collection")
+        return self.search(rows[item_id].vector, k, where, exclude=(item_id,))[0]
 
     def upsert(self, data: ImageCaptions, model: DualEncoder, *, progress: Progress | None = None) -> tuple[Issue, ...]:
         """Add pictures with their captions, or put them in place of those with the same ids, which then stand last.
@@ -333,22 +315,10 @@ class Index:
             UserError: If the place cannot be written.
         """
         with self._changing():
+            orphans = [text for item in self.found(ids).values() for text in item.captions]
             removed = self.picture_store.delete(ids)
-            self._settle()
+            self._settle(orphans)
         return removed
-
-    @property
-    def captions_without_picture(self) -> tuple[str, ...]:
-        """Captions in the store that no picture has, because a process died between the two stores."""
-        return self._contents.captions_without_picture
-
-    def hits(self, found: Found) -> Hits:
-        """What :attr:`picture_store` found, with positions in this index."""
-        of_id = self._contents.position_of_id
-        positions = np.array([[of_id[one] for one in row] for row in found.ids], np.int64)
-        scores = np.array(list(found.scores), np.float32)
-        shape = len(found.ids), len(found.ids[0]) if found.ids else 0
-        return Hits(positions.reshape(shape), scores.reshape(shape), found.ids)
 
     @property
     def _where(self) -> str:
@@ -371,13 +341,8 @@ class Index:
                 self.picture_store, self.caption_store = _open_stores(self.folder, self.manifest)
             self.picture_store.refresh()
             self.caption_store.refresh()
-            self._contents = self._read()
             try:
                 yield
-            except BaseException:
-                with suppress(UserError):  # it may have got half way, to where nothing is lost
-                    self._contents = self._read()
-                raise
             finally:
                 self._stamps = storage.stamps(self.folder)
 
@@ -391,38 +356,64 @@ class Index:
             rows = data.text_features.take([first[text] for text in texts])
         self.caption_store.upsert_batches(encoded_texts(texts, model, rows))
         issues: list[Issue] = []
+        orphans = [text for item in self.found(data.image_ids).values() for text in item.captions]
         self.picture_store.upsert_batches(encoded_pictures(data, model, self.folder, progress, issues))
-        self._settle()
+        self._settle([*orphans, *texts])
         return tuple(issues)
 
-    def _settle(self) -> None:
-        """After pictures have changed: remove the captions that no picture has any more."""
-        self._contents = self._read()
-        if self.captions_without_picture:
-            self.caption_store.delete(self.captions_without_picture)
-            self._contents = replace(self._contents)
+    def _settle(self, texts: Iterable[str]) -> None:
+        """After pictures have changed: remove those of these captions that no picture has."""
+        distinct = [text for text in dict.fromkeys(texts) if text.strip()]
+        borne = self.ids_with_captions(distinct) if distinct else {}
+        if orphans := [text for text in distinct if text not in borne]:
+            self.caption_store.delete(orphans)
 
-    def _read(self) -> _Contents:
+    def _item(self, item_id: str, record: Record) -> Item:
         try:
-            items = tuple(from_record(one, record, self.folder) for one, record in self.picture_store.records())
-            return _Contents(items, self.caption_store)
+            return from_record(item_id, record, self.folder)
         except (KeyError, TypeError) as error:
-            raise damaged(self._where, "a picture lacks path or captions") from error
+            raise damaged(self._where, f"the picture {item_id!r} lacks path or captions") from error
+
+
+def _created(
+    folder: Path, name: str, model: DualEncoder, model_location: str, kind: stores.Kind
+) -> tuple[storage.Manifest, tuple[Store, Store]]:
+    """The two empty stores of a new index, and what ``index.json`` is to say."""
+    both = (
+        stores.create_store(kind, folder, storage.PICTURES, model.dimension, model.similarity, "image"),
+        stores.create_store(kind, folder, storage.CAPTIONS, model.dimension, model.similarity, "text"),
+    )
+    manifest = storage.Manifest(
+        name,
+        model.fingerprint,
+        model_location,
+        model.dimension,
+        identity=uuid4().hex,
+        picture_store=both[0].identity,
+        caption_store=both[1].identity,
+        model_stands_for=model.stands_for,
+        store=kind,
+    )
+    return manifest, both
 
 
 def _open_stores(folder: Path, manifest: storage.Manifest, all_vectors: bool = False) -> tuple[Store, Store]:
-    stores: tuple[Store, Store]
+    both: tuple[Store, Store]
     if manifest.version == 1:
-        stores = open_stores(folder)
+        both = open_stores(folder)
     else:
         pictures, captions = (
-            ExactStore.open(folder / name, all_vectors=all_vectors) for name in (storage.PICTURES, storage.CAPTIONS)
+            stores.open_store(manifest.store, folder, name, all_vectors=all_vectors)
+            for name in (storage.PICTURES, storage.CAPTIONS)
         )
-        for one, identity in ((pictures, manifest.picture_store), (captions, manifest.caption_store)):
+        for one, name, identity in (
+            (pictures, storage.PICTURES, manifest.picture_store),
+            (captions, storage.CAPTIONS, manifest.caption_store),
+        ):
             if identity and one.identity != identity:
-                raise damaged(one.folder, "it is the store of another index")
-        stores = pictures, captions
-    for store in stores:
+                raise damaged(folder / name, "it is the store of another index")
+        both = pictures, captions
+    for store in both:
         if store.dimension != manifest.dimension:
             raise damaged(folder, f"dimension {store.dimension} where index.json says {manifest.dimension}")
-    return stores
+    return both

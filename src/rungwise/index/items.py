@@ -1,20 +1,59 @@
-"""The pictures of an index: ids, files, captions, and how they are written down."""
+"""The pictures of an index: ids, files, captions, columns, and how they are written down."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.packed import PackedPicture, Picture, packed_picture
+from rungwise.index.store import WORDS, Record
+from rungwise.index.where import OWN
+
+ITEM = f"{OWN}item"
+"""The entry of a record that holds what no filter sees of a picture."""
+CAPTIONS = "captions"
+"""The entry of a record that lists the captions, for filters."""
+RESERVED = ("id", "path", "score", CAPTIONS)
+"""Names that a column of the user's cannot have: answers use them."""
+FACTS = frozenset(
+    {
+        "file",
+        "folder",
+        "bytes",
+        "modified",
+        "taken",
+        "year",
+        "width",
+        "height",
+        "format",
+        "latitude",
+        "longitude",
+        "hash",
+    }
+)
+"""Columns that are known of a picture without its owner's help."""
+_FACTS_WITH_WORDS = frozenset({"file", "folder"})
+
+Value = str | bool | int | float | tuple[str, ...]
+"""What a column of a picture holds: a text, a truth value, a number, or several texts."""
 
 
 @dataclass(frozen=True)
 class Item:
     """A picture of the collection: where it lies; ``path`` is None where the collection has features in place of files.
+
+    Attributes:
+        id: The user's.
+        path: Of its file, or its place in a larger one.
+        captions: Any number.
+        caption_ids: One for each.
+        columns: The user's columns and what is known of the file, by name.
 
     >>> Item("dog-7", Path("photos/dog-7.jpg"), captions=("a dog", "a dog asleep")).id
     'dog-7'
@@ -24,6 +63,7 @@ class Item:
     path: Picture | None
     captions: tuple[str, ...] = ()
     caption_ids: tuple[str, ...] = ()
+    columns: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def items_at(data: ImageCaptions, images: Sequence[int]) -> list[Item]:
@@ -53,65 +93,115 @@ def _absolute(picture: Picture) -> Picture:
     return replace(picture, file=file) if isinstance(picture, PackedPicture) else file
 
 
-def positions_of_texts(items: Sequence[Item]) -> dict[str, tuple[int, ...]]:
-    """Each distinct caption, in order of first appearance, with the positions of the items that have it.
+def ids_of_texts(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
+    """Each distinct caption, in order of first appearance, with the ids of the items that have it.
 
     Equal texts share one vector and one place in a ranking; blank ones have none.
 
     >>> two = Item("a", Path("a.jpg"), ("a dog", "a pet")), Item("b", Path("b.jpg"), ("a dog", " "))
-    >>> positions_of_texts(two)
-    {'a dog': (0, 1), 'a pet': (0,)}
+    >>> ids_of_texts(two)
+    {'a dog': ('a', 'b'), 'a pet': ('a',)}
     """
-    positions: dict[str, dict[int, None]] = {}
-    for position, item in enumerate(items):
+    bearers: dict[str, dict[str, None]] = {}
+    for item in items:
         for text in item.captions:
             if text.strip():
-                positions.setdefault(text, {})[position] = None
-    return {text: tuple(bearers) for text, bearers in positions.items()}
+                bearers.setdefault(text, {})[item.id] = None
+    return {text: tuple(ids) for text, ids in bearers.items()}
 
 
 def to_record(item: Item, folder: Path | None) -> dict[str, Any]:
     """An item as a store keeps it under its id; its path is relative to the index folder if both lie in the same one.
 
-    A picture in a larger file has the path of that file, and its place in it as well.
+    A picture in a larger file has the path of that file, and its place in it as well. Columns and captions stand where
+    filters see them, and all words together where a search for words does.
 
-    >>> to_record(Item("a", Path("/photos/dogs/a.jpg")), Path("/photos/index"))
-    {'path': '../dogs/a.jpg', 'captions': []}
+    Raises:
+        UserError: If a column has a name that answers use.
+
+    >>> item = Item("a", Path("/photos/dogs/a.jpg"), ("a dog",), ("a#0",), {"year": 2021})
+    >>> record = to_record(item, Path("/photos/index"))
+    >>> record["year"], record["captions"], record["rungwise.item"]
+    (2021, ['a dog'], {'path': '../dogs/a.jpg', 'caption_ids': ['a#0']})
     >>> from rungwise.data.packed import TarMember
-    >>> to_record(Item("a", TarMember(Path("/photos/dogs.tar"), 512, 6102, "a.jpg")), Path("/photos/index"))
-    {'path': '../dogs.tar', 'captions': [], 'place': {'offset': 512, 'size': 6102, 'name': 'a.jpg'}}
+    >>> packed = Item("a", TarMember(Path("/photos/dogs.tar"), 512, 6102, "a.jpg"))
+    >>> to_record(packed, Path("/photos/index"))["rungwise.item"]
+    {'path': '../dogs.tar', 'caption_ids': [], 'place': {'offset': 512, 'size': 6102, 'name': 'a.jpg'}}
     """
     path = item.path.file if isinstance(item.path, PackedPicture) else item.path
     if path is not None and folder is not None and path.is_relative_to(folder.resolve().parent):
         path = Path(os.path.relpath(path, folder.resolve()))
-    captions = [{"id": i, "text": text} for i, text in zip(item.caption_ids, item.captions, strict=True)]
-    record = {"path": None if path is None else path.as_posix(), "captions": captions}
-    return record | {"place": item.path.place} if isinstance(item.path, PackedPicture) else record
+    own: dict[str, Any] = {"path": None if path is None else path.as_posix(), "caption_ids": list(item.caption_ids)}
+    if isinstance(item.path, PackedPicture):
+        own["place"] = item.path.place
+    if odd := [name for name in item.columns if name in RESERVED or name.startswith(OWN)]:
+        raise UserError(f"{item.id}: no column can be called {odd[0]!r}; call it {odd[0].removeprefix(OWN)}_")
+    columns = {name: list(value) if isinstance(value, tuple) else value for name, value in item.columns.items()}
+    return {**columns, CAPTIONS: list(item.captions), ITEM: own, WORDS: "\n".join(_words(item))}
 
 
-def from_record(item_id: str, record: Mapping[str, Any], folder: Path | None) -> Item:
-    """Read what :func:`to_record` gave.
+def _words(item: Item) -> Iterable[str]:
+    """Everything in words that its owner, or the name of its file, says of a picture."""
+    yield from item.captions
+    for name, value in item.columns.items():
+        if name in FACTS - _FACTS_WITH_WORDS:
+            continue
+        if isinstance(value, str):
+            yield Path(value).stem if name == "file" else value
+        elif isinstance(value, tuple):
+            yield from value
+
+
+def from_record(item_id: str, record: Record, folder: Path | None) -> Item:
+    """Read what :func:`to_record` gave, or an earlier rungwise wrote.
 
     Raises:
         KeyError: If a field is missing.
         TypeError: If a field is of another type.
 
-    >>> item = Item("a", Path.cwd() / "a.jpg", ("a dog",), ("a#0",))
+    >>> item = Item("a", Path.cwd() / "a.jpg", ("a dog",), ("a#0",), {"tags": ("sea", "sun")})
     >>> from_record("a", to_record(item, Path("index")), Path("index")) == item
     True
     """
-    captions, path = record["captions"], record["path"]
-    if not isinstance(captions, list):
+    own = record.get(ITEM)
+    if own is None:
+        return _from_version_3(item_id, record, folder)
+    if not isinstance(own, dict):
+        raise TypeError(f"{ITEM} is {own!r}")
+    captions, ids = record[CAPTIONS], own["caption_ids"]
+    if not isinstance(captions, list) or not isinstance(ids, list) or len(captions) != len(ids):
         raise TypeError(f"captions are {captions!r}")
-    if not (path is None or isinstance(path, str)) or "\0" in (path or ""):
-        raise TypeError(f"the path is {path!r}")
-    file = None if path is None else Path(os.path.normpath((folder or Path()).resolve() / path))
-    place = record.get("place")
-    if not (place is None or (isinstance(place, dict) and file is not None)):
-        raise TypeError(f"the place is {place!r}")
+    columns = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in record.items()
+        if not name.startswith(OWN) and name != CAPTIONS
+    }
     return Item(
         id=item_id,
-        path=file if place is None or file is None else packed_picture(file, place),
+        path=_place(own["path"], own.get("place"), folder),
+        captions=tuple(map(str, captions)),
+        caption_ids=tuple(map(str, ids)),
+        columns=columns,
+    )
+
+
+def _from_version_3(item_id: str, record: Record, folder: Path | None) -> Item:
+    captions = record[CAPTIONS]
+    if not isinstance(captions, list):
+        raise TypeError(f"captions are {captions!r}")
+    return Item(
+        id=item_id,
+        path=_place(record["path"], record.get("place"), folder),
         captions=tuple(str(caption["text"]) for caption in captions),
         caption_ids=tuple(str(caption["id"]) for caption in captions),
     )
+
+
+def _place(path: object, place: object, folder: Path | None) -> Picture | None:
+    """A picture's file, or its place in a larger one."""
+    if not (path is None or isinstance(path, str)) or "\0" in (path or ""):
+        raise TypeError(f"the path is {path!r}")
+    file = None if path is None else Path(os.path.normpath((folder or Path()).resolve() / path))
+    if not (place is None or (isinstance(place, dict) and file is not None)):
+        raise TypeError(f"the place is {place!r}")
+    return file if place is None or file is None else packed_picture(file, place)

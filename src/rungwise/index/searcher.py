@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.errors import UserError
 from rungwise.data.packed import Picture
 from rungwise.index.encoding import one_line
-from rungwise.index.hits import CaptionHit, Hit
+from rungwise.index.hits import CaptionHit, Hit, hits_of
 from rungwise.index.index import Index
 from rungwise.index.store import checked_queries
-from rungwise.index.where import Where
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
@@ -72,7 +71,7 @@ class Searcher:
         if not text.strip():
             raise UserError("the query is empty; write a few words about the picture")
         query = self._queries(self.model.encode_text([text]), k)
-        return self.index.hits(self.index.picture_store.search(query, k))[0]
+        return hits_of(self.index.picture_store.search(query, k))[0]
 
     def search_image(self, picture: Picture | bytes, k: int = 10) -> list[Hit]:
         """The k pictures most similar to any picture, best first.
@@ -92,12 +91,12 @@ class Searcher:
 
     def captions_near(self, vector: ArrayLike, k: int = 10) -> list[CaptionHit]:
         """As :meth:`captions_for`, for a picture that is encoded already, (D,) or (1, D)."""
-        store, unborne = self.index.caption_store, self.index.captions_without_picture
-        where = Where(without=frozenset(unborne)) if unborne else None
-        found = store.search(self._queries(vector, k), k, where)
+        found = self.index.caption_store.search(self._queries(vector, k), k)
+        bearers = self.index.ids_with_captions(found.ids[0])
         return [
-            CaptionHit(text, score, self.index.positions_with_caption(text))
+            CaptionHit(text, score, bearers[text])
             for text, score in zip(found.ids[0], found.scores[0].tolist(), strict=True)
+            if text in bearers  # a process that died may have left one that no picture has
         ]
 
     def encode_picture(self, picture: Picture | bytes) -> NDArray[np.float32]:

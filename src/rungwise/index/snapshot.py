@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.topk import Scorer, rank
-from rungwise.index.store import Found, Metric, Record, Row, Side, Store, Vectors, checked_queries
+from rungwise.index.store import Found, Metric, Record, Row, Side, Store, StoreFacts, Vectors, checked_queries
 from rungwise.index.where import Where
 from rungwise.similarity import Similarity
 
@@ -145,9 +145,15 @@ class SnapshotStore(Store):
         self.snapshot = snapshot
 
     def search(
-        self, vectors: ArrayLike, k: int = 10, where: Where | None = None, *, metric: Metric | None = None
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        metric: Metric | None = None,
+        exact: bool = False,
     ) -> Found:
-        """See :meth:`Store.search`; exact, whatever the similarity."""
+        """See :meth:`Store.search`; exact in any case, whatever the similarity."""
         queries, snapshot = checked_queries(vectors, self.dimension, k), self.snapshot
         positions, scores = rank(
             snapshot, self._scorer(queries, metric), len(queries), k, exclude=snapshot.left_out(where)
@@ -168,9 +174,14 @@ class SnapshotStore(Store):
         """See :meth:`Store.count`."""
         return len(self.snapshot) - len(self.snapshot.left_out(where))
 
-    def records(self) -> Iterator[tuple[str, Record]]:
+    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """See :meth:`Store.records`."""
-        return self.snapshot.records()
+        rows = self.snapshot.records()
+        return rows if where is None else ((one, record) for one, record in rows if where.holds(one, record))
+
+    def about(self) -> StoreFacts:
+        """See :meth:`Store.about`."""
+        return StoreFacts("exact", exact=True, why="every row is compared, from a memory-mapped file")
 
     def _scorer(self, queries: Vectors, metric: Metric | None) -> Scorer:
         if metric == "cosine":

@@ -14,13 +14,16 @@ from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.data.collection import Issue
 from rungwise.index.files import damaged, read_description, read_lines, write_description
 from rungwise.index.parts import DESCRIPTION as STORE
+from rungwise.index.stores import Kind
 
 DESCRIPTION = "index.json"
 PICTURES = "pictures"
 CAPTIONS = "captions"
 ISSUES = "issues.jsonl"
 FORMAT = "rungwise-index"
-VERSION = 3
+VERSION = 4
+FILTERED = 4
+"""From this version on, records have columns and captions where filters see them."""
 
 VECTORS_1 = "vectors.npy"
 CAPTION_VECTORS_1 = "caption_vectors.npy"
@@ -51,6 +54,7 @@ class Manifest:
         caption_store: Identity of the store of captions.
         issues_sha256: Of ``issues.jsonl``.
         model_stands_for: Fingerprint of the model from which this one was exported; empty for all others.
+        store: Which kind of store keeps the rows.
         format: Always :data:`FORMAT`.
         version: Of the layout of the folder.
 
@@ -68,6 +72,7 @@ class Manifest:
     caption_store: str = ""
     issues_sha256: str = ""
     model_stands_for: str = ""
+    store: Kind = "exact"
     format: str = FORMAT
     version: int = VERSION
 
@@ -118,7 +123,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / DESCRIPTION
     try:
-        stored = read_description(path, FORMAT, 1, 2, VERSION, unchecked=(1, 2))
+        stored = read_description(path, FORMAT, 1, 2, 3, VERSION, unchecked=(1, 2))
     except MissingFileError:
         raise UserError(f"{folder}: no index here; build one with Index.build or `rungwise index`") from None
     try:

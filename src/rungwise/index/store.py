@@ -7,6 +7,7 @@ captions in another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,12 +17,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.index.where import Where
+from rungwise.index.where import OWN, Where
+from rungwise.index.words import best_by_words
 from rungwise.similarity import Similarity
 
 Vectors = NDArray[np.float32]
 Record = Mapping[str, Any]
-"""Columns of a row: names and values that JSON can hold. A filter sees texts, numbers and truth values."""
+"""Columns of a row: names and values that JSON can hold.
+
+A filter sees texts, numbers, truth values and lists of texts. Keys that begin with ``rungwise.`` belong to the index,
+and no filter sees them; one of them is :data:`WORDS`.
+"""
+WORDS = f"{OWN}words"
+"""The entry of a record whose text :meth:`Store.find_words` looks through."""
 Side = Literal["image", "text"]
 """Which side of a similarity the rows of a store are; queries are the other one."""
 Metric = Literal["cosine", "inner"]
@@ -60,6 +68,24 @@ class Found:
     scores: tuple[Vectors, ...]
 
 
+@dataclass(frozen=True)
+class StoreFacts:
+    """What the engine of a store does, for people.
+
+    Attributes:
+        kind: Of the store.
+        exact: Whether every row is compared in a search; else an approximate index may miss some.
+        why: In a line, why it is so.
+
+    >>> StoreFacts("exact", exact=True, why="every row is compared").exact
+    True
+    """
+
+    kind: str
+    exact: bool
+    why: str
+
+
 class Batch(NamedTuple):
     """Rows on their way into a store; see :meth:`Store.upsert`.
 
@@ -93,6 +119,11 @@ class Store(ABC):
     similarity: Similarity
     side: Side
 
+    @property
+    def identity(self) -> str:
+        """Differs from that of every other store; empty for one that has none."""
+        return ""
+
     @abstractmethod
     def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
         """Insert rows, or replace those whose ids are there.
@@ -113,7 +144,13 @@ class Store(ABC):
 
     @abstractmethod
     def search(
-        self, vectors: ArrayLike, k: int = 10, where: Where | None = None, *, metric: Metric | None = None
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        metric: Metric | None = None,
+        exact: bool = False,
     ) -> Found:
         """The k rows most alike to each query.
 
@@ -123,6 +160,7 @@ class Store(ABC):
             where: Which rows may be found; all if not given.
             metric: Compares by this one, whatever length the vectors have, instead of by the store's similarity: an
                 image with images. A vector of zeros has cosine 0 with all.
+            exact: Compare every row, also where the store has an approximate index.
 
         Raises:
             UserError: If the queries do not fit, or k is less than 1.
@@ -137,8 +175,47 @@ class Store(ABC):
         """How many rows there are, or fulfil ``where``."""
 
     @abstractmethod
-    def records(self) -> Iterator[tuple[str, Record]]:
-        """Id and record of every row, in order."""
+    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
+        """Id and record of every row, or of those that fulfil ``where``, in order."""
+
+    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
+        """Ids of the rows that were written last, the last first.
+
+        Args:
+            count: How many at most.
+            offset: How many to pass over.
+            where: Which rows count; all if not given.
+        """
+        kept = deque((one for one, _ in self.records(where)), maxlen=offset + count)
+        return tuple(reversed(kept))[offset:]
+
+    @abstractmethod
+    def about(self) -> StoreFacts:
+        """What the engine does, and why."""
+
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
+        """The k rows whose text of words holds at least one of these words, best first by BM25.
+
+        Case and accents do not count, and no language is assumed. A row has its text under :data:`WORDS`.
+
+        Args:
+            words: Any text; what is not a letter or a digit parts words.
+            k: At least 1; fewer are found where fewer rows hold a word.
+            where: Which rows may be found; all if not given.
+
+        Returns:
+            One list of ids and of scores.
+
+        Raises:
+            UserError: If k is less than 1.
+        """
+        check_k(k)
+        texts = {one: record[WORDS] for one, record in self.records(where) if isinstance(record.get(WORDS), str)}
+        ids, scores = best_by_words(words, texts, k)
+        return Found((ids,), (scores,))
+
+    def compact(self) -> None:  # noqa: B027  # a store that wastes no place needs none
+        """Free the place of deleted rows, and put in order what speeds up a search."""
 
     def upsert_batches(self, batches: Iterable[Batch]) -> None:
         """:meth:`upsert` of rows that come batch by batch, more of them than memory holds.
@@ -165,6 +242,18 @@ class Store(ABC):
         self.close()
 
 
+def check_k(k: int) -> None:
+    """Refuse to look for nothing.
+
+    Raises:
+        UserError: If k is less than 1.
+
+    >>> check_k(1)
+    """
+    if k < 1:
+        raise UserError(f"k is {k}; ask for at least 1 result")
+
+
 def checked_queries(vectors: ArrayLike, dimension: int, k: int) -> Vectors:
     """(queries, D) float32 queries of a search, for stores to check theirs with.
 
@@ -177,8 +266,7 @@ def checked_queries(vectors: ArrayLike, dimension: int, k: int) -> Vectors:
     Traceback (most recent call last):
     rungwise.core.errors.UserError: vectors here have dimension 3, the query's shape is (1, 2); encode it with the...
     """
-    if k < 1:
-        raise UserError(f"k is {k}; ask for at least 1 result")
+    check_k(k)
     queries = np.asarray(vectors, dtype=np.float32)
     if queries.ndim != 2 or queries.shape[1] != dimension:
         raise UserError(

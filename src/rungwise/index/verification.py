@@ -15,7 +15,9 @@ from rungwise.core.errors import UserError
 from rungwise.data.picture_files import picture_bytes
 from rungwise.index import storage
 from rungwise.index.exact import ExactStore
+from rungwise.index.files import damaged
 from rungwise.index.index import Index
+from rungwise.index.items import ids_of_texts
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
@@ -73,9 +75,12 @@ def _store(folder: Path) -> str:
 
 def _whole(folder: Path) -> str:
     index = Index.open(folder)
-    left = len(index.captions_without_picture)
+    borne, kept = ids_of_texts(index.items()), set(index.captions())
+    if without := next((text for text in borne if text not in kept), None):
+        raise damaged(folder / storage.CAPTIONS, f"no vector of the caption {without!r}"[:200])
+    left = len(kept - borne.keys())
     without = f", {left} captions of no picture, which are never found" if left else ""
-    return f"{len(index)} pictures, {len(index.captions)} captions, each with its vector{without}"
+    return f"{len(index)} pictures, {len(borne)} captions, each with its vector{without}"
 
 
 def _against_the_model(index: Index, load: Callable[[storage.Manifest], DualEncoder], sample: int) -> Iterator[Check]:
@@ -90,7 +95,8 @@ def _against_the_model(index: Index, load: Callable[[storage.Manifest], DualEnco
 
 
 def _pictures_anew(index: Index, model: DualEncoder, sample: int) -> str:
-    items = [index.items[at] for at in _drawn(len(index), sample)]
+    everything = list(index.items())
+    items = [everything[at] for at in _drawn(len(everything), sample)]
     paths = [item.path for item in items if item.path is not None]
     if len(paths) < len(items):
         return "nothing was encoded anew: the collection holds features in place of files"
@@ -108,7 +114,8 @@ def _pictures_anew(index: Index, model: DualEncoder, sample: int) -> str:
 
 
 def _captions_anew(index: Index, model: DualEncoder, sample: int) -> str:
-    texts = [index.captions[at] for at in _drawn(len(index.captions), sample)]
+    everything = list(index.captions())
+    texts = [everything[at] for at in _drawn(len(everything), sample)]
     if not texts:
         return "there are none"
     try:

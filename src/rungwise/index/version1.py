@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 from uuid import uuid4
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rungwise.core.configuration import from_plain
@@ -17,10 +18,12 @@ from rungwise.core.seals import digest_of
 from rungwise.index import storage
 from rungwise.index.exact import ExactStore
 from rungwise.index.files import damaged, open_vectors, read_description, read_lines
-from rungwise.index.items import from_record, positions_of_texts
+from rungwise.index.items import from_record, ids_of_texts, to_record
 from rungwise.index.snapshot import Part, Snapshot, SnapshotStore
 from rungwise.index.store import Batch, Record
 from rungwise.similarity import AnySimilarity
+
+_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def open_stores(folder: Path) -> tuple[ReadOnlyStore, ReadOnlyStore]:
     ids = tuple(item.id for item in items)
     columns = tuple({name: value for name, value in record.items() if name != "id"} for record in records)
     pictures = Part(0, ids, open_vectors(folder / storage.VECTORS_1, counts.pictures, counts.dimension), columns)
-    texts = tuple(positions_of_texts(items))
+    texts = tuple(ids_of_texts(items))
     if len(texts) != counts.captions:
         raise damaged(path, f"{len(texts)} captions where index.json says {counts.captions}")
     vectors = open_vectors(folder / storage.CAPTION_VECTORS_1, counts.captions, counts.dimension)
@@ -95,7 +98,9 @@ def bring_up_to_date(folder: Path) -> None:
             shutil.rmtree(folder / name, ignore_errors=True)  # of a process that died on the way
             new = ExactStore.create(folder / name, old.dimension, old.similarity, old.side)
             new.upsert_batches(Batch(part.ids, part.vectors, part.records) for part in old.snapshot.parts)
-    pictures, captions = (ExactStore.open(folder / name).identity for name in (storage.PICTURES, storage.CAPTIONS))
+    stores = [ExactStore.open(folder / name) for name in (storage.PICTURES, storage.CAPTIONS)]
+    _rewrite_records(stores[0], folder)
+    pictures, captions = (store.identity for store in stores)
     issues = folder / storage.ISSUES
     storage.write_manifest(
         folder,
@@ -109,3 +114,16 @@ def bring_up_to_date(folder: Path) -> None:
     )
     for name in (storage.VECTORS_1, storage.CAPTION_VECTORS_1, storage.ITEMS_1):
         (folder / name).unlink(missing_ok=True)
+
+
+def _rewrite_records(pictures: ExactStore, folder: Path) -> None:
+    """Put captions and columns where filters see them; rows stand in the same order afterwards."""
+    pictures.upsert_batches(_with_new_records(pictures, folder))
+
+
+def _with_new_records(pictures: ExactStore, folder: Path) -> Iterator[Batch]:
+    ids = list(pictures.snapshot.positions)
+    for start in range(0, len(ids), _ROWS_AT_ONCE):
+        rows = pictures.get(ids[start : start + _ROWS_AT_ONCE])
+        records = [to_record(from_record(one, row.record, folder), folder) for one, row in rows.items()]
+        yield Batch(list(rows), np.stack([row.vector for row in rows.values()]), records)

@@ -5,25 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from rungwise.core.errors import UserError
 
-Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in"]
+Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "has", "contains"]
 Scalar = str | bool | int | float
+
+OWN = "rungwise."
+"""How the keys of a record begin that no filter sees."""
 
 
 @dataclass(frozen=True)
 class Condition:
     """What one column of a row must fulfil.
 
-    A row without the column, or with another type of value in it, fulfils no condition on it, ``!=`` included, as in
-    SQL. Whole numbers and fractions are one type, texts another, truth values a third. Texts are in order of their
-    code points.
+    A row without the column, or with another type of value in it, fulfils no condition on it, ``!=`` included. Whole
+    numbers and fractions are one type, texts another, truth values a third, lists of texts a fourth. Texts are in order
+    of their code points.
 
     Attributes:
         column: Name of an entry of the row's record.
-        operator: How it is compared.
+        operator: How it is compared. ``has``: a list of texts holds the value. ``contains``: the value stands in a
+            text, or in one text of a list, in any case of letters.
         value: With what; for ``in`` a tuple, of which one must be equal.
 
     Raises:
@@ -34,6 +38,10 @@ class Condition:
     >>> Condition("year", "!=", 2020).holds({"title": "2021"})
     False
     >>> Condition("place", "in", ("sea", "lake")).holds({"place": "lake"})
+    True
+    >>> Condition("tags", "has", "beach").holds({"tags": ["sea", "beach"]})
+    True
+    >>> Condition("title", "contains", "RED").holds({"title": "A red boat"})
     True
     """
 
@@ -48,6 +56,8 @@ class Condition:
             )
         if isinstance(self.value, tuple) != (self.operator == "in"):
             raise UserError(f"condition on {self.column!r}: give a tuple of values for `in`, and one value for others")
+        if self.operator in ("has", "contains") and not isinstance(self.value, str):
+            raise UserError(f"condition on {self.column!r}: `{self.operator}` takes a text, not {self.value!r}")
         for value in self.value if isinstance(self.value, tuple) else (self.value,):
             if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
                 raise UserError(
@@ -58,9 +68,15 @@ class Condition:
 
     def holds(self, record: Mapping[str, Any]) -> bool:
         """Whether a row with this record fulfils it."""
-        found = record.get(self.column)
+        found = None if self.column.startswith(OWN) else record.get(self.column)
         if isinstance(self.value, tuple):
             return any(_type(found) is _type(value) and found == value for value in self.value)
+        if self.operator == "has":
+            return _type(found) is list and self.value in found  # type: ignore[operator]  # a list, then
+        if self.operator == "contains":
+            sought = str(self.value).lower()
+            texts = found if _type(found) is list else [found] if isinstance(found, str) else []
+            return any(sought in text.lower() for text in texts)  # type: ignore[union-attr]
         if found is None or _type(found) is not _type(self.value):
             return False
         match self.operator:
@@ -79,6 +95,54 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Not:
+    """What a row must not fulfil. A row without the column that ``of`` speaks of does not fulfil ``of``.
+
+    >>> Not(Condition("year", "==", 2020)).holds({})
+    True
+    """
+
+    of: Expression
+
+    def holds(self, record: Mapping[str, Any]) -> bool:
+        """Whether a row with this record fulfils it."""
+        return not self.of.holds(record)
+
+
+@dataclass(frozen=True)
+class Either:
+    """Of which a row must fulfil one at least.
+
+    >>> Either((Condition("year", "==", 2020), Condition("place", "==", "sea"))).holds({"place": "sea"})
+    True
+    """
+
+    of: tuple[Expression, ...]
+
+    def holds(self, record: Mapping[str, Any]) -> bool:
+        """Whether a row with this record fulfils it."""
+        return any(one.holds(record) for one in self.of)
+
+
+@dataclass(frozen=True)
+class Both:
+    """Of which a row must fulfil all.
+
+    >>> Both((Condition("year", "==", 2020), Condition("place", "==", "sea"))).holds({"place": "sea"})
+    False
+    """
+
+    of: tuple[Expression, ...]
+
+    def holds(self, record: Mapping[str, Any]) -> bool:
+        """Whether a row with this record fulfils it."""
+        return all(one.holds(record) for one in self.of)
+
+
+Expression: TypeAlias = Condition | Not | Either | Both
+
+
+@dataclass(frozen=True)
 class Where:
     """Rows that fulfil all conditions, and are none of those left out.
 
@@ -91,12 +155,20 @@ class Where:
     [False, True]
     """
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Expression, ...] = ()
     without: frozenset[str] = frozenset()
 
     def holds(self, row_id: str, record: Mapping[str, Any]) -> bool:
         """Whether the row with this id and record may be found."""
         return row_id not in self.without and all(condition.holds(record) for condition in self.conditions)
+
+    def and_without(self, ids: frozenset[str]) -> Where:
+        """The same, with more ids left out.
+
+        >>> Where().and_without(frozenset("a")).without
+        frozenset({'a'})
+        """
+        return Where(self.conditions, self.without | ids)
 
 
 def _type(value: object) -> type | None:
@@ -104,4 +176,6 @@ def _type(value: object) -> type | None:
         return bool
     if isinstance(value, int | float):
         return float
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return list
     return str if isinstance(value, str) else None
