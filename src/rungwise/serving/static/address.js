@@ -3,15 +3,19 @@
 // A search is {q, pictures: [{kind: "like" | "picture", id, weight}], where, fold, diversity, words}; `by` says with what
 // the start page begins, `show` which picture is shown large. The address and the server's /search take the same names.
 
+import { LESS } from "./terms.js";
+
+const LESS_OF_SENT = -0.5; // a picture that was sent has no "unlike"
 const OPTIONS = ["fold", "diversity", "words"];
 
 export function searchOf(text) {
   const asked = new URLSearchParams(text);
-  const weights = (name) => asked.getAll(name).map((weight) => Number(weight) || 1);
-  const of = (kind, name, of = weights(`${name}_weight`)) =>
-    asked.getAll(name).map((id, place) => ({ kind, id, weight: of[place] ?? 1 }));
-  const unlike = asked.getAll("unlike").map((id) => ({ kind: "like", id, weight: -1 }));
-  const search = { q: asked.get("q") ?? "", pictures: [...of("like", "like"), ...unlike, ...of("picture", "picture")] };
+  const terms = (kind) => {
+    const weights = asked.getAll(`${kind}_weight`).map((weight) => Number(weight) || 1);
+    return asked.getAll(kind).map((id, place) => ({ kind, id, weight: weights[place] ?? 1 }));
+  };
+  const unlike = asked.getAll("unlike").map((id) => ({ kind: "like", id, weight: LESS }));
+  const search = { q: asked.get("q") ?? "", pictures: [...terms("like"), ...unlike, ...terms("picture")] };
   for (const name of ["where", "by", "show", ...OPTIONS]) search[name] = asked.get(name) ?? "";
   return search;
 }
@@ -20,22 +24,17 @@ export function searchOf(text) {
 export function parametersOf(search) {
   const asked = new URLSearchParams();
   if (search.q) asked.set("q", search.q);
-  const like = search.pictures.filter((term) => term.kind === "like");
-  if (like.every((term) => Math.abs(term.weight) === 1)) {
-    for (const { id, weight } of like) asked.append(weight > 0 ? "like" : "unlike", id);
-  } else weighted(asked, "like", like);
-  const given = search.pictures.filter((term) => term.kind === "picture");
-  weighted(asked, "picture", given);
+  for (const kind of ["like", "picture"]) {
+    const terms = search.pictures.filter((term) => term.kind === kind && !(kind === "like" && term.weight === LESS));
+    const plain = terms.every((term) => term.weight === 1);
+    for (const { id, weight } of terms) {
+      asked.append(kind, id);
+      if (!plain) asked.append(`${kind}_weight`, weight === LESS ? LESS_OF_SENT : weight);
+    }
+  }
+  for (const term of search.pictures) if (term.kind === "like" && term.weight === LESS) asked.append("unlike", term.id);
   for (const name of ["where", ...OPTIONS]) if (search[name]) asked.set(name, search[name]);
   return asked;
-}
-
-function weighted(asked, name, terms) {
-  const plain = terms.every((term) => term.weight === 1);
-  for (const { id, weight } of terms) {
-    asked.append(name, id);
-    if (!plain) asked.append(`${name}_weight`, weight);
-  }
 }
 
 export function addressOf(search) {

@@ -14,7 +14,7 @@ import { makeIntake } from "./intake.js";
 import { announce, complain, hush } from "./say.js";
 import { makeSource } from "./source.js";
 import { makeStart } from "./start.js";
-import { textOf } from "./terms.js";
+import { isLess, LESS, textOf } from "./terms.js";
 
 const MOST_KEPT = 20;
 const ONE_BY_ONE = 500; // pictures that are asked for at once to come back to a place far down
@@ -27,7 +27,7 @@ const kept = new Map(); // what was found, by the key of the entry in the histor
 
 const onTile = {
   open: (item) => showLarge(item.id, true),
-  like: (item, weight) => like(item, weight),
+  like,
   href: (item) => addressOf({ ...current, show: item.id }),
 };
 const grid = makeGrid(onTile);
@@ -83,7 +83,7 @@ function go(search) {
 function like(item, weight) {
   const picture = { kind: "like", id: item.id, weight };
   // "More" asks for what is like this one; "less" leads away from it within what is searched.
-  if (weight > 0 || !asksForSomething(current)) go({ ...nothing(), pictures: [picture], where: current.where });
+  if (weight !== LESS || !asksForSomething(current)) go({ ...nothing(), pictures: [picture], where: current.where });
   else go({ ...current, pictures: [...current.pictures.filter((one) => one.id !== item.id), picture], show: "", by: "" });
 }
 
@@ -196,7 +196,7 @@ async function showStart(search, before, place, signal) {
 
 async function showFound(search, before, place, signal) {
   const [picture] = search.pictures;
-  if (picture && search.pictures.length === 1 && picture.weight > 0) source.show(picture);
+  if (picture && search.pictures.length === 1 && !isLess(picture)) source.show(picture);
   element("found").hidden = false;
   if (!before?.found) chips.show(search, termsAsked(search));
   if (before?.found) grid.restore(before.found);

@@ -3,7 +3,7 @@
 import { thumbAddress, uploadAddress } from "./api.js";
 import { element, icon, make } from "./dom.js";
 import { short } from "./facts.js";
-import { textOf, withTerms } from "./terms.js";
+import { isLess, LESS, withTerms } from "./terms.js";
 import { joined, partsOf, partText } from "./where.js";
 
 const WEIGHTS = [0.5, 1, 2, 3];
@@ -12,7 +12,7 @@ const WEIGHTS = [0.5, 1, 2, 3];
 export function makeChips(on) {
   let search = null;
   let terms = [];
-  let sign = 1;
+  let adding = 1; // the weight of what is being added
 
   /** Show what a search is made of; `read` are its terms as the server has read them. */
   function show(asked, read) {
@@ -35,16 +35,16 @@ export function makeChips(on) {
   function termChip(term, place) {
     const words = term.kind === "words";
     const name = words ? term.text : "this picture";
-    const less = term.weight < 0;
+    const less = isLess(term);
     const chip = make("li", { class: less ? "chip less" : "chip" });
     const turn = make("button", { type: "button", class: "sign", title: less ? "Without; press for with" : "With; press for without" });
     turn.append(icon(less ? "minus" : "plus"));
     turn.setAttribute("aria-label", `${less ? "Without" : "With"} ${short(name, 60)}; change`);
-    turn.onclick = () => change(place, { weight: -term.weight });
+    turn.onclick = () => change(place, { weight: less ? 1 : LESS });
     const shown = words
       ? make("span", { class: "chip-text", dir: "auto", textContent: term.text })
       : make("img", { src: term.kind === "like" ? thumbAddress(term.id, 320) : uploadAddress(term.picture), alt: less ? "Less like this picture" : "Like this picture" });
-    chip.append(turn, shown, weight(term, place, name), remover(`Remove ${short(name, 60)}`, () => change(place, null)));
+    chip.append(turn, shown, ...(term.weight === LESS ? [] : [weight(term, place, name)]), remover(`Remove ${short(name, 60)}`, () => change(place, null)));
     return chip;
   }
 
@@ -69,11 +69,12 @@ export function makeChips(on) {
     return make("button", { type: "button", class: "remove", aria: { label }, onclick: act }, icon("cross"));
   }
 
-  function openAdder(which) {
-    sign = which;
-    element("adding-sign").textContent = which > 0 ? "+" : "−";
-    element("adding").placeholder = which > 0 ? "with…" : "without…";
-    element("adding").setAttribute("aria-label", which > 0 ? "Words to add" : "Words to leave out");
+  function openAdder(weight) {
+    adding = weight;
+    const less = weight === LESS;
+    element("adding-sign").textContent = less ? "−" : "+";
+    element("adding").placeholder = less ? "without…" : "with…";
+    element("adding").setAttribute("aria-label", less ? "Words to leave out" : "Words to add");
     element("adding").value = "";
     element("adder").hidden = false;
     element("adding").focus();
@@ -82,20 +83,20 @@ export function makeChips(on) {
   const closeAdder = () => (element("adder").hidden = true);
 
   element("add-with").onclick = () => openAdder(1);
-  element("add-without").onclick = () => openAdder(-1);
+  element("add-without").onclick = () => openAdder(LESS);
   element("add-picture").onclick = on.choosePicture;
   element("add-filter").onclick = on.openFilters;
   element("adding").onkeydown = (event) => {
     if (event.key !== "Escape") return;
     closeAdder();
-    element(sign > 0 ? "add-with" : "add-without").focus();
+    element(adding === LESS ? "add-without" : "add-with").focus();
   };
   element("adding").onblur = () => element("adding").value.trim() || closeAdder();
   element("adder").onsubmit = (event) => {
     event.preventDefault();
     const text = element("adding").value.trim();
-    if (text) on.open(withTerms(search, [...terms, { kind: "words", text, weight: sign }]));
+    if (text) on.open(withTerms(search, [...terms, { kind: "words", text, weight: adding }]));
   };
 
-  return { show, hide, text: () => textOf(terms.filter((term) => term.kind === "words")) };
+  return { show, hide };
 }

@@ -4,6 +4,7 @@ import { ask, fileAddress, itemAddress, thumbAddress } from "./api.js";
 import { element, make, wantsNewTab } from "./dom.js";
 import { factsOf, number, titleOf } from "./facts.js";
 import { copy } from "./say.js";
+import { LESS } from "./terms.js";
 import { condition } from "./where.js";
 
 const LARGE = 1024;
@@ -129,7 +130,7 @@ export function makeDetail(on) {
   element("detail-before").onclick = () => turn(-1);
   element("detail-after").onclick = () => turn(1);
   element("detail-like").onclick = () => on.like(item, 1);
-  element("detail-unlike").onclick = () => on.like(item, -1);
+  element("detail-unlike").onclick = () => on.like(item, LESS);
   element("copy-caption").onclick = () => copy(item.captions.join("\n"), item.captions.length > 1 ? "Captions" : "Caption");
   element("copy-link").onclick = () => copy(new URL(on.href(item.id), location.href).href, "Link");
   element("detail-close").onclick = on.closed;

@@ -9,7 +9,7 @@ import { tile } from "./tile.js";
 
 const FIRST = 30;
 const NEXT = 60;
-const AHEAD = "1200px"; // loaded before they are seen
+const AHEAD = "800px"; // loaded before they are seen
 
 /** @param on As for tiles. */
 export function makeGrid(on) {

@@ -3,6 +3,7 @@
 import { thumbAddress } from "./api.js";
 import { icon, make, wantsNewTab } from "./dom.js";
 import { aspectOf, short, titleOf } from "./facts.js";
+import { LESS } from "./terms.js";
 
 const SIDES = [320, 640];
 const ROW = 190; // pixels, about as high as a row is
@@ -57,7 +58,7 @@ function buttons(item, title, on) {
   more.setAttribute("aria-label", `More like this: ${title}`);
   less.setAttribute("aria-label", `Less like this: ${title}`);
   more.onclick = () => on.like(item, 1);
-  less.onclick = () => on.like(item, -1);
+  less.onclick = () => on.like(item, LESS);
   return make("span", { class: "over" }, less, more);
 }
 
