@@ -11,16 +11,27 @@ import re
 
 _CUE = re.compile(r"(?<![\w'’-])(without|not|no)(?![\w'’-])", re.IGNORECASE)
 _NOT_NEGATED = frozenset(
-    "only just even yet too so very quite far long because necessarily a.m. many much always sure".split()
+    {
+        *("only", "just", "even", "yet", "too", "so", "very", "quite", "far", "long", "because", "necessarily"),
+        *("a.m.", "many", "much", "always", "sure"),
+    }
 )
 """After "not": the sentence goes on, and nothing is taken away."""
 _SIGNS = frozenset(
-    "parking smoking entry exit swimming trespassing fishing diving stopping running camping littering dumping"
-    " loitering photography u-turn u-turns turn outlet access vacancy entrance admittance one man's way signal"
-    " longer more doubt matter problem worries idea".split()
+    {
+        *("parking", "smoking", "entry", "exit", "swimming", "trespassing", "fishing", "diving", "stopping"),
+        *("running", "camping", "littering", "dumping", "loitering", "photography", "u-turn", "u-turns"),
+        *("turn", "outlet", "access", "vacancy", "entrance", "admittance", "one", "man's", "way", "signal"),
+        *("longer", "more", "doubt", "matter", "problem", "worries", "idea"),
+    }
 )
 """After "no" and "without": what a sign says, or a phrase of its own."""
-_SAYING = frozenset("says say saying reads read reading a an the this that word words sign signs vitamin dr casino or".split())
+_SAYING = frozenset(
+    {
+        *("says", "say", "saying", "reads", "read", "reading", "a", "an", "the", "this", "that", "word"),
+        *("words", "sign", "signs", "vitamin", "dr", "casino", "or"),
+    }
+)
 """Before "no": it is quoted, or a name."""
 _JOINING = re.compile(
     r"(?:\s*[,;]|\s+(?:but|and|with|has|have|having|there\s+(?:is|are)|(?:(?:that|which|who)\s+)?(?:is|are|was|were|does|do|has|have)))+\s*$",
@@ -34,7 +45,10 @@ _TAIL = re.compile(
 """Where what is taken away ends and the scene goes on: "a man without a hat on a bench"."""
 _BACK = re.compile(r"\b(?:it|its|them|their|his|her|hers|him|they|he|she|itself|themselves|top)\b", re.IGNORECASE)
 """Words of the tail that speak of what was taken away: "a dog without a ball in its mouth"."""
-_ALTERNATIVES = re.compile(r"\s*,?\s+(?:or|nor)\s+|\s+and\s+(?:no|not|without)\s+|\s*[,;]\s*(?:(?:and|or|nor)\s+)?(?:(?:no|not|without)\s+)?", re.IGNORECASE)
+_ALTERNATIVES = re.compile(
+    r"\s*,?\s+(?:or|nor)\s+|\s+and\s+(?:no|not|without)\s+|\s*[,;]\s*(?:(?:and|or|nor)\s+)?(?:(?:no|not|without)\s+)?",
+    re.IGNORECASE,
+)
 
 
 def split_negation(text: str) -> tuple[str, tuple[str, ...]]:

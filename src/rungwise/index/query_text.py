@@ -31,7 +31,7 @@ def parse_query(text: str, *, pictures: bool = True) -> Query:
     * ``"a beach" - "people"``, ``dog -cat``, ``dog + snow``: texts that are added and taken away.
     * ``2*"red" + boat``, ``2:red + boat``: weights.
     * ``dog.jpg``, ``"./my dog.jpg" + snow``, ``dog.jpg cat.jpg``: picture files, where ``pictures`` allows it.
-    * ``a beach without people``, ``a dog, not a cat``: English words that take away. In quotes they are words as others.
+    * ``a beach without people``, ``a dog, not a cat``: English words that take away. In quotes they are plain words.
 
     What is taken away counts :data:`~rungwise.index.queries.LESS` unless it has a weight. Anything else is one plain
     text, as it was typed.
@@ -94,8 +94,10 @@ def _pieces(text: str) -> list[_Piece]:
         else:
             end = at + 1
             # A quote opens at the beginning of a word, after a sign or after a weight.
-            while end < len(text) and not text[end].isspace() and not (
-                text[end - 1] in "+-−*×:" and _end_of_quote(text, end)
+            while (
+                end < len(text)
+                and not text[end].isspace()
+                and not (text[end - 1] in "+-−*×:" and _end_of_quote(text, end))
             ):
                 end += 1
             pieces.append(_Piece(text[at:end], False, at, end))
