@@ -86,7 +86,7 @@ def collection(folder: Path, count: int = 130) -> ImageCaptions:
     ids, paths, captions, owners = [], [], [], []
     names = list(COLOURS)
     for number in range(count):
-        ground, square = names[number % 6], names[(number // 6 + 1 + number) % 6]
+        ground, square = names[number % 6], names[(number + 1 + number // 6 % 5) % 6]
         ids.append(f"{number:03}-{square}-on-{ground}")
         paths.append(folder / f"{number:03}.png")
         size = SIZES[number % len(SIZES)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rungwise.data.collection import ImageCaptions
 from rungwise.index import Index
 from rungwise.serving import background
 from tests.page.collection import PaletteModel, collection, rows_of_features
@@ -53,6 +55,18 @@ def bare_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     index = Index.build(rows_of_features(), PaletteModel(), tmp_path_factory.mktemp("rows") / "index")
     with background(index, PaletteModel()) as address:
         yield address
+
+
+@pytest.fixture
+def new_index_site(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Serves an index of what a function makes in a folder."""
+    with ExitStack() as stack:
+
+        def served(make: Callable[[Path], ImageCaptions]) -> str:
+            index = Index.build(make(tmp_path / "pictures"), PaletteModel(), tmp_path / "index")
+            return stack.enter_context(background(index, PaletteModel()))
+
+        yield served
 
 
 @pytest.fixture

@@ -215,10 +215,11 @@ function describe(search, answer) {
   if (version !== null && version !== answer.index_version) describeCollection();
   version = answer.index_version;
   const single = answer.terms.length === 1 && answer.terms[0].kind === "words";
-  const title = single ? `Pictures for “${answer.terms[0].text}”` : answer.terms.length ? "Pictures that fit" : "Pictures, newest first";
+  const like = answer.terms.length === 1 && !single;
+  const title = single ? `Pictures for “${answer.terms[0].text}”` : like ? "Similar pictures" : answer.terms.length ? "Pictures that fit" : "Pictures, newest first";
   const found = answer.hits.length > 0;
   element("results-title").textContent = found ? title : emptyText(search);
-  element("reading").textContent = [answer.reading, ...answer.notes].filter(Boolean).join(" · ");
+  element("reading").textContent = [answer.terms.length > 1 ? answer.reading : "", ...answer.notes].filter(Boolean).join(" · ");
   element("reading").hidden = !element("reading").textContent;
   element("unknown").replaceChildren(...answer.unknown.map((one) => unknownLine(search, answer.terms, one)));
   element("unknown").hidden = !answer.unknown.length;
@@ -248,6 +249,7 @@ async function describeCollection() {
   start.describe(about);
   filters.offer(about);
   intake.limit(about.max_upload_bytes);
+  grid.limit(about.max_offset);
 }
 
 // What people do

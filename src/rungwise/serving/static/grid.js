@@ -16,6 +16,7 @@ export function makeGrid(on) {
   const list = element("results");
   const end = element("end");
   let state = null; // of the search that is shown
+  let furthest = Infinity; // the server's largest offset
 
   const watcher = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && more(), { rootMargin: AHEAD });
 
@@ -24,14 +25,16 @@ export function makeGrid(on) {
     for (const hit of fresh) state.ids.add(hit.id);
     state.hits.push(...fresh);
     state.offset += answer.hits.length;
-    state.more = answer.more && answer.hits.length > 0;
+    state.cut = answer.more && state.offset > furthest;
+    state.more = answer.more && !state.cut && answer.hits.length > 0;
     list.append(...fresh.map((hit) => tile(hit, answer.scale, on)));
   }
 
   function said() {
     const count = `${number(state.hits.length)} ${state.hits.length === 1 ? "picture" : "pictures"}`;
     announce(state.more ? `${count}; more follow further down` : count);
-    end.textContent = state.more ? "" : state.hits.length ? `That is all: ${count}.` : "";
+    if (state.cut) end.textContent = `These are the first ${count}. Say more of what you look for to see others.`;
+    else end.textContent = state.more || !state.hits.length ? "" : `That is all: ${count}.`;
     // An observer only speaks when something comes into sight: looking anew makes it speak of what is in sight already.
     watcher.unobserve(end);
     if (state.more) watcher.observe(end);
@@ -107,7 +110,8 @@ export function makeGrid(on) {
     }
   }
 
-  return { show, more, clear, restore, kept: () => state, hits: () => state?.hits ?? [], hasMore: () => Boolean(state?.more) };
+  const limit = (offset) => (furthest = offset);
+  return { show, more, clear, restore, limit, kept: () => state, hits: () => state?.hits ?? [], hasMore: () => Boolean(state?.more) };
 }
 
 function page(search, offset, k, signal) {

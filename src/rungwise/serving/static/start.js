@@ -65,17 +65,18 @@ export function makeStart(on) {
   }
 
   function draw(sample) {
-    element("groups").replaceChildren(...sample.groups.filter((group) => group.items.length).map(groupOf));
+    element("groups").replaceChildren(...sample.groups.filter((group) => group.items.length).map((group) => groupOf(group, sample)));
   }
 
-  function groupOf(group) {
+  function groupOf(group, { by, ready }) {
+    const label = by === "clusters" && ready ? group.label : "";
     const search = group.query
       ? { ...nothing(), q: group.query }
       : { ...nothing(), pictures: [{ kind: "like", id: group.items[0].id, weight: 1 }] };
-    const pictures = make("ol", { class: group.label ? "grid row" : "grid" }, ...group.items.map((item) => tile(item, [0, 1], on)));
+    const pictures = make("ol", { class: label ? "grid row" : "grid" }, ...group.items.map((item) => tile(item, [0, 1], on)));
     const made = make("section", { class: "group" });
-    if (group.label) {
-      const title = make("a", { href: on.address(search), dir: "auto", textContent: short(group.label, 80) });
+    if (label) {
+      const title = make("a", { href: on.address(search), dir: "auto", textContent: short(label, 80) });
       title.onclick = (event) => {
         if (wantsNewTab(event)) return;
         event.preventDefault();
@@ -83,7 +84,7 @@ export function makeStart(on) {
       };
       made.append(make("h2", {}, title));
     }
-    pictures.setAttribute("aria-label", group.label || "Pictures");
+    pictures.setAttribute("aria-label", label || "Pictures");
     made.append(pictures);
     return made;
   }
