@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any
 
 from fastapi.responses import Response
@@ -67,7 +67,7 @@ def json_answer(content: object, status: int = 200, headers: Mapping[str, str] |
 def _plain(value: object) -> object:
     """A value of :mod:`rungwise.serving.shapes`; nothing below it is copied."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return vars(value)
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} has no JSON")

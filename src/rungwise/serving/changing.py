@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -112,7 +112,9 @@ def routes(current: Current, work: Work, *, writable: bool) -> APIRouter:
 
 def _require(writable: bool, current: Current) -> None:
     if not writable:
-        raise HTTPException(403, "pictures can be added and deleted only where the server has a token; start it with one")
+        raise HTTPException(
+            403, "pictures can be added and deleted only where the server has a token; start it with one"
+        )
     if current.now().index.folder is None:
         raise HTTPException(403, "this index is in no folder of the server, so nothing can be added or deleted")
 
@@ -120,7 +122,7 @@ def _require(writable: bool, current: Current) -> None:
 class _New:
     """A picture to add: its id, captions and columns."""
 
-    def __init__(self, item_id: str, captions: Sequence[str], columns: Mapping[str, Any]) -> None:
+    def __init__(self, item_id: str, captions: tuple[str, ...], columns: Mapping[str, Any]) -> None:
         self.id = item_id
         self.captions = captions
         self.columns = columns

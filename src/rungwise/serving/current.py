@@ -20,6 +20,7 @@ from typing import TypeVar
 from rungwise.core.printable import printable
 from rungwise.index import Index, Item, Searcher
 from rungwise.index.storage import Stamps, stamps
+from rungwise.serving.at_hand import AtHand
 from rungwise.serving.columns import columns_of
 from rungwise.serving.shapes import Column
 
@@ -46,6 +47,7 @@ class Served:
         captions: How many distinct ones there are.
         examples: A few short ones, or texts of a column where there are no captions.
         columns: Of the pictures, as the first ones have them.
+        found: Looks up pictures by their ids.
     """
 
     searcher: Searcher
@@ -54,6 +56,7 @@ class Served:
     captions: int
     examples: tuple[str, ...]
     columns: tuple[Column, ...]
+    found: AtHand
 
     @property
     def index(self) -> Index:
@@ -169,7 +172,7 @@ def _served(searcher: Searcher, look: Stamps) -> Served:
     short = [text for text in texts if len(text) <= _EXAMPLE_LENGTH]
     examples = tuple(short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES])
     pictures, captions = len(index), index.caption_store.count()
-    return Served(searcher, _version(look), pictures, captions, examples, columns_of(items, pictures))
+    return Served(searcher, _version(look), pictures, captions, examples, columns_of(items, pictures), AtHand(index))
 
 
 def _version(look: Stamps) -> str:

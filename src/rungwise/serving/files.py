@@ -84,9 +84,7 @@ class PictureFiles:
             small = await self._thumbnails.get((file, side), make, request, client)
         # The reasons name the file.
         except (OSError, ValueError, UserError) as error:
-            raise HTTPException(
-                404, "the file of this picture is no longer there or can no longer be read"
-            ) from error
+            raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
         return Response(small, headers=headers, media_type="image/jpeg")
 
     def _make(self, path: Picture, side: int) -> bytes:

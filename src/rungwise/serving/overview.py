@@ -191,4 +191,3 @@ def _shared_words(members: Sequence[frozenset[str]], usual: Mapping[str, int], o
         if count >= _SHARED * len(members) and count / len(members) > 1.2 * usual[word] / of
     }
     return " ".join(sorted(lift, key=lambda word: (-lift[word], word))[:2])
-

@@ -1,20 +1,21 @@
-"""What can be asked of an index: pictures by text and by picture, captions, a sample, one picture with all its facts."""
+"""What can be asked of an index: pictures by text and by picture, captions, a sample, one picture with its facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 
 from rungwise.index import CaptionHit, Hit, Item, Searcher, Where
+from rungwise.index.answers import SearchOptions
 from rungwise.index.queries import LESS, GivenVector, Like, Term, Words
 from rungwise.index.queries import Query as Asked
 from rungwise.index.query_text import parse_query
-from rungwise.index.answers import SearchOptions
 from rungwise.index.where_text import parse_where
 from rungwise.serving import shapes
 from rungwise.serving.answers import IMAGES, json_answer, refusals
@@ -55,7 +56,9 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
     @router.get("/search", response_model=shapes.Found, responses=refusals(404, 422), tags=["search"])
     async def search(
         request: Request,
-        q: Annotated[str, Query(max_length=2000, description='Words, or words and weights: `"beach" - "people"`.')] = "",
+        q: Annotated[
+            str, Query(max_length=2000, description='Words, or words and weights: `"beach" - "people"`.')
+        ] = "",
         k: K = 24,
         offset: Offset = 0,
         where: Filter = "",
@@ -132,12 +135,10 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
         """One picture with all that is known of it."""
         served = current.now()
         found = await work.read(request, partial(item_of, served, id))
-        name = "" if found.path is None else found.path.name
+        name = found.path.name if isinstance(found.path, Path) else ""
         return json_answer(shapes.Item(**picture_of(found), index_version=served.version, file_name=name))
 
-    @router.get(
-        "/images/{id:path}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["pictures"]
-    )
+    @router.get("/images/{id:path}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["pictures"])
     async def image(
         request: Request,
         id: Id,
@@ -240,7 +241,7 @@ def _captions_near(
 
 def _browsed(served: Served, k: int, offset: int, where: str, q: str) -> shapes.Found:
     ids = served.index.picture_store.newest(k + 1, offset, _filter(where))
-    items = served.index.found(ids[:k])
+    items = served.found(ids[:k])
     hits = tuple(shapes.Result(**picture_of(item), score=None, folded=()) for item in items.values())
     reading = "the newest pictures" if not where.strip() else "the newest pictures that the filter lets through"
     return shapes.Found(served.version, q, (), reading, (), (), len(ids) > k, (0.0, 1.0), hits)
@@ -255,7 +256,7 @@ def _sampled(served: Served, overviews: Overviews, by: shapes.By, k: int, of: in
         groups = [("the newest", "", served.pictures, served.index.picture_store.newest(k * of))]
     else:
         groups = [("by lot", "", served.pictures, overview.sample[: k * of])]
-    items = served.index.found([one for *_, ids in groups for one in ids])
+    items = served.found([one for *_, ids in groups for one in ids])
     made = tuple(
         shapes.Group(label, query, size, tuple(shapes.Picture(**picture_of(items[one])) for one in ids if one in items))
         for label, query, size, ids in groups
@@ -270,7 +271,7 @@ def item_of(served: Served, sent: str) -> Item:
     Raises:
         HTTPException: 404 if there is none.
     """
-    found = served.index.found(possible(sent))
+    found = served.found(possible(sent))
     for item in found.values():
         return item
     raise HTTPException(404, "there is no picture with this id; it may have been removed")

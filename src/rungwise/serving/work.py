@@ -15,8 +15,8 @@ from starlette.requests import Request
 from rungwise.data.picture_files import PictureHeader, read_header
 from rungwise.data.pictures import thumbnail
 from rungwise.index import Item, Searcher, Where
-from rungwise.index.queries import Query
 from rungwise.index.answers import Answer, SearchOptions
+from rungwise.index.queries import Query
 from rungwise.serving.batches import Batches
 from rungwise.serving.current import Served
 from rungwise.serving.files import PictureFiles
@@ -29,7 +29,6 @@ from rungwise.serving.waiting import outcome
 
 _PICTURE_PATIENCE = 1.0
 _READING_THREADS = 2
-_BATCH = 64
 
 T = TypeVar("T")
 
@@ -75,14 +74,13 @@ class Work:
         limits: Of the server.
         kept: Where pictures are kept that visitors sent.
         metrics: Where it is counted.
-        together: How many queries are encoded in one call at most.
 
     Attributes:
         files: Sends pictures of the index.
         kept: As given.
     """
 
-    def __init__(self, limits: ServingLimits, kept: KeptPictures, metrics: Metrics, together: int = _BATCH) -> None:
+    def __init__(self, limits: ServingLimits, kept: KeptPictures, metrics: Metrics) -> None:
         self.kept = kept
         self._limits = limits
         # Encoding uses every core already; requests at the same time would only contend for them.
@@ -91,7 +89,7 @@ class Work:
         self._reading = Lane(_READING_THREADS)
         self._memory = Memory(limits.decoding_memory)
         self._uploads = Uploads(limits)
-        self._queries = Batches(self._encoding, searched, most=together, observe=metrics.encoded)
+        self._queries = Batches(self._encoding, searched, most=limits.queries_together, observe=metrics.encoded)
         self.files = PictureFiles(self._decoding, self._memory, limits)
         metrics.watch("waiting_queries", "Queries that wait to be encoded.", lambda: self._queries.waiting)
         for name, lane in (("encoding", self._encoding), ("decoding", self._decoding), ("reading", self._reading)):
@@ -172,7 +170,7 @@ def searched(searches: Sequence[Search]) -> list[Found | Exception]:
             answer = one.served.searcher.search(
                 one.query, one.k, offset=one.offset, where=one.where, options=one.options, vectors=vectors
             )
-            given.append(Found(answer, one.served.index.found([hit.id for hit in answer.hits])))
+            given.append(Found(answer, one.served.found([hit.id for hit in answer.hits])))
         except Exception as error:  # the others are to have their answers
             given.append(error)
     return given
