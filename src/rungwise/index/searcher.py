@@ -300,12 +300,16 @@ class Searcher:
         less = [
             set(words_of(term.what.text)) for term in query.terms if term.weight < 0 and isinstance(term.what, Words)
         ]
-        return [
+        found_ids = [
             one
             for one, text in texts.items()
             if (use == "on" or self._seen.rarity.share(words, text) >= MOST_OF)
             and not any(some and some <= set(words_of(text)) for some in less)
         ]
+        if less:  # words know nothing of what is wanted less, but the vectors do
+            scores = dict(zip(found_ids, candidates.scores(found_ids), strict=True))
+            found_ids.sort(key=lambda one: -scores[one])
+        return found_ids
 
     def _reordering(
         self, query: Query, options: SearchOptions, notes: list[str]
