@@ -169,7 +169,8 @@ def near_in_spelling(word: str, among: Iterable[str], most: int = MOST_NEAR, ali
     if len(word) < _SHORTEST:
         return ()
     of_length = [one for one in among if abs(len(one) - len(word)) <= 2 and one != word]
-    return tuple(difflib.get_close_matches(word, of_length, most, alike))
+    turned = [one for one in of_length if sorted(one) == sorted(word)]  # letters that changed places
+    return tuple(dict.fromkeys([*turned, *difflib.get_close_matches(word, of_length, most, alike)]))[:most]
 
 
 def frequent_words(captions: Iterable[str]) -> tuple[str, ...]:
