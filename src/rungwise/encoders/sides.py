@@ -7,7 +7,7 @@ the weights that the configuration names, and ``restore`` without weights, from 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -133,6 +133,15 @@ class TextSide(nn.Module, ABC):
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Positions of the texts of which only the beginning is read, ascending."""
         return np.zeros(0, dtype=np.int64)
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """The words of a text that were never learnt, each once."""
+        return ()
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """The whole words that the vocabulary holds, in lower case."""
+        return frozenset()
 
     def remarks(self) -> Sequence[str]:
         """Sentences on a new encoder for a person."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +23,15 @@ from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import last_of, max_of, mean_of
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
-from rungwise.encoders.vocabulary import UNSPACED_LETTER, cutting, read_vocabulary, tokenise, too_long
+from rungwise.encoders.vocabulary import (
+    UNSPACED_LETTER,
+    cutting,
+    read_vocabulary,
+    tokenise,
+    too_long,
+    unknown_words,
+    whole_words,
+)
 from rungwise.encoders.word_table import Missing, WordCoverage, initialise
 from rungwise.language.word_vectors import load_word_vectors, word_vector_dimension
 
@@ -265,6 +274,15 @@ class GRUEncoder(TextSide):
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """See :meth:`TextSide.too_long <rungwise.encoders.sides.TextSide.too_long>`."""
         return too_long(self._cutter, texts)
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """See :meth:`TextSide.unknown_words <rungwise.encoders.sides.TextSide.unknown_words>`."""
+        return unknown_words(self.tokenizer, text)
+
+    @cached_property
+    def known_words(self) -> Collection[str]:
+        """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
+        return whole_words(self.tokenizer)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) int64 to (n, width)."""

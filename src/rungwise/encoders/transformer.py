@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ from rungwise.encoders.pooling import inside, max_of, mean_of
 from rungwise.encoders.pretrained.settings import Length, Width, read_settings
 from rungwise.encoders.pretrained.tokens import plain_rules
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
-from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long
+from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long, unknown_words, whole_words
 from rungwise.language.sentence_models import PACKAGED_MODEL, TRIED, load_sentence_model
 
 if TYPE_CHECKING:
@@ -203,6 +204,15 @@ class TransformerEncoder(TextSide):
 
     def _prompted(self, texts: Sequence[str]) -> Sequence[str]:
         return [self.facts.prompt + text for text in texts] if self.facts.prompt else texts
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """See :meth:`TextSide.unknown_words <rungwise.encoders.sides.TextSide.unknown_words>`."""
+        return unknown_words(self.tokenizer, text)
+
+    @cached_property
+    def known_words(self) -> Collection[str]:
+        """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
+        return whole_words(self.tokenizer)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) lengths to (n, width) float32."""

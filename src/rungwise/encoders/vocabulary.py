@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json
@@ -239,6 +239,50 @@ def too_long(cutter: Tokenizer, texts: Sequence[str]) -> NDArray[np.int64]:
     if cutter.truncation is None:
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero([bool(encoding.overflowing) for encoding in cutter.encode_batch(_whole(texts))])
+
+
+def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
+    """The words of a text that become the token for what is unknown, as they stand in it, each once.
+
+    >>> from tokenizers import models, pre_tokenizers
+    >>> words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 2}, unk_token="[UNK]"))
+    >>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> unknown_words(words, "a dog, a giraffe")
+    ('giraffe',)
+    """
+    unknown = getattr(tokenizer.model, "unk_token", None)
+    if unknown is None:
+        return ()
+    (whole,) = _whole([text])
+    encoding = tokenizer.encode(whole)
+    cut = [
+        whole[begin:end]
+        for token, (begin, end) in zip(encoding.tokens, encoding.offsets, strict=True)
+        if token == unknown
+    ]
+    return tuple(dict.fromkeys(word for word in cut if any(letter.isalnum() for letter in word)))
+
+
+def whole_words(tokenizer: Tokenizer) -> frozenset[str]:
+    """The words that a vocabulary holds in one piece, in lower case; letters alone, and two at least.
+
+    >>> from tokenizers import models
+    >>> sorted(whole_words(Tokenizer(models.WordPiece({"[UNK]": 0, "dog": 1, "##gy": 2, "a": 3}, unk_token="[UNK]"))))
+    ['dog']
+    """
+    model, words = tokenizer.model, tokenizer.get_vocab(with_added_tokens=False)
+    if isinstance(model, models.WordPiece):
+        pieces = (word for word in words if not word.startswith(model.continuing_subword_prefix))
+    elif isinstance(model, models.WordLevel):
+        pieces = (word for word in words)
+    elif isinstance(model, models.BPE) and (end := model.end_of_word_suffix):
+        pieces = (word.removesuffix(end) for word in words if word.endswith(end))
+    else:  # a mark before the first piece of a word
+        pieces = (word[1:] for word in words if word[:1] in _WORD_BEGINS)
+    return frozenset(word.lower() for word in pieces if len(word) > 1 and word.isalpha())
+
+
+_WORD_BEGINS = ("\u2581", "\u0120")
 
 
 def _whole(texts: Sequence[str]) -> list[str]:

@@ -10,8 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.topk import Scorer, rank
-from rungwise.index.store import Found, Metric, Record, Row, Side, Store, StoreFacts, Vectors, checked_queries
+from rungwise.index.store import (
+    WORDS,
+    Found,
+    Metric,
+    Record,
+    Row,
+    Side,
+    Store,
+    StoreFacts,
+    Vectors,
+    check_k,
+    checked_queries,
+)
 from rungwise.index.where import Where
+from rungwise.index.words import WordIndex
 from rungwise.similarity import Similarity
 
 
@@ -117,6 +130,12 @@ class Snapshot:
             for row in part.rows().tolist():
                 yield part.ids[row], part.records[row]
 
+    @cached_property
+    def words(self) -> WordIndex:
+        """Which rows hold which words."""
+        texts = ((one, record.get(WORDS)) for one, record in self.records())
+        return WordIndex((one, text) for one, text in texts if isinstance(text, str))
+
     def without(self, ids: Iterable[str]) -> Snapshot:
         """The snapshot after these rows were deleted."""
         gone: dict[int, set[int]] = {}
@@ -160,6 +179,18 @@ class SnapshotStore(Store):
         )
         found = [[snapshot.at(position) for position in row] for row in positions.tolist()]
         return Found(tuple(tuple(part.ids[row] for part, row in hits) for hits in found), tuple(scores))
+
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
+        """See :meth:`Store.find_words`; how rare a word is counts in all rows, whatever the filter."""
+        check_k(k)
+        snapshot = self.snapshot
+
+        def fits(one: str) -> bool:
+            part, row = snapshot.at(snapshot.positions[one])
+            return where is None or where.holds(one, part.records[row])
+
+        ids, scores = snapshot.words.best(words, k, fits)
+        return Found((ids,), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """See :meth:`Store.get`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,36 +21,75 @@ def words_of(text: str) -> list[str]:
     >>> words_of("Zwei CAFÉS, t-shirt")
     ['zwei', 'cafes', 't', 'shirt']
     """
+    if text.isascii():
+        return _WORD.findall(text.lower())
     plain = unicodedata.normalize("NFKD", text.casefold())
     return _WORD.findall("".join(one for one in plain if not unicodedata.combining(one)))
 
 
-def best_by_words(words: str, texts: Mapping[str, str], k: int) -> tuple[tuple[str, ...], NDArray[np.float32]]:
-    """Ids of the k texts that hold at least one of the words, best first, and their scores.
+class WordIndex:
+    """Which texts hold which words; made once for many searches.
 
     Scores are BM25 with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza 2009), and the inverse document frequency
     ln(1 + (N - n + 0.5) / (n + 0.5)), which is never negative. Equal scores stand in the order of the texts.
 
     Args:
-        words: What is looked for.
-        texts: By id.
-        k: How many at most.
+        texts: Ids and texts.
+
+    >>> index = WordIndex([("a", "a red car"), ("b", "a red boat"), ("c", "the sea")])
+    >>> index.best("red boat", 5)[0]
+    ('b', 'a')
+    """
+
+    def __init__(self, texts: Iterable[tuple[str, str]]) -> None:
+        ids: list[str] = []
+        lengths: list[int] = []
+        bearers: dict[str, tuple[list[int], list[int]]] = {}
+        for row, (one, text) in enumerate(texts):
+            counts = Counter(words_of(text))
+            ids.append(one)
+            lengths.append(counts.total())
+            for word, times in counts.items():
+                rows, often = bearers.setdefault(word, ([], []))
+                rows.append(row)
+                often.append(times)
+        self._ids = tuple(ids)
+        self._bearers = {
+            word: (np.array(rows, np.int32), np.array(often, np.float32)) for word, (rows, often) in bearers.items()
+        }
+        length = np.array(lengths, np.float64)
+        self._weight = _SATURATION * (1 - _LENGTH + _LENGTH * length / max(length.mean() if len(ids) else 1.0, 1.0))
+
+    def best(
+        self, words: str, k: int, fits: Callable[[str], bool] | None = None
+    ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+        """Ids of the k texts that hold at least one of the words, best first, and their scores.
+
+        Args:
+            words: What is looked for.
+            k: How many at most.
+            fits: Whether the text with this id may be found; any if not given.
+        """
+        scores = np.zeros(len(self._ids))
+        for word in sorted(set(words_of(words)) & self._bearers.keys()):
+            rows, times = self._bearers[word]
+            rarity = np.log1p((len(self._ids) - len(rows) + 0.5) / (len(rows) + 0.5))
+            scores[rows] += rarity * times * (_SATURATION + 1) / (times + self._weight[rows])
+        found = np.flatnonzero(scores)
+        order = found[np.argsort(-scores[found], kind="stable")]
+        best: list[int] = []
+        for row in order.tolist():
+            if len(best) == k:
+                break
+            if fits is None or fits(self._ids[row]):
+                best.append(row)
+        return tuple(self._ids[row] for row in best), scores[best].astype(np.float32)
+
+
+def best_by_words(words: str, texts: Mapping[str, str], k: int) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+    """As :meth:`WordIndex.best`, for texts that are looked through once.
 
     >>> best_by_words("red boat", {"a": "a red car", "b": "a red boat", "c": "the sea"}, 5)[0]
     ('b', 'a')
     """
-    sought = set(words_of(words))
-    counted = {one: Counter(words_of(text)) for one, text in texts.items()}
-    lengths = {one: counts.total() for one, counts in counted.items()}
-    mean = sum(lengths.values()) / max(len(lengths), 1)
-    scores: dict[str, float] = {}
-    for word in sorted(sought):
-        bearers = [one for one, counts in counted.items() if word in counts]
-        rarity = float(np.log1p((len(counted) - len(bearers) + 0.5) / (len(bearers) + 0.5)))
-        for one in bearers:
-            times = counted[one][word]
-            weight = times + _SATURATION * (1 - _LENGTH + _LENGTH * lengths[one] / mean)
-            scores[one] = scores.get(one, 0.0) + rarity * times * (_SATURATION + 1) / weight
-    order = {one: place for place, one in enumerate(texts)}
-    best = sorted(scores, key=lambda one: (-scores[one], order[one]))[:k]
-    return tuple(best), np.array([scores[one] for one in best], np.float32)
+    return WordIndex(texts.items()).best(words, k)

@@ -7,7 +7,7 @@ adds. None of them knows what a model is made of.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -235,6 +235,18 @@ class DualEncoder(PairScorer):
     def too_long(self, texts: Texts) -> NDArray[np.int64]:
         """Positions of the texts of which the model reads only the beginning, ascending; none unless it says so."""
         return np.zeros(0, dtype=np.int64)
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """The words of a text that the model never learnt, as they stand in it, each once; none unless it says so.
+
+        A model that reads pieces of words can read every word, and says none but those of signs that it lacks.
+        """
+        return ()
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """The whole words that its vocabulary holds, in lower case; empty unless it says so."""
+        return frozenset()
 
     @property
     def decoded_side(self) -> int | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -28,7 +29,7 @@ from rungwise.data.picture_files import picture_name
 from rungwise.data.pictures import load_array
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.cleaning import Cleaning, cleaner
-from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long
+from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long, unknown_words, whole_words
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
 from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, ModelFolder
 from rungwise.models.graphs import Graph, Input, check_graph, default_threads
@@ -253,6 +254,15 @@ class OnnxModel(StoredModel, DualEncoder):
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
         return self._words.too_long(_read_words(texts))
 
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """See :meth:`DualEncoder.unknown_words <rungwise.models.contracts.DualEncoder.unknown_words>`."""
+        return self._words.unknown_words(text)
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """See :meth:`DualEncoder.known_words <rungwise.models.contracts.DualEncoder.known_words>`."""
+        return self._words.known_words
+
     def _preprocessing(self) -> Preprocessing:
         if self.config.preprocessing is None:
             raise UserError(
@@ -292,6 +302,7 @@ class WordCutter:
     """
 
     def __init__(self, tokenizer: Tokenizer, longest: int | None, clean: Cleaning, zeroed: int | None) -> None:
+        self._tokenizer = tokenizer
         self._cutter = cutting(tokenizer, longest)
         self._clean = cleaner(clean)
         self._zeroed = zeroed
@@ -306,6 +317,15 @@ class WordCutter:
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Positions of the texts that are cut, ascending."""
         return too_long(self._cutter, self._cleaned(texts))
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """Words that the vocabulary lacks."""
+        return unknown_words(self._tokenizer, self._cleaned([text])[0])
+
+    @cached_property
+    def known_words(self) -> Collection[str]:
+        """Whole words that it holds."""
+        return whole_words(self._tokenizer)
 
     def _cleaned(self, texts: Sequence[str]) -> Sequence[str]:
         return texts if self._clean is None else [self._clean(text) for text in texts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -327,6 +327,15 @@ class JointEmbedding(TrainableEncoder):
     def too_long(self, texts: Sequence[str] | FeatureRows) -> NDArray[np.int64]:
         """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
         return np.zeros(0, np.int64) if isinstance(texts, FeatureRows) else self.text_encoder.too_long(texts)
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """See :meth:`DualEncoder.unknown_words <rungwise.models.contracts.DualEncoder.unknown_words>`."""
+        return self.text_encoder.unknown_words(text)
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """See :meth:`DualEncoder.known_words <rungwise.models.contracts.DualEncoder.known_words>`."""
+        return self.text_encoder.known_words
 
     def remarks(self) -> Sequence[str]:
         """See :meth:`TrainableScorer.remarks <rungwise.models.pairs.TrainableScorer.remarks>`."""

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import importlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -212,6 +212,15 @@ class PretrainedTextSide(TextSide):
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Positions of the texts that are cut."""
         return self.tokenizer.too_long(texts)
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """See :meth:`TextSide.unknown_words <rungwise.encoders.sides.TextSide.unknown_words>`."""
+        return self.tokenizer.unknown_words(text)
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
+        return self.tokenizer.known_words
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) to (n, width) float32."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from pydantic import Field
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.encoders.pretrained.settings import Length, Token
-from rungwise.encoders.vocabulary import read_vocabulary, tokenise, too_long
+from rungwise.encoders.vocabulary import read_vocabulary, tokenise, too_long, unknown_words, whole_words
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,15 @@ class PretrainedTokenizer:
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Positions of the texts that are cut."""
         return too_long(self._cutter, self._cleaned(texts))
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """Words with signs that the vocabulary lacks."""
+        return unknown_words(self._cutter, self._cleaned([text])[0])
+
+    @cached_property
+    def known_words(self) -> Collection[str]:
+        """Whole words that it holds."""
+        return whole_words(self._cutter)
 
     def _cleaned(self, texts: Sequence[str]) -> Sequence[str]:
         return texts if self._clean is None else [self._clean(text) for text in texts]

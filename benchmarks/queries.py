@@ -1,0 +1,204 @@
+"""What queries of several parts, full text and folding find: the numbers behind the defaults of a search.
+
+    python benchmarks/queries.py without MODEL DATA       weights of what is taken away
+    python benchmarks/queries.py words MODEL DATA         full text joined with vectors: always, or for unknown words
+    python benchmarks/queries.py duplicates MODEL DATA    cosines of altered copies, and of different pictures
+
+DATA is a collection with captions; its test split is taken where it has one. Captions say what a picture shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from rungwise.data import ImageCaptions
+from rungwise.data.readers import read
+from rungwise.index.diversity import unit_rows
+from rungwise.index.fusion import fused
+from rungwise.index.words import WordIndex, words_of
+from rungwise.models import load_dual_encoder
+from rungwise.models.contracts import DualEncoder
+
+WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
+TOP = 10
+LEAST_PICTURES = 15
+POOL = 200
+CONCEPTS = {
+    "a dog": "dog dogs puppy puppies",
+    "a man": "man men guy guys",
+    "a woman": "woman women lady ladies",
+    "a child": "child children kid kids boy boys girl girls toddler baby",
+    "people": "people crowd group man men woman women boy boys girl girls child children person persons",
+    "water": "water ocean lake river pool sea waves wave",
+    "grass": "grass grassy field lawn",
+    "snow": "snow snowy",
+    "a beach": "beach sand sandy shore",
+    "a ball": "ball balls football soccer baseball basketball tennis frisbee",
+    "a hat": "hat hats cap helmet",
+    "a bicycle": "bike bikes bicycle bicycles bicyclist biker cyclist bmx",
+    "a street": "street road sidewalk city",
+    "trees": "tree trees forest woods",
+    "rocks": "rock rocks cliff mountain mountains",
+    "a shirt": "shirt shirts t-shirt tshirt",
+    "something red": "red",
+    "a building": "building buildings house wall",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("without", "words", "duplicates"))
+    parser.add_argument("model")
+    parser.add_argument("data", type=Path)
+    asked = parser.parse_args()
+    data = read(asked.data)
+    data = data.split("test") if "test" in data.split_names else data
+    model = load_dual_encoder(asked.model)
+    {"without": without, "words": words, "duplicates": duplicates}[asked.what](model, data)
+
+
+def without(model: DualEncoder, data: ImageCaptions) -> None:
+    """For each pair of things that captions name together and apart: how often the top shows either."""
+    pictures = unit_rows(model.encode_image(data.pictures).vectors)
+    shown = {name: _shows(data, set(synonyms.split())) for name, synonyms in CONCEPTS.items()}
+    pairs = [
+        (kept, less)
+        for kept in CONCEPTS
+        for less in CONCEPTS
+        if not set(CONCEPTS[kept].split()) & set(CONCEPTS[less].split())
+        and min((shown[kept] & shown[less]).sum(), (shown[kept] & ~shown[less]).sum()) >= LEAST_PICTURES
+    ]
+    texts = [*CONCEPTS, *(f"{kept} without {less}" for kept, less in pairs)]
+    vector = dict(zip(texts, unit_rows(model.encode_text(texts)), strict=True))
+    print(f"{data.name}: {len(data)} pictures, {len(pairs)} pairs; of the first {TOP}, % that show")
+    print(f"{'query':<24} {'what is kept':>12} {'what is less':>12} {'kept, not less':>14}")
+
+    def line(name: str, query: Callable[[str, str], NDArray[np.float32]]) -> None:
+        shares = []
+        for kept, less in pairs:
+            best = np.argsort(-(pictures @ query(kept, less)), kind="stable")[:TOP]
+            has, lacks = shown[kept][best], ~shown[less][best]
+            shares.append((has.mean(), 1 - lacks.mean(), (has & lacks).mean()))
+        a, b, c = 100 * np.mean(shares, axis=0)
+        print(f"{name:<24} {a:>12.1f} {b:>12.1f} {c:>14.1f}")
+
+    line("the words with 'without'", lambda kept, less: vector[f"{kept} without {less}"])
+    for weight in WEIGHTS:
+        line(f"kept - {weight:.1f} * less", lambda kept, less, weight=weight: vector[kept] - weight * vector[less])
+
+
+def words(model: DualEncoder, data: ImageCaptions) -> None:
+    """One caption of a picture is the query; the index holds the others, of all pictures or of some."""
+    pictures = unit_rows(model.encode_image(data.pictures).vectors)
+    of_image = data.captions_of_image
+    queries = [captions[0] for captions in of_image if len(captions) > 1]
+    targets = [image for image, captions in enumerate(of_image) if len(captions) > 1]
+    vectors = unit_rows(model.encode_captions([data.captions[one] for one in queries]))
+    ranked = np.argsort(-(vectors @ pictures.T), axis=1, kind="stable")
+    frequency = Counter(word for text in data.captions for word in set(words_of(text)))
+    rng = np.random.default_rng(0)
+    for share in (1.0, 0.5, 0.1):
+        described = rng.random(len(data)) < share
+        texts = [
+            (str(image), " ".join(data.captions[one] for one in captions[1:]))
+            for image, captions in enumerate(of_image)
+            if described[image]
+        ]
+        index = WordIndex(texts)
+        found = [list(map(int, index.best(data.captions[one], POOL)[0])) for one in queries]
+        print(f"\n{data.name}: {len(queries)} queries, captions of {len(texts)} of {len(data)} pictures")
+        print(f"{'ranked by':<44} {'R@1':>6} {'R@10':>6} {'nDCG@10':>8} {'described R@10':>15} {'others R@10':>12}")
+        plans: dict[str, Callable[[int], Sequence[int]]] = {
+            "vectors": lambda q: ranked[q],
+            "full text": lambda q, found=found: found[q],
+            "both, always": lambda q, found=found: _both(ranked[q], found[q]),
+        }
+        for least in (2, 5, 20):
+            plans[f"both, where a word stands in < {least} captions"] = lambda q, least=least, found=found: (
+                _both(ranked[q], found[q])
+                if any(frequency[word] < least for word in words_of(data.captions[queries[q]]))
+                else ranked[q]
+            )
+        for name, plan in plans.items():
+            ranks = np.array([_rank(plan(q), target) for q, target in enumerate(targets)])
+            has = described[targets]
+            gain = np.where(ranks <= 10, 1 / np.log2(ranks + 1), 0).mean()
+            parts = [100 * np.mean(ranks[chosen] <= 10) if chosen.any() else float("nan") for chosen in (has, ~has)]
+            print(
+                f"{name:<44} {100 * np.mean(ranks <= 1):>6.1f} {100 * np.mean(ranks <= 10):>6.1f} {100 * gain:>8.1f}"
+                f" {parts[0]:>15.1f} {parts[1]:>12.1f}"
+            )
+
+
+def duplicates(model: DualEncoder, data: ImageCaptions, copies: int = 200) -> None:
+    """Cosines of pictures with altered copies of themselves, and with the nearest other picture."""
+    pictures = unit_rows(model.encode_image(data.pictures).vectors)
+    levels = (0.90, 0.95, 0.98, 0.99)
+    print(f"{'copy':<28} {'median cosine':>13} " + " ".join(f"{f'% >= {one}':>10}" for one in levels))
+
+    def line(name: str, cosines: NDArray[np.float32]) -> None:
+        shares = " ".join(f"{100 * np.mean(cosines >= one):>10.1f}" for one in levels)
+        print(f"{name:<28} {np.median(cosines):>13.3f} {shares}")
+
+    chosen = np.random.default_rng(0).permutation(len(data))[:copies]
+    for name, alter in _ALTERED.items():
+        encoded = model.encode_image([alter(Image.open(data.paths[image]).convert("RGB")) for image in chosen])
+        line(name, (unit_rows(encoded.vectors) * pictures[chosen]).sum(axis=1))
+    nearest = np.concatenate(list(_nearest(pictures)))
+    line("(the nearest other picture)", nearest)
+
+
+def _jpeg(picture: Image.Image, quality: int = 90) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, "JPEG", quality=quality)
+    return file.getvalue()
+
+
+_ALTERED: dict[str, Callable[[Image.Image], bytes]] = {
+    "JPEG of quality 90": _jpeg,
+    "JPEG of quality 60": lambda picture: _jpeg(picture, 60),
+    "3/4 of the size": lambda picture: _jpeg(picture.resize((picture.width * 3 // 4, picture.height * 3 // 4))),
+    "5 % brighter": lambda picture: _jpeg(picture.point(lambda value: min(255, int(value * 1.05)))),
+    "1 % cut off on each side": lambda picture: _jpeg(
+        picture.crop(
+            (picture.width // 100, picture.height // 100, picture.width * 99 // 100, picture.height * 99 // 100)
+        )
+    ),
+}
+
+
+def _nearest(rows: NDArray[np.float32], block: int = 1000) -> Iterator[NDArray[np.float32]]:
+    for start in range(0, len(rows), block):
+        cosines = rows[start : start + block] @ rows.T
+        cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))] = -1
+        yield cosines.max(axis=1)
+
+
+def _shows(data: ImageCaptions, names: set[str]) -> NDArray[np.bool_]:
+    """Which pictures a caption says to show it."""
+    return np.array(
+        [any(names & set(words_of(data.captions[one])) for one in captions) for captions in data.captions_of_image]
+    )
+
+
+def _both(ranked: NDArray[np.int64], found: Sequence[int]) -> list[int]:
+    first = [str(one) for one in ranked[:POOL]]
+    joined = [int(one) for one in fused([first, [str(one) for one in found]])]
+    return joined + [one for one in ranked[POOL:].tolist() if one not in set(found)]
+
+
+def _rank(ranking: Sequence[int], target: int) -> int:
+    places = np.flatnonzero(np.asarray(ranking) == target)
+    return int(places[0]) + 1 if places.size else 10**9
+
+
+if __name__ == "__main__":
+    main()

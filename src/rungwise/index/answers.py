@@ -1,0 +1,81 @@
+"""What a search through a Searcher answers, and what it may be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from rungwise.core.errors import UserError
+from rungwise.index.diversity import check_diversity
+from rungwise.index.hits import Hit
+from rungwise.index.unknown_words import UnknownWord
+
+if TYPE_CHECKING:
+    from rungwise.models.contracts import PairScorer
+
+WordUse = Literal["auto", "on", "off"]
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a search goes about it.
+
+    Attributes:
+        fold_duplicates: Put pictures with the same content, or nearly the same vector, under the first of them.
+        diversity: 0 ranks by likeness alone; up to 1, pictures that are like earlier hits come later.
+        words: Whether full text is joined with the vectors: ``"on"`` wherever the query has words, ``"off"`` nowhere,
+            ``"auto"`` as :class:`~rungwise.index.Searcher` says.
+        exact: Compare every picture, also where the store has an approximate index.
+        rerank: A model that puts the first hits in a new order, such as one that reads picture and text together.
+        rerank_top: How many of the first hits it looks at.
+
+    Raises:
+        UserError: If a value is out of range.
+
+    >>> SearchOptions(diversity=1.5)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: diversity is 1.5; give a number from 0 (by likeness alone) to 1
+    """
+
+    fold_duplicates: bool = True
+    diversity: float = 0.0
+    words: WordUse = "auto"
+    exact: bool = False
+    rerank: PairScorer | None = None
+    rerank_top: int = 50
+
+    def __post_init__(self) -> None:
+        check_diversity(self.diversity)
+        if self.words not in ("auto", "on", "off"):
+            raise UserError(f"words is {self.words!r}; give auto, on or off")
+        if self.rerank_top < 1:
+            raise UserError(f"rerank_top is {self.rerank_top}; give at least 1")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a search found.
+
+    The score of a hit is the model's similarity of query and picture, or the cosine where the query is pictures alone.
+    Hits stand in the order of their scores unless full text, reranking or diversity put them in another.
+
+    Attributes:
+        hits: Best first.
+        folded: Under the id of a hit, those of its near-duplicates, best first.
+        unknown: Words that the model does not know.
+        reading: How the query was understood, in one line; empty where it is one plain text.
+        notes: What a person should know, a line each.
+        more: Whether there are hits after these.
+
+    >>> Answer((Hit("dog-7", 0.5),)).more
+    False
+    """
+
+    hits: tuple[Hit, ...]
+    folded: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    unknown: tuple[UnknownWord, ...] = ()
+    reading: str = ""
+    notes: tuple[str, ...] = ()
+    more: bool = False

@@ -1,0 +1,106 @@
+"""Rankings in which what is much like an earlier hit is folded under it, or comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.core.errors import UserError
+
+NEAR_DUPLICATE = 0.98
+"""Cosine from which on two pictures count as near-duplicates; benchmarks/queries.py duplicates shows why."""
+
+
+def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
+    """(n, D) vectors brought to length 1; zeros stay.
+
+    >>> unit_rows([[3, 4], [0, 0]]).tolist()
+    [[0.600..., 0.800...], [0.0, 0.0]]
+    """
+    rows = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    units: NDArray[np.float32] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return units
+
+
+def folded(vectors: ArrayLike, hashes: Sequence[str | None], least_cosine: float = NEAR_DUPLICATE) -> list[list[int]]:
+    """Near-duplicates put under the first of them.
+
+    A row joins the first row before it that stands by itself and has the same hash, or a cosine of at least
+    ``least_cosine``. What comes later in the ranking changes nothing before it.
+
+    Args:
+        vectors: (n, D) of a ranking, best first.
+        hashes: Of their contents; None where it is not known.
+        least_cosine: At least 0.
+
+    Returns:
+        For each row that stands by itself its position, and after it those that joined it.
+
+    >>> folded([[1, 0], [0, 1], [1, 0.01], [5, 5]], [None, "e3", None, "e3"])
+    [[0, 2], [1, 3]]
+    """
+    rows = unit_rows(vectors)
+    groups: list[list[int]] = []
+    firsts = np.empty_like(rows)
+    group_of_hash: dict[str, int] = {}
+    for position, content in enumerate(hashes):
+        group = group_of_hash.get(content) if content is not None else None
+        if group is None and groups:
+            alike = np.flatnonzero(firsts[: len(groups)] @ rows[position] >= least_cosine)
+            group = int(alike[0]) if alike.size else None
+        if group is None:
+            group = len(groups)
+            firsts[group] = rows[position]
+            groups.append([])
+        groups[group].append(position)
+        if content is not None:
+            group_of_hash.setdefault(content, group)
+    return groups
+
+
+def diversified(relevance: ArrayLike, vectors: ArrayLike, diversity: float) -> list[int]:
+    """Maximal marginal relevance (Carbonell and Goldstein 1998): what is relevant, and unlike what came before it.
+
+    The next is the one with the largest (1 - diversity) * relevance - diversity * (highest cosine to those before).
+    Relevance is brought to 0..1 first.
+
+    Args:
+        relevance: (n,) of a ranking.
+        vectors: (n, D) of it.
+        diversity: 0 keeps the order of relevance, 1 looks at nothing but unlikeness after the first.
+
+    Raises:
+        UserError: If diversity is not in 0..1.
+
+    >>> diversified([0.9, 0.89, 0.5], [[1, 0], [1, 0.1], [0, 1]], 0.5)
+    [0, 2, 1]
+    """
+    check_diversity(diversity)
+    given, rows = np.asarray(relevance, np.float64), unit_rows(vectors)
+    spread = float(np.ptp(given)) if len(given) else 0.0
+    scaled = (given - given.min()) / spread if spread else np.ones_like(given)
+    order: list[int] = []
+    left = np.ones(len(given), bool)
+    nearest = np.zeros(len(given))
+    for _ in range(len(given)):
+        value = np.where(left, (1 - diversity) * scaled - (diversity * nearest if order else 0), -np.inf)
+        chosen = int(value.argmax())
+        order.append(chosen)
+        left[chosen] = False
+        alike = rows @ rows[chosen]
+        nearest = np.maximum(nearest, alike) if len(order) > 1 else alike
+    return order
+
+
+def check_diversity(diversity: float) -> None:
+    """Refuse a degree of diversity outside 0..1.
+
+    >>> check_diversity(2)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: diversity is 2; give a number from 0 (by likeness alone) to 1
+    """
+    if not 0 <= diversity <= 1:
+        raise UserError(f"diversity is {diversity}; give a number from 0 (by likeness alone) to 1")

@@ -1,0 +1,143 @@
+"""The ranking that a search answers from: vectors, full text, reranking, folding and diversity, one after the other.
+
+Every step looks at a part of the ranking whose length does not depend on how much is asked for. So the ranking of a
+longer answer begins with that of a shorter one, and pages follow each other without doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.index.diversity import diversified, folded, unit_rows
+from rungwise.index.fusion import fused
+from rungwise.index.store import Metric, Row, Store
+from rungwise.index.where import Where
+
+POOL = 200
+"""Pictures nearest by their vectors that full text, reranking and diversity may put in another order."""
+_STEP = 16
+"""Depths are multiples of it, so that pages of an approximate index come from few different searches."""
+HASH = "hash"
+"""The column with the hash of a picture's content."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A picture of the ranking, and the near-duplicates that are folded under it."""
+
+    id: str
+    folded: tuple[str, ...] = ()
+
+
+class Candidates:
+    """The pictures that a query may find, by their vectors.
+
+    Args:
+        store: Of pictures.
+        vector: (1, D) the query.
+        metric: None for the store's similarity.
+        where: Which may be found.
+        exact: Compare every one.
+    """
+
+    def __init__(
+        self, store: Store, vector: NDArray[np.float32], metric: Metric | None, where: Where, exact: bool
+    ) -> None:
+        self.store = store
+        self.where = where
+        self._vector = vector
+        self._metric: Metric | None = metric
+        self._exact = exact
+        self._nearest: tuple[str, ...] = ()
+        self._depth = 0
+        self._scores: dict[str, float] = {}
+        self._rows: dict[str, Row] = {}
+
+    def nearest(self, depth: int) -> tuple[str, ...]:
+        """Ids of this many, best first; fewer where there are fewer."""
+        if depth > self._depth:
+            self._depth = -(-depth // _STEP) * _STEP
+            found = self.store.search(self._vector, self._depth, self.where, metric=self._metric, exact=self._exact)
+            self._nearest = found.ids[0]
+            self._scores |= dict(zip(found.ids[0], found.scores[0].tolist(), strict=True))
+        return self._nearest[:depth]
+
+    def rows(self, ids: Sequence[str]) -> dict[str, Row]:
+        """Vectors and records; ids that are gone meanwhile are left out."""
+        self._rows |= self.store.get([one for one in ids if one not in self._rows])
+        return {one: self._rows[one] for one in ids if one in self._rows}
+
+    def scores(self, ids: Sequence[str]) -> list[float]:
+        """The similarity of each with the query, also of those that were not found by it."""
+        rows = self.rows([one for one in ids if one not in self._scores])
+        if rows:
+            vectors = np.stack([row.vector for row in rows.values()])
+            if self._metric is None:
+                similar = self.store.similarity.array(vectors, self._vector)[:, 0]
+            else:
+                similar = unit_rows(vectors) @ unit_rows(self._vector)[0]
+            self._scores |= dict(zip(rows, similar.tolist(), strict=True))
+        return [self._scores[one] for one in ids]
+
+
+def groups_of(
+    candidates: Candidates,
+    needed: int,
+    *,
+    by_words: Sequence[str],
+    reorder: Callable[[Sequence[str]], list[str]] | None,
+    fold: bool,
+    diversity: float,
+) -> list[Group]:
+    """At least this many pictures of the ranking, each with what is folded under it; fewer where there are fewer.
+
+    Args:
+        candidates: By their vectors.
+        needed: How many.
+        by_words: Those that full text found, best first.
+        reorder: Puts the first of them in a new order.
+        fold: Whether near-duplicates are folded.
+        diversity: See :func:`~rungwise.index.diversity.diversified`.
+    """
+    head: list[str] = []
+    if by_words or reorder:
+        head = fused([candidates.nearest(POOL), by_words])
+        head = reorder(head) if reorder else head
+    known = set(head)
+
+    def ordered(depth: int) -> list[str]:
+        if len(head) >= depth:
+            return head[:depth]
+        rest = candidates.nearest(depth + len(by_words) if head else depth)
+        return (head + [one for one in rest if one not in known])[:depth]
+
+    # Duplicates make the answer shorter than what was looked at.
+    depth = needed + needed // 4 + 8 if fold else needed
+    depth = max(depth, POOL) if diversity else depth
+    while True:
+        ids = ordered(depth)
+        rows = candidates.rows(ids) if fold or diversity else {}
+        here = [one for one in ids if one in rows] if rows else ids
+        groups = _folded(here, rows) if fold and rows else [[place] for place in range(len(here))]
+        if len(groups) >= needed or len(ids) < depth:
+            break
+        depth *= 2
+    if diversity and groups:
+        first = [group for group in groups if group[0] < POOL]
+        scores = np.array(candidates.scores([here[group[0]] for group in first]))
+        if (np.diff(scores) > 0).any():  # not in the order of scores: their ranks say what is relevant
+            scores = -np.arange(len(first), dtype=np.float64)
+        vectors = np.stack([rows[here[group[0]]].vector for group in first])
+        groups = [first[place] for place in diversified(scores, vectors, diversity)] + groups[len(first) :]
+    return [Group(here[group[0]], tuple(here[place] for place in group[1:])) for group in groups]
+
+
+def _folded(ids: Sequence[str], rows: dict[str, Row]) -> list[list[int]]:
+    hashes = [rows[one].record.get(HASH) for one in ids]
+    return folded(
+        np.stack([rows[one].vector for one in ids]), [one if isinstance(one, str) and one else None for one in hashes]
+    )
