@@ -84,6 +84,7 @@ class Index:
         self.folder = folder
         self.left_out = left_out
         self._stamps: storage.Stamps | None = None
+        self._checked: DualEncoder | None = None
         self._place = None if folder is None else folder.resolve()
 
     @classmethod
@@ -158,7 +159,9 @@ class Index:
         with storage.replacing_folder(folder, overwrite=False) as draft:
             manifest, _ = opening.created(draft, name, model, model_location, store, thumbnails=thumbnails)
             storage.write_issues(draft, manifest, ())
-        return cls.open(folder)
+        index = cls.open(folder)
+        index._checked = model
+        return index
 
     @classmethod
     def open(cls, folder: Path, *, all_vectors: bool = False) -> Index:
@@ -266,13 +269,18 @@ class Index:
         Raises:
             UserError: Naming both models and the remedy.
         """
-        ours, theirs = self.manifest, model.fingerprint
-        if ours.dimension != model.dimension or not ours.models & {theirs, model.stands_for}:
+        if not self.is_of(model):
+            ours, theirs = self.manifest, model.fingerprint
             raise UserError(
                 f"{self._where}: built by model {ours.model_fingerprint[:12]} (dimension {ours.dimension}), not by"
                 f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
                 " index again with this one"
             )
+
+    def is_of(self, model: DualEncoder) -> bool:
+        """Whether a model gives the vectors of this index; see :meth:`check`."""
+        ours = self.manifest
+        return ours.dimension == model.dimension and bool(ours.models & {model.fingerprint, model.stands_for})
 
     def stand_in(self, model: DualEncoder) -> str:
         """One line about a model that :meth:`check` takes in place of the one that built the index; empty for that one.
@@ -373,7 +381,8 @@ class Index:
 
         Args:
             data: As for :meth:`build`.
-            model: That built the index.
+            model: That built the index. Its fingerprint is compared once, so that updates that follow each other do not
+                read its weights again.
             progress: Called with how many more pictures are done, out of all that the collection has.
             stored: Called with the ids of each batch when it is in.
             rehash: Compare the content of every file, whatever its size and time.
@@ -384,7 +393,9 @@ class Index:
             UserError: If another model built the index, another update is under way, no picture can be read, nothing
                 would be left, or the place cannot be written.
         """
-        self.check(model)
+        if self._checked is not model:
+            self.check(model)
+            self._checked = model
         with nullcontext() if self.folder is None else alone(self.folder, "an indexing run", UPDATE_LOCK):
             with self._newest():
                 if self.folder is not None and thumbnails not in (None, self.manifest.thumbnails):
