@@ -305,9 +305,8 @@ class Gatherer:
             if name in self._unusable or not name.strip() or is_torn(name):
                 continue
             if len(columns) == MOST_COLUMNS:
-                self.issue(
-                    "columns left out", collection, f"{len(self._columns) - MOST_COLUMNS} of them, from {name!r} on"
-                )
+                rest = len(self._columns) - MOST_COLUMNS
+                self.issue("columns left out", collection, f"{rest} beyond the first {MOST_COLUMNS}, from {name!r} on")
                 break
             own = own_name(name, columns)
             if own != name.strip():

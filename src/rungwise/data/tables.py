@@ -94,7 +94,8 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
     Needed are a column of :data:`IMAGE_COLUMNS` and one of :data:`CAPTION_COLUMNS`. Optional are ``split``,
     ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Labels and every further column
     are carried (:mod:`rungwise.data.columns`). Image ids are the names in the image column. The layout is ``"table"``;
-    in a folder that rungwise generated it has the name by which a JSON file beside the table begins: ``{"format": "rungwise <name>"``.
+    in a folder that rungwise generated it has the name by which a JSON file beside the table begins:
+    ``{"format": "rungwise <name>"``.
 
     Raises:
         UserError: If a file is empty, in another encoding or malformed, a column is missing, several tables do not go
