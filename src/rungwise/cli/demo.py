@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory() as folder:
             index, model, query = _made(Path(folder), device)
             with background(index, model) as address:
-                _ask(address, index, query)
+                _ask(address, next(item.id for item in index.items()), query)
             say("the page, its search and its pictures answered")
         return 0
     index, model, query = _made(asked.folder, device, again=asked.again)
@@ -113,18 +113,23 @@ def _say_commands(folder: Path, query: str) -> None:
     say(f"  {ours} search {index} --help")
 
 
-def _ask(address: str, index: Index, query: str) -> None:
+def _ask(address: str, item_id: str, query: str) -> None:
     """Ask the running server what a browser would ask.
+
+    Args:
+        address: Of the server.
+        item_id: Of a picture of its index.
+        query: To search for.
 
     Raises:
         UserError: Naming the first answer that is not as it should be.
     """
-    last = quote(next(reversed([item.id for item in index.items()])), safe="")
+    one = quote(item_id, safe="")
     for path, needed in (
         ("", b"<title>"),
         (f"search?q={quote(query)}&k=5", b'"hits"'),
-        (f"similar?id={last}&k=5", b'"hits"'),
-        (f"images/{last}?thumb=128", b"\xff\xd8\xff"),
+        (f"similar?id={one}&k=5", b'"hits"'),
+        (f"images/{one}?thumb=128", b"\xff\xd8\xff"),
     ):
         with urlopen(f"{address.rstrip('/')}/{path}", timeout=30) as answer:
             body = answer.read()
