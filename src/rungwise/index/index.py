@@ -84,6 +84,7 @@ class Index:
         self.folder = folder
         self.left_out = left_out
         self._stamps: storage.Stamps | None = None
+        self._place = None if folder is None else folder.resolve()
 
     @classmethod
     def build(
@@ -124,7 +125,7 @@ class Index:
             require_pictures(data)
             manifest, both = opening.created(draft, data.name, model, model_location, store, thumbnails=thumbnails)
             kept = Thumbnails(draft) if thumbnails else None
-            update = Update(Target(*both, folder, nullcontext, kept), data, model, progress=progress)
+            update = Update(Target(*both, folder.resolve(), nullcontext, kept), data, model, progress=progress)
             _refuse_if_none(data, update.run())
             storage.write_issues(draft, manifest, update.left_out)
         return cls.open(folder)
@@ -447,7 +448,7 @@ class Index:
         return Thumbnails(self.folder) if self.folder is not None and self.manifest.thumbnails else None
 
     def _target(self) -> Target:
-        return Target(self.picture_store, self.caption_store, self.folder, self._changing, self._thumbnails)
+        return Target(self.picture_store, self.caption_store, self._place, self._changing, self._thumbnails)
 
     def _refuse_to_empty(self, known: set[str], data: ImageCaptions) -> None:
         """A folder that is not mounted, or another one by mistake, shall not cost an index its rows.
@@ -511,7 +512,7 @@ class Index:
 
     def _item(self, item_id: str, record: Record) -> Item:
         try:
-            return from_record(item_id, record, self.folder)
+            return from_record(item_id, record, self._place)
         except (KeyError, TypeError) as error:
             raise damaged(self._where, f"the picture {item_id!r} lacks path or captions") from error
 
