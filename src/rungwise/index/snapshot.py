@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.products import lengths, products
 from rungwise.core.topk import Scorer, rank
 from rungwise.index.store import (
     WORDS,
@@ -217,8 +218,8 @@ class SnapshotStore(Store):
     def _scorer(self, queries: Vectors, metric: Metric | None) -> Scorer:
         if metric == "cosine":
             return _cosine(queries)
-        if metric == "inner":
-            return lambda rows: np.asarray(queries @ rows.T, dtype=np.float32)
+        if metric == "inner" or self.similarity.product:
+            return partial(products, queries)
         if self.side == "image":
             return lambda rows: self.similarity.array(rows, queries).T
         return lambda rows: self.similarity.array(queries, rows)
@@ -229,8 +230,8 @@ def _cosine(queries: Vectors) -> Scorer:
     queries = np.divide(queries, length, out=np.zeros_like(queries), where=length > 0)
 
     def cosine(rows: Vectors) -> Vectors:
-        norms = np.linalg.norm(rows, axis=1)
+        norms = lengths(rows)
         # A vector of zeros has no direction; its cosine is 0 with everything.
-        return np.asarray((queries @ rows.T) / np.where(norms > 0, norms, 1), dtype=np.float32)
+        return np.asarray(products(queries, rows) / np.where(norms > 0, norms, 1), dtype=np.float32)
 
     return cosine
