@@ -288,3 +288,57 @@ def test_ids_of_pictures_without_captions_stay_unique(tmp_path: Path) -> None:
 def test_the_real_coco_captions(real_data: Path) -> None:
     data = read(real_data / "coco5k" / "captions.tsv", captions_only=True)
     assert (len(data), len(data.captions), len(set(data.caption_ids))) == (5000, 25000, 25000)
+
+
+ARTICLES: list[Row] = [
+    {"image": "a.jpg", "caption": "Red sneakers", "price": 59.5, "stock": 3, "tags": "shoes;red", "sold": "true"},
+    {"image": "b.png", "caption": "A hat", "price": 20, "stock": None, "tags": "hats", "sold": "false"},
+    {"image": "b.png", "caption": "A straw hat", "price": 20, "stock": None, "tags": "hats", "sold": "false"},
+]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_further_columns_are_carried_with_their_types(tmp_path: Path, suffix: str) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.png", "c.jpg")
+    data = read(write(tmp_path / f"articles{suffix}", ARTICLES))
+    sold = ("true", "false", None) if suffix == ".jsonl" else (True, False, None)
+    assert data.columns == {
+        "price": (59.5, 20.0, None),
+        "stock": (3, None, None),
+        "tags": (("shoes", "red"), ("hats",), None),
+        "sold": sold,
+    }
+    assert data.select([1]).columns["tags"] == (("hats",),)
+    assert data.issues == ()
+
+
+def test_parquet_carries_columns_and_leaves_vectors_and_doubles_alone(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    add_pictures(tmp_path, "a.jpg")
+    cells = [["a.jpg"], ["A dog."], [2020], [["x", "y"]], [[0.5, 0.5]], [b"..."], ["1"], ["2"]]
+    names = ["image", "caption", "year", "words", "vector", "bytes", "twice", "twice"]
+    parquet.write_table(pyarrow.table([pyarrow.array(one) for one in cells], names=names), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet").columns == {"year": (2020,), "words": (("x", "y"),)}
+
+
+def test_values_that_differ_between_rows_of_a_picture_are_said_once(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    rows = [{"image": "a.jpg", "caption": f"{year}", "year": year, "place": "Rome"} for year in (2020, 2021, 2022)]
+    data = read(write(tmp_path / "captions.csv", rows))
+    assert data.columns == {"year": (2020,), "place": ("Rome",)}
+    assert [(issue.kind, issue.detail) for issue in data.issues] == [
+        ("differing values", "column 'year' and in 1 more rows; the first of each picture is kept")
+    ]
+
+
+def test_reserved_names_get_an_underscore_and_mappings_are_left_out(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    row = {"image": "a.jpg", "caption": "A dog.", "id": 7, "path": "x", "box": {"left": 1}, "half": "\ud83d"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    data = read(tmp_path / "a.jsonl")
+    assert data.columns == {"id_": (7,), "path_": ("x",)}
+    assert [issue.kind for issue in data.issues] == [
+        "malformed text", "column left out", "column renamed", "column renamed",
+    ]  # fmt: skip

@@ -98,7 +98,8 @@ def test_ids_captions_and_paths_survive_a_round_trip(tmp_path: Path) -> None:
     )
     Index.build(data, ColourModel(similarity=Order()), tmp_path / "index", model_location="hub/ä")
     index = Index.open(tmp_path / "index")
-    assert list(index.items()) == [Item(data.image_ids[0], photos / "犬.png", data.captions, data.caption_ids)]
+    known = [replace(item, columns={}) for item in index.items()]
+    assert known == [Item(data.image_ids[0], photos / "犬.png", data.captions, data.caption_ids, {})]
     assert (index.manifest.model_location, index.similarity) == ("hub/ä", Order())
     assert len(list(index.captions())) == 1
     assert index.item("犬/1 #?&").id == "犬/1 #?&"
@@ -139,7 +140,8 @@ def test_pictures_in_several_chunks_keep_their_places(tmp_path: Path, monkeypatc
     data = colour_pictures(tmp_path / "photos", MIXED)
     data.paths[1].unlink()
     whole = Index.build(data, ColourModel(), tmp_path / "whole")
-    monkeypatch.setattr("rungwise.index.encoding._PICTURES_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.looking._FIRST", 2)
+    monkeypatch.setattr("rungwise.index.looking._MOST", 2)
     monkeypatch.setattr("rungwise.index.encoding._TEXTS_AT_ONCE", 2)
     parts = Index.build(data, ColourModel(), tmp_path / "parts")
     assert list(parts.items()) == list(whole.items())
@@ -395,6 +397,7 @@ def test_a_death_between_captions_and_pictures_leaves_the_old(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = replace(colour_pictures(tmp_path / "more", ["rot"]), image_ids=("new",))
+    more.paths[0].write_bytes(more.paths[0].read_bytes() + b"\0")  # of equal content the vector is known
 
     class Dies(ColourModel):
         def encode_image(self, *arguments: object, **options: object) -> EncodedImages:

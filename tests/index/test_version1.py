@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,11 +54,16 @@ def answers(index: Index) -> list[object]:
     return [searcher.search_text("red yellow"), searcher.search_image(picture), searcher.captions_for(picture)]
 
 
+def without_facts(index: Index) -> list[Item]:
+    """Earlier versions wrote nothing of a picture's file but its place."""
+    return [replace(item, columns={}) for item in index.items()]
+
+
 def test_an_old_folder_opens_searches_and_stays_as_it_is(old: Index, tmp_path: Path) -> None:
     before = {file.name: file.read_bytes() for file in (tmp_path / "old").iterdir()}
     index = Index.open(tmp_path / "old")
-    assert (list(index.items()), list(index.captions()), index.similarity) == (
-        list(old.items()),
+    assert (without_facts(index), list(index.captions()), index.similarity) == (
+        without_facts(old),
         list(old.captions()),
         Cosine(),
     )
@@ -77,8 +83,8 @@ def test_the_first_change_brings_it_up_to_date(old: Index, tmp_path: Path) -> No
         "captions", "index.json", "issues.jsonl", "lock", "pictures",
     ]  # fmt: skip
     for one in (index, Index.open(tmp_path / "old")):
-        assert (list(one.items()), list(one.captions()), one.manifest.version) == (
-            list(old.items()),
+        assert (without_facts(one), list(one.captions()), one.manifest.version) == (
+            without_facts(old),
             list(old.captions()),
             VERSION,
         )

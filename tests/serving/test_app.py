@@ -59,9 +59,9 @@ def test_the_fingerprint_is_computed_once_however_often_is_asked(index: Index) -
     model = ColourModel()
     client = TestClient(create_app(index, model))
     for colour in ("red", "green", "blue"):
-        assert client.get("/api/search", params={"q": colour}).status_code == 200
-        assert client.post("/api/search-by-picture", content=picture_bytes(COLOURS[colour])).status_code == 200
-        assert client.get("/api/status").status_code == 200
+        assert client.get("/search", params={"q": colour}).status_code == 200
+        assert client.post("/pictures", content=picture_bytes(COLOURS[colour])).status_code == 200
+        assert client.get("/about").status_code == 200
     assert model.hashed == 1
 
 
@@ -69,8 +69,8 @@ def test_rows_of_features_are_shown_without_a_picture(tmp_path: Path) -> None:
     rows = FeatureRows(np.array([COLOURS["red"], COLOURS["blue"]], np.float32))
     data = ImageCaptions(("a", "b"), ("a red square",), np.array([0]), features=rows)
     client = TestClient(create_app(Index.build(data, ColourModel(), tmp_path / "index"), ColourModel()))
-    answer = client.get("/api/search?q=red").json()
-    assert [(hit["id"], hit["has_file"], hit["captions"]) for hit in answer["results"]] == [
+    answer = client.get("/search?q=red").json()
+    assert [(hit["id"], hit["has_file"], hit["captions"]) for hit in answer["hits"]] == [
         ("a", False, ["a red square"]),
         ("b", False, []),
     ]
@@ -80,56 +80,56 @@ def test_rows_of_features_are_shown_without_a_picture(tmp_path: Path) -> None:
 
 
 def test_status_says_what_is_searched(client: TestClient) -> None:
-    status = client.get("/api/status").json()
+    status = client.get("/about").json()
     assert (status["name"], status["pictures"], status["captions"], status["skipped"]) == ("colours", 5, 4, 0)
     assert status["model"] == "c0ffeec0ffee"
     assert status["examples"] == [f"a {colour} square" for colour in ("red", "green", "blue", "yellow")]
 
 
 def test_search_finds_pictures_and_their_ids_lead_back(client: TestClient) -> None:
-    answer = client.get("/api/search", params={"q": "red", "k": 2}).json()
-    assert [(hit["position"], hit["id"]) for hit in answer["results"]] == [(0, "0-red"), (3, "3-red")]
-    assert answer["results"][0]["captions"] == ["a red square"]
-    assert answer["results"][0]["has_file"]
+    answer = client.get("/search", params={"q": "red", "k": 2}).json()
+    assert [(hit["position"], hit["id"]) for hit in answer["hits"]] == [(0, "0-red"), (3, "3-red")]
+    assert answer["hits"][0]["captions"] == ["a red square"]
+    assert answer["hits"][0]["has_file"]
     similar = client.get(f"/api/similar/{answer['results'][0]['position']}", params={"k": 1}).json()
     assert (similar["of"]["id"], similar["results"][0]["id"]) == ("0-red", "3-red")
 
 
 @pytest.mark.parametrize("query", ["赤", "rot", "red 🐕 \u202e", "red'; drop table--", "red <script>", "red\x00"])
 def test_any_text_is_a_query(client: TestClient, query: str) -> None:
-    answer = client.get("/api/search", params={"q": query})
+    answer = client.get("/search", params={"q": query})
     assert answer.status_code == 200
     assert answer.json()["query"] == query
-    assert len(answer.json()["results"]) == len(MIXED)
+    assert len(answer.json()["hits"]) == len(MIXED)
 
 
 @pytest.mark.parametrize(
-    "address", ["/api/search", "/api/search?q=", "/api/search?q=%20%0A", "/api/search?q=" + "a" * 2001]
+    "address", ["/search", "/search?q=", "/search?q=%20%0A", "/search?q=" + "a" * 2001]
 )
 def test_empty_and_endless_queries_are_refused(client: TestClient, address: str) -> None:
     refused(client.get(address), 422)
 
 
 def test_undecodable_query_is_answered(client: TestClient) -> None:
-    assert client.get("/api/search?q=%ff%fe").status_code == 200
+    assert client.get("/search?q=%ff%fe").status_code == 200
 
 
 @pytest.mark.parametrize("k", ["0", "-1", "501", "many", "1e9", ""])
 def test_k_has_limits(client: TestClient, k: str) -> None:
-    assert "k" in refused(client.get(f"/api/search?q=red&k={k}"), 422)
-    refused(client.get(f"/api/similar/0?k={k}"), 422)
-    refused(client.post(f"/api/search-by-picture?k={k}", content=picture_bytes(COLOURS["red"])), 422)
+    assert "k" in refused(client.get(f"/search?q=red&k={k}"), 422)
+    refused(client.get(f"/similar?id=0-red&k={k}"), 422)
+    refused(client.post(f"/pictures?k={k}", content=picture_bytes(COLOURS["red"])), 422)
 
 
 def test_k_above_the_index_is_the_index(client: TestClient) -> None:
-    assert len(client.get("/api/search?q=red&k=500").json()["results"]) == len(MIXED)
-    assert len(client.get("/api/similar/0?k=500").json()["results"]) == len(MIXED) - 1
+    assert len(client.get("/search?q=red&k=500").json()["hits"]) == len(MIXED)
+    assert len(client.get("/similar?id=0-red&k=500").json()["hits"]) == len(MIXED) - 1
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "GIF", "BMP"])
 def test_picture_finds_pictures_and_captions(client: TestClient, form: str) -> None:
-    answer = client.post("/api/search-by-picture?k=1", content=picture_bytes(COLOURS["blue"], form)).json()
-    assert [hit["id"] for hit in answer["results"]] == ["2-blue"]
+    answer = client.post("/pictures?k=1", content=picture_bytes(COLOURS["blue"], form)).json()
+    assert [hit["id"] for hit in answer["hits"]] == ["2-blue"]
     assert (answer["captions"][0]["text"], answer["captions"][0]["positions"]) == ("a blue square", [2])
     assert answer["has_captions"]
 
@@ -138,31 +138,31 @@ def test_collection_without_captions_says_so(tmp_path: Path) -> None:
     data = colour_pictures(tmp_path / "photos", MIXED, captions=False)
     index = Index.build(data, ColourModel(), tmp_path / "index")
     client = TestClient(create_app(index, ColourModel()))
-    answer = client.post("/api/search-by-picture", content=picture_bytes(COLOURS["red"])).json()
+    answer = client.post("/pictures", content=picture_bytes(COLOURS["red"])).json()
     assert (answer["captions"], answer["has_captions"]) == ([], False)
-    assert len(answer["results"]) == len(MIXED)
+    assert len(answer["hits"]) == len(MIXED)
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"hello", b"<svg xmlns='http://www.w3.org/2000/svg'/>", picture_bytes((1, 2, 3), "JPEG")[:200]]
 )
 def test_broken_upload_is_one_line(client: TestClient, body: bytes) -> None:
-    refused(client.post("/api/search-by-picture", content=body), 422)
+    refused(client.post("/pictures", content=body), 422)
 
 
 def test_gigapixel_upload_is_one_line(client: TestClient) -> None:
     png = bytearray(picture_bytes((0, 0, 0)))
     png[16:24] = (100_000).to_bytes(4, "big") * 2
-    refused(client.post("/api/search-by-picture", content=bytes(png)), 422)
+    refused(client.post("/pictures", content=bytes(png)), 422)
 
 
 def test_oversize_upload_is_refused_announced_or_not(index: Index) -> None:
     client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(upload_bytes=1 << 20)))
-    assert "1 MiB" in refused(client.post("/api/search-by-picture", content=bytes((1 << 20) + 1)), 413)
+    assert "1 MiB" in refused(client.post("/pictures", content=bytes((1 << 20) + 1)), 413)
     parts = (bytes(1 << 18) for _ in range(5))
-    refused(client.post("/api/search-by-picture", content=parts), 413)
+    refused(client.post("/pictures", content=parts), 413)
     lie = {"content-length": "99999999999999"}
-    refused(client.post("/api/search-by-picture", content=b"x", headers=lie), 413)
+    refused(client.post("/pictures", content=b"x", headers=lie), 413)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_nothing_but_a_position_is_answered(client: TestClient, room: str, numbe
 
 def test_stranger_addresses_are_one_line(client: TestClient) -> None:
     refused(client.get("/etc/passwd"), 404)
-    refused(client.put("/api/status"), 405)
+    refused(client.put("/about"), 405)
     assert client.get("/docs").status_code == 404  # that page would load scripts from elsewhere
 
 
@@ -220,7 +220,7 @@ def test_moved_or_damaged_picture_is_404_and_its_path_stays_here(client: TestCli
     assert path.name not in refused(client.get("/pictures/0"), 404)
     path.mkdir()
     refused(client.get("/pictures/0"), 404)
-    assert client.get("/api/search?q=red&k=1").json()["results"][0]["id"] == "0-red"
+    assert client.get("/search?q=red&k=1").json()["hits"][0]["id"] == "0-red"
 
 
 def test_file_that_is_no_picture_is_never_sent(client: TestClient, index: Index) -> None:
@@ -239,7 +239,7 @@ def test_undecodable_file_names_are_shown_somehow(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(picture_bytes(COLOURS["red"]))
     data = ImageCaptions(("\udcff", "日本"), ("x\udcfe",), [0], paths=(tmp_path / "a.png",) * 2)
     client = TestClient(create_app(Index.build(data, ColourModel(), tmp_path / "index"), ColourModel()))
-    results = client.get("/api/search?q=red").json()["results"]
+    results = client.get("/search?q=red").json()["hits"]
     assert [hit["id"] for hit in results] == ["?", "日本"]
 
 
@@ -266,24 +266,24 @@ def test_page_holds_no_outside_address_and_no_markup_from_data(name: str) -> Non
 
 
 def test_headers_stand_on_refusals_too(client: TestClient) -> None:
-    for address in ("/nowhere", "/api/search", "/pictures/99", "/static/app.js"):
+    for address in ("/nowhere", "/search", "/pictures/99", "/static/app.js"):
         assert "content-security-policy" in client.get(address).headers
 
 
 def test_only_own_names_are_answered_when_they_are_given(index: Index) -> None:
     client = TestClient(create_app(index, ColourModel(), allowed_hosts=("localhost", "::1")))
-    assert client.get("/api/status", headers={"host": "localhost:8000"}).status_code == 200
-    assert client.get("/api/status", headers={"host": "[::1]:8000"}).status_code == 200
+    assert client.get("/about", headers={"host": "localhost:8000"}).status_code == 200
+    assert client.get("/about", headers={"host": "[::1]:8000"}).status_code == 200
     for name in ("evil.example", "localhost.evil.example:8000", ""):
-        refused(client.get("/api/status", headers={"host": name}), 421)
+        refused(client.get("/about", headers={"host": name}), 421)
 
 
 def test_other_similarities_scale_their_bars_by_the_results(tmp_path: Path) -> None:
     data = colour_pictures(tmp_path / "photos", MIXED)
     model = ColourModel(similarity=Order())
     index = Index.build(data, model, tmp_path / "index")
-    answer = TestClient(create_app(index, model)).get(f"/api/search?q={quote('赤')}").json()
-    assert answer["scale"] == [answer["results"][-1]["score"], answer["results"][0]["score"]]
+    answer = TestClient(create_app(index, model)).get(f"/search?q={quote('赤')}").json()
+    assert answer["scale"] == [answer["hits"][-1]["score"], answer["hits"][0]["score"]]
 
 
 def black_png(width: int, height: int) -> bytes:
@@ -302,19 +302,19 @@ def test_a_picture_of_too_many_pixels_is_refused_from_its_header(index: Index, m
     png = bytearray(picture_bytes((0, 0, 0)))
     png[16:24] = (13_370).to_bytes(4, "big") * 2
     png[29:33] = zlib.crc32(png[12:29]).to_bytes(4, "big")
-    assert "178756900 pixels" in refused(client.post("/api/search-by-picture", content=bytes(png)), 413)
+    assert "178756900 pixels" in refused(client.post("/pictures", content=bytes(png)), 413)
 
 
 def test_the_most_pixels_are_a_setting(index: Index) -> None:
     client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(upload_pixels=999_999)))
-    assert client.post("/api/search-by-picture", content=black_png(999, 1000)).status_code == 200
-    refused(client.post("/api/search-by-picture", content=black_png(1000, 1000)), 413)
+    assert client.post("/pictures", content=black_png(999, 1000)).status_code == 200
+    refused(client.post("/pictures", content=black_png(1000, 1000)), 413)
 
 
 def test_a_picture_that_takes_more_memory_than_all_is_refused(index: Index) -> None:
     client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=56 << 20)))
-    assert client.post("/api/search-by-picture", content=black_png(1000, 1000)).status_code == 200
-    message = refused(client.post("/api/search-by-picture", content=black_png(2000, 2000)), 413)
+    assert client.post("/pictures", content=black_png(1000, 1000)).status_code == 200
+    message = refused(client.post("/pictures", content=black_png(2000, 2000)), 413)
     assert "would take 66 MiB to decode, more than 56" in message
 
 
@@ -419,7 +419,7 @@ def test_too_little_memory_is_told_and_not_a_failure(index: Index) -> None:
             raise MemoryError
 
     client = TestClient(create_app(index, Full()))
-    answer = client.post("/api/search-by-picture", content=picture_bytes(COLOURS["red"]))
+    answer = client.post("/pictures", content=picture_bytes(COLOURS["red"]))
     assert "memory" in refused(answer, 503)
 
 
@@ -429,6 +429,6 @@ def test_a_failure_of_ours_is_one_line_with_all_headers(index: Index) -> None:
             raise ZeroDivisionError
 
     client = TestClient(create_app(index, Broken()), raise_server_exceptions=False)
-    answer = client.get("/api/search?q=red")
+    answer = client.get("/search?q=red")
     refused(answer, 500)
     assert "content-security-policy" in answer.headers

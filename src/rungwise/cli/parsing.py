@@ -32,11 +32,15 @@ ADVANCED: Mapping[str, Any] = MappingProxyType({"advanced": True})
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 _WIDTH = 80
+_LONGEST_CHOICES = 14
+"""Characters of a list of choices that stands in the place of a value."""
 _BOX = "╭╮╰╯│─"
 _RULE = re.compile("^[─]+$")
 _PYTHON_SAYS = (
     (re.compile(r"invalid literal for int\(\) with base 10: (.+)"), r"\1 is no whole number"),
     (re.compile(r"could not convert string to float: (.+)"), r"\1 is no number"),
+    (re.compile(r"Could not find valid parse for arguments: \[(.+)\]"), r"\1 is none of what it takes"),
+    (re.compile(r"Error parsing (--[\w.-]+)"), r"\1"),
 )
 """What the parser passes on of Python's own complaints, and how people say it."""
 
@@ -50,6 +54,7 @@ def parse(
     default: T | None = None,
     config: tuple[Any, ...] = (),
     description: str | None = None,
+    more: int = 0,
 ) -> T:
     """What a command was asked for.
 
@@ -61,6 +66,7 @@ def parse(
         default: Values of options that are not given, where those of the dataclass are not meant.
         config: Markers of tyro for all options.
         description: What the command does, where the docstring of the dataclass does not say it.
+        more: How many options there are of which the dataclass does not know.
 
     Raises:
         SystemExit: With 0, once the help is printed.
@@ -89,9 +95,9 @@ def parse(
     if HELP_ALL in before:
         ask(args=["--help"])
     elif any(word in HELP for word in before):
-        print(short_help(kind, command, examples, default, description))
+        print(short_help(kind, command, examples, default, description, more))
         raise SystemExit(0)
-    refuse_unknown([name for one in _options(kind) for name in one.flags], before, command)
+    refuse_unknown(options(kind, default), before, command)
     said = io.StringIO()
     try:
         with redirect_stderr(said):
@@ -101,6 +107,23 @@ def parse(
         if not end.code:
             raise
         raise UserError(f"{_reason(said.getvalue())}; {command} --help lists the options") from None
+
+
+def options(kind: type[Any], default: Any = None) -> list[str]:
+    """Every option of a command, with its dashes; one that ends with a dot stands for all that begin so.
+
+    Args:
+        kind: As for :func:`parse`.
+        default: Likewise.
+
+    >>> @dataclass
+    ... class Count:
+    ...     k: int = 3
+    ...     fast: bool = True
+    >>> options(Count)
+    ['--k', '--fast', '--no-fast']
+    """
+    return [name for one in _options(kind, default) for name in one.flags]
 
 
 def refuse_unknown(known: Sequence[str], words: Sequence[str], command: str) -> None:
@@ -126,7 +149,7 @@ def refuse_unknown(known: Sequence[str], words: Sequence[str], command: str) -> 
             continue
         dashed = name.replace("_", "-")
         if dashed not in known and not (begins and dashed.startswith(begins)):
-            near = get_close_matches(dashed, known, 1, 0.7)
+            near = get_close_matches(dashed, known, 1, 0.75)
             guess = f"did you mean {near[0]}? " if near else ""
             raise UserError(f"there is no option {name}; {guess}{command} --help lists the options")
 
@@ -137,6 +160,7 @@ def short_help(
     examples: Sequence[str] = (),
     default: Any = None,
     description: str | None = None,
+    more: int = 0,
 ) -> str:
     """The usual options, a line each.
 
@@ -146,6 +170,7 @@ def short_help(
         examples: Likewise.
         default: Likewise.
         description: Likewise.
+        more: Likewise.
 
     >>> @dataclass
     ... class Count:
@@ -169,20 +194,21 @@ def short_help(
     every = list(_options(kind, default))
     usual = [one for one in every if not one.advanced]
     positional = [one for one in usual if not one.flags]
-    rows = [(one.label, one.help) for one in (*positional, *(one for one in usual if one.flags))]
-    width = min(28, max((len(label) for label, _ in rows), default=0))
+    rows = [*positional, *(one for one in usual if one.flags)]
+    width = min(28, max((len(one.label) for one in rows), default=0))
     lines = [" ".join(["usage:", command, *(one.label for one in positional), "[OPTIONS]"]), ""]
     lines += textwrap.wrap(description or _summary(kind), _WIDTH)
     lines += [""]
-    for label, text in rows:
-        if len(label) > width:
-            lines += [f"  {label}", f"  {'':<{width}}  {text}"]
-        else:
-            lines += [f"  {label:<{width}}  {text}".rstrip()]
+    for one in rows:
+        text = _fitted(one.help, _WIDTH - width - 4 - len(one.default)) + one.default
+        if len(one.label) > width:
+            lines += [f"  {one.label}"]
+        lines += [f"  {one.label if len(one.label) <= width else '':<{width}}  {text}".rstrip()]
     if examples:
         lines += ["", "example:" if len(examples) == 1 else "examples:", *(f"  {one}" for one in examples)]
-    if hidden := sum(one.advanced for one in every):
-        lines += ["", f"{command} {HELP_ALL} shows {hidden} more options, and all in full."]
+    if hidden := more + sum(one.advanced for one in every):
+        others = f"{hidden} more options" if hidden > 1 else "one more option"
+        lines += ["", f"{HELP_ALL} shows {others}, and all in full."]
     return "\n".join(lines)
 
 
@@ -193,6 +219,7 @@ class _Option:
     flags: tuple[str, ...]
     label: str
     help: str
+    default: str
     advanced: bool
 
 
@@ -206,23 +233,33 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
         value = _default(field, default)
         if is_dataclass(plain) and isinstance(plain, type):
             inner = f"{prefix}{name}." if name else prefix
-            yield from _options(plain, value, inner, hidden)
+            # A field may be declared as what several kinds of configuration have in common.
+            yield from _options(plain if value is None else type(value), value, inner, hidden)
             continue
+        if get_origin(plain) is Literal and len(get_args(plain)) == 1:
+            continue  # the kind of a configuration, which is chosen already
         metavar = given.metavar if given is not None and given.metavar else None
         text = _first_sentence((given and given.help) or said.get(field.name, ""))
         if is_positional:
-            yield _Option((), metavar or name.upper(), text, hidden)
+            yield _Option((), metavar or name.upper(), text, "", hidden)
             continue
         dashed = f"{prefix}{name}".replace("_", "-")
         flags = [f"--{dashed}"]
         if plain is bool:
             group, dot, last = dashed.rpartition(".")
-            flags.append(off := f"--{group}{dot}no-{last}")
-            label = off if value is True else flags[0]
+            flags.append(f"--{group}{dot}no-{last}")
+            label = f"--{group}{dot}[no-]{last}" if value is True else flags[0]
         else:
-            label = f"{flags[0]} {metavar or _metavar(plain)}"
+            metavar = metavar or _metavar(plain)
+            if metavar.startswith("{") and len(metavar) > _LONGEST_CHOICES:
+                text = text or metavar.strip("{}").replace(",", ", ")
+                metavar = "NAME"
+            label = f"{flags[0]} {metavar}"
         flags += given.aliases or () if given is not None else ()
-        yield _Option(tuple(flags), label, text + _shown(value), hidden)
+        if any(is_dataclass(one) for one in (value, *_members(plain))):
+            flags.append(f"--{dashed}.")
+        needed = field.default is MISSING and field.default_factory is MISSING and value is None
+        yield _Option(tuple(flags), label, text, " (required)" if needed else _shown(value), hidden)
 
 
 def _unwrapped(hint: Any) -> tuple[Any, Any, bool]:
@@ -231,13 +268,18 @@ def _unwrapped(hint: Any) -> tuple[Any, Any, bool]:
     while get_origin(hint) is Annotated:
         hint, *extras = get_args(hint)
         for extra in extras:
-            if hasattr(extra, "metavar"):
+            if hasattr(extra, "prefix_name"):
                 given = extra
             is_positional = is_positional or extra is _POSITIONAL
     return hint, given, is_positional
 
 
 _POSITIONAL = get_args(tyro.conf.Positional[int])[1]
+
+
+def _members(plain: Any) -> list[Any]:
+    """What a union is made of."""
+    return [_unwrapped(one)[0] for one in get_args(plain)]
 
 
 def _metavar(plain: Any) -> str:
@@ -260,8 +302,9 @@ def _default(field: Field[Any], of: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    plain = value if isinstance(value, str | int | float | Path) and not isinstance(value, bool) else None
-    return f" ({plain})" if plain not in (None, "") else ""
+    if isinstance(value, bool):
+        return " (on)" if value else ""
+    return f" ({value})" if isinstance(value, str | int | float | Path) and str(value) else ""
 
 
 def _summary(kind: type[Any]) -> str:
@@ -270,11 +313,13 @@ def _summary(kind: type[Any]) -> str:
 
 
 def _attributes(kind: type[Any]) -> dict[str, str]:
-    """What the section ``Attributes`` of a docstring says of each."""
-    section = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-    entries = re.split(r"\n(?=\w+: )", textwrap.dedent(section))
-    pairs = (entry.partition(":") for entry in entries)
-    return {name.strip(): " ".join(text.split()) for name, _, text in pairs}
+    """What the section ``Attributes`` of a docstring says of each; those of the classes that it derives from too."""
+    said: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        section = inspect.cleandoc(one.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        entries = (entry.partition(":") for entry in re.split(r"\n(?=\w+: )", textwrap.dedent(section)))
+        said |= {name.strip(): " ".join(text.split()) for name, _, text in entries}
+    return said
 
 
 def _first_sentence(text: str) -> str:
@@ -284,6 +329,19 @@ def _first_sentence(text: str) -> str:
     'How many.'
     """
     return re.split(r"(?<=[.])\s+(?=[A-Z])", text, maxsplit=1)[0]
+
+
+def _fitted(text: str, room: int) -> str:
+    """A text of at most so many characters, cut where its first part is one by itself.
+
+    >>> _fitted("The longest n-gram; 1 is words.", 25), _fitted("No room here.", 8)
+    ('The longest n-gram.', 'No...')
+    """
+    if len(text) <= room:
+        return text
+    whole = [match.start() for match in re.finditer(r"[;:] ", text[:room])][:1]
+    ends = whole or [match.start() for match in re.finditer(r", | \(", text[:room])]
+    return f"{text[: ends[-1]]}." if ends else f"{text[: max(0, room - 3)].rpartition(' ')[0]}..."
 
 
 def _reason(printed: str) -> str:

@@ -13,12 +13,15 @@ from rungwise.core.files import explained, make_folder
 
 LOCK = "lock"
 """The file in a folder whose lock is held; it stays when the lock is given back."""
+UPDATE_LOCK = "update.lock"
+"""The same for those who keep others from a long piece of work, and let them write in between."""
+LOCKS = frozenset({LOCK, UPDATE_LOCK})
 
 _SECONDS_TO_WAIT = 60.0
 
 
 @contextmanager
-def alone(folder: Path, what: str) -> Iterator[None]:
+def alone(folder: Path, what: str, name: str = LOCK) -> Iterator[None]:
     """Within it, no other process (nor thread) of rungwise writes in a folder; a second one is refused at once.
 
     The lock ends with the process, however it ends.
@@ -26,6 +29,7 @@ def alone(folder: Path, what: str) -> Iterator[None]:
     Args:
         folder: Made if missing.
         what: Who writes, for the message, such as ``"a training run"``.
+        name: Of the lock's file.
 
     Raises:
         UserError: If another one writes there, or the place cannot be written.
@@ -38,7 +42,7 @@ def alone(folder: Path, what: str) -> Iterator[None]:
     Traceback (most recent call last):
     rungwise.core.errors.UserError: ...: a training run writes here now; wait until it has ended, or name another folder
     """
-    with _held(folder, 0, f"{what} writes here now; wait until it has ended, or name another folder"):
+    with _held(folder, 0, name, f"{what} writes here now; wait until it has ended, or name another folder"):
         yield
 
 
@@ -59,15 +63,15 @@ def writing_alone(folder: Path, seconds: float | None = None) -> Iterator[None]:
     """
     seconds = _SECONDS_TO_WAIT if seconds is None else seconds
     message = f"another process has been writing here for {seconds:.0f} s; try again when it has finished"
-    with _held(folder, seconds, message):
+    with _held(folder, seconds, LOCK, message):
         yield
 
 
 @contextmanager
-def _held(folder: Path, seconds: float, refusal: str) -> Iterator[None]:
+def _held(folder: Path, seconds: float, name: str, refusal: str) -> Iterator[None]:
     with explained(folder):
         make_folder(folder)
-        lock = FileLock(folder / LOCK, timeout=seconds)
+        lock = FileLock(folder / name, timeout=seconds)
         try:
             lock.acquire()
         except Timeout:

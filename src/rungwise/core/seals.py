@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rungwise.core.drafts import is_draft
 from rungwise.core.errors import UserError
-from rungwise.core.locks import LOCK
+from rungwise.core.locks import LOCKS
 from rungwise.core.reading import MissingFileError, opened, read_text
 
 SEAL = "SHA256SUMS"
@@ -129,7 +129,7 @@ def names_below(folder: Path) -> Iterator[str]:
         links = [name for name in subfolders if (Path(place) / name).is_symlink()]
         subfolders[:] = [name for name in subfolders if name not in links and not is_draft(name)]
         for name in (*files, *links):
-            if name not in DROPPINGS and name != LOCK:
+            if name not in DROPPINGS and name not in LOCKS:
                 yield (inner / name).as_posix()
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.data.columns import Column, kind_of
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 
@@ -49,6 +51,8 @@ class ImageCaptions:
         text_features: (captions, D) vectors in place of words, where the data have such; None when there are none.
         splits: (images,) such as ``"train"``, ``"val"``, ``"test"`` or :data:`NO_SPLIT`; empty means no splits at all.
         labels: (images,) class labels of each image, several allowed; empty when there are none.
+        columns: The further columns of the user's table by name, each with (images,) values: texts, numbers, truth
+            values or tuples of texts, None where an image has none.
         name: What the collection is called in tables and results.
         layout: The layout a reader recognised, such as ``"flickr8k"``.
         issues: What the reader skipped or doubted.
@@ -76,6 +80,7 @@ class ImageCaptions:
     issues: tuple[Issue, ...] = field(default=(), repr=False)
     features: FeatureRows | None = field(default=None, repr=False)
     text_features: FeatureRows | None = field(default=None, repr=False)
+    columns: Mapping[str, Column] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     def __post_init__(self) -> None:
         owners = np.asarray(self.image_of_caption, dtype=np.int64)
@@ -97,6 +102,7 @@ class ImageCaptions:
             ("paths", self.paths, len(self.image_ids)),
             ("splits", self.splits, len(self.image_ids)),
             ("labels", self.labels, len(self.image_ids)),
+            *((f"values of column {name!r}", column, len(self.image_ids)) for name, column in self.columns.items()),
         ):
             if values and len(values) != count:
                 raise UserError(f"{self.name}: {len(values)} {what} for {count} items; give one each, or none at all")
@@ -146,6 +152,11 @@ class ImageCaptions:
         """The splits that occur, in order of first appearance."""
         return tuple(dict.fromkeys(self.splits))
 
+    @property
+    def column_kinds(self) -> dict[str, str]:
+        """What each of the columns holds: ``texts``, ``numbers``, ``truth values`` or ``lists of texts``."""
+        return {name: kind_of(column) for name, column in self.columns.items()}
+
     def positives(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(len(images), len(captions)) bool: caption was written for image."""
         same: NDArray[np.bool_] = np.asarray(images)[:, None] == self.image_of_caption[np.asarray(captions)][None, :]
@@ -183,6 +194,7 @@ class ImageCaptions:
             issues=self.issues,
             features=None if self.features is None else self.features.take(chosen),
             text_features=None if self.text_features is None else self.text_features.take(captions),
+            columns={name: tuple(column[i] for i in chosen) for name, column in self.columns.items()},
         )
 
     def content_hash(self) -> str:

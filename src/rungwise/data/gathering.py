@@ -10,6 +10,7 @@ import numpy as np
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
+from rungwise.data.columns import MOST_COLUMNS, Column, own_name, typed, usable
 from rungwise.data.folder import PictureFolder, picture_id, unsupported_pictures
 from rungwise.data.packed import PackedPicture, Picture
 
@@ -119,6 +120,10 @@ class Gatherer:
         self._caption_ids: list[str | None] = []
         self._place_of_caption_id: dict[str, str] = {}
         self._issues: list[Issue] = []
+        self._columns: dict[str, dict[int, object]] = {}
+        self._differing: dict[str, list[str]] = {}
+        self._unusable: dict[str, str] = {}
+        self._parse = False
 
     def image(self, reference: str, where: str, *alternatives: str) -> int | None:
         """Position of the image with this id.
@@ -219,6 +224,33 @@ class Gatherer:
             elif label not in self._labels[image]:
                 self._labels[image].append(label)
 
+    def column(self, image: int, name: str, cell: object, where: str, *, parse: bool = False) -> None:
+        """Give an image a value in a further column; of several that differ the first stays, which is said once.
+
+        Args:
+            image: Its position.
+            name: Of the column, as written.
+            cell: A text, number, truth value, date, or list of such; nothing happens where it is empty.
+            where: File and place that named it.
+            parse: The table holds texts alone, so that numbers, truth values and lists are found by looking.
+        """
+        if name in self._unusable:
+            return
+        self._parse |= parse
+        try:
+            value = usable(cell)
+        except TypeError as error:
+            self._unusable[name] = f"{where}: {error}"
+            return
+        if value is None:
+            return
+        if is_torn("".join(value) if isinstance(value, tuple) else str(value)):
+            self.issue("malformed text", where, f"column {name!r}: {_HALF_CHARACTER}")
+            return
+        held = self._columns.setdefault(name, {})
+        if held.setdefault(image, value) != value:
+            self._differing.setdefault(name, []).append(where)
+
     def issue(self, kind: str, where: str, detail: str = "") -> None:
         """Note something odd, to be listed with the collection."""
         self._issues.append(Issue(kind, where, detail))
@@ -247,6 +279,7 @@ class Gatherer:
             self._add_unnamed(self._files)
             self._issues += unsupported_pictures(self._files)
         ids = tuple(self._ids)
+        columns = self._typed_columns(name)
         return ImageCaptions(
             image_ids=ids,
             captions=tuple(self._captions),
@@ -258,7 +291,28 @@ class Gatherer:
             name=name,
             layout=layout,
             issues=tuple(self._issues),
+            columns=columns,
         )
+
+    def _typed_columns(self, collection: str) -> dict[str, Column]:
+        for name, wheres in self._differing.items():
+            more = f" and in {len(wheres) - 1} more rows" if len(wheres) > 1 else ""
+            self.issue("differing values", wheres[0], f"column {name!r}{more}; the first of each picture is kept")
+        for name, why in self._unusable.items():
+            self.issue("column left out", collection, f"{name!r} ({why}); give texts, numbers, truth values or lists")
+        columns: dict[str, Column] = {}
+        for name, held in self._columns.items():
+            if name in self._unusable or not name.strip() or is_torn(name):
+                continue
+            if len(columns) == MOST_COLUMNS:
+                rest = len(self._columns) - MOST_COLUMNS
+                self.issue("columns left out", collection, f"{rest} beyond the first {MOST_COLUMNS}, from {name!r} on")
+                break
+            own = own_name(name, columns)
+            if own != name.strip():
+                self.issue("column renamed", collection, f"{name!r} is called {own!r} here, since its name is taken")
+            columns[own] = typed(own, [held.get(position) for position in range(len(self._ids))], parse=self._parse)
+        return columns
 
     def _add(self, image_id: str) -> int:
         position = self._positions[image_id] = len(self._ids)

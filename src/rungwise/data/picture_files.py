@@ -15,11 +15,15 @@ from PIL import Image, UnidentifiedImageError
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limits, variable
-from rungwise.core.reading import opened, read_bytes
+from rungwise.core.reading import MissingFileError, opened, read_bytes
+from rungwise.data.collection import Issue
 from rungwise.data.packed import PackedPicture, Picture
 
 UPLOAD_NAME = "<uploaded picture>"
 """What a picture that came as bytes is called in messages."""
+
+MISSING = "missing picture"
+"""The kind of issue of a picture whose file is not there."""
 
 MOST_SCANS = 100
 """Of a JPEG that a stranger sends: each scan is a pass over all pixels, and empty ones take no bytes."""
@@ -189,6 +193,31 @@ def picture_bytes(source: Picture | str | bytes) -> bytes:
     if isinstance(source, PackedPicture):
         return source.read()
     return read_bytes(Path(source), "picture_bytes")
+
+
+def read_picture(source: Picture | bytes) -> bytes | Issue:
+    """The bytes of a picture's file, or why there are none.
+
+    >>> read_picture(Path("nowhere.jpg"))
+    Issue(kind='missing picture', where='nowhere.jpg', detail='no such file')
+    """
+    try:
+        return picture_bytes(source)
+    except MissingFileError:
+        return Issue(MISSING, picture_name(source), "no such file")
+    except UserError as error:
+        return unreadable_picture(picture_name(source), error)
+    except OSError as error:
+        return Issue("unreadable picture", picture_name(source), error.strerror or str(error))
+
+
+def unreadable_picture(name: str, error: UserError) -> Issue:
+    """The issue of a picture that was refused.
+
+    >>> unreadable_picture("a.jpg", UserError("a.jpg: the file is empty"))
+    Issue(kind='unreadable picture', where='a.jpg', detail='the file is empty')
+    """
+    return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
 
 
 def picture_name(source: Picture | str | bytes) -> str:

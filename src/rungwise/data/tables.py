@@ -51,11 +51,13 @@ class Table:
         path: The file.
         columns: Names as written, in order.
         rows: Place (``"line 3"``) and cells by column; a text in place of the cells is the reason to skip the row.
+        typed: Whether cells are numbers, truth values and lists where they mean such; false where all are texts.
     """
 
     path: Path
     columns: tuple[str, ...]
     rows: list[tuple[str, Cells | str]]
+    typed: bool = True
 
     def column(self, names: Sequence[str]) -> str | None:
         """The column as written that has the first of these names; case and outer blanks do not matter.
@@ -90,9 +92,10 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
     r"""Captions of one table, or of several whose names speak of different splits (``train.csv``, ``val.csv``).
 
     Needed are a column of :data:`IMAGE_COLUMNS` and one of :data:`CAPTION_COLUMNS`. Optional are ``split``,
-    ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Image ids are the names in the
-    image column. The layout is ``"table"``; in a folder that rungwise generated it has the name by which a JSON file
-    beside the table begins: ``{"format": "rungwise <name>"``.
+    ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Labels and every further column
+    are carried (:mod:`rungwise.data.columns`). Image ids are the names in the image column. The layout is ``"table"``;
+    in a folder that rungwise generated it has the name by which a JSON file beside the table begins:
+    ``{"format": "rungwise <name>"``.
 
     Raises:
         UserError: If a file is empty, in another encoding or malformed, a column is missing, several tables do not go
@@ -159,6 +162,8 @@ def _gather(gatherer: Gatherer, table: Table, split_of_file: str | None) -> None
     optional = {what: table.column(names) for what, names in _OPTIONAL.items()}
     assert image_column is not None
     assert caption_column is not None
+    consumed = {image_column, caption_column, optional["split"], optional["caption_id"]}
+    further = [column for column in dict.fromkeys(table.columns) if column not in consumed]
     for place, cells in table.rows:
         where = f"{table.path}, {place}"
         if isinstance(cells, str):
@@ -175,6 +180,8 @@ def _gather(gatherer: Gatherer, table: Table, split_of_file: str | None) -> None
         split = _text(given.get("split"), "split", where) or split_of_file or ""
         gatherer.split(image, split, where)
         gatherer.label(image, _labels(given, where), where)
+        for column in further:
+            gatherer.column(image, column, cells.get(column), where, parse=not table.typed)
         texts = _texts(cells.get(caption_column), caption_column, where)
         caption_id = _text(given.get("caption_id"), "caption_id", where) or None
         for text in texts:
@@ -253,7 +260,7 @@ def _parse_separated(path: Path, text: str, delimiter: str, quoting: Literal[0, 
         else:
             hint = "; put texts that hold a comma in quotes" if len(cells) > len(columns) and delimiter == "," else ""
             rows.append((f"line {line}", f"{len(cells)} columns but the header has {len(columns)}{hint}"))
-    return Table(path, columns, rows)
+    return Table(path, columns, rows, typed=False)
 
 
 def _numbered(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
@@ -283,12 +290,31 @@ def _read_json_lines(path: Path) -> Table:
     return Table(path, tuple(columns), rows)
 
 
+def _is_small(kind: Any) -> bool:
+    """Whether a column of Parquet holds texts, numbers, dates or lists of texts, whatever they are encoded as."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_list(kind) or types.is_large_list(kind):
+        return bool(types.is_string(kind.value_type) or types.is_large_string(kind.value_type))
+    return bool(
+        types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_floating(kind)
+        or types.is_boolean(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind)
+        or types.is_null(kind)
+    )  # fmt: skip
+
+
 def _read_parquet(path: Path) -> Table:
     with opened_parquet(path) as file:
         columns = tuple(file.schema.names)
-        wanted = [*IMAGE_COLUMNS, *CAPTION_COLUMNS, *(name for names in _OPTIONAL.values() for name in names)]
-        # A data frame may hold the pictures' bytes besides; they are not read into memory.
-        read = [column for column in columns if column.strip().lower() in wanted]
+        # A data frame may hold the pictures' bytes or their vectors besides; they are not read into memory.
+        known = {*IMAGE_COLUMNS, *CAPTION_COLUMNS, *(name for names in _OPTIONAL.values() for name in names)}
+        read = [
+            name
+            for name, kind in zip(columns, file.schema.types, strict=True)
+            if name.strip().lower() in known or (_is_small(kind) and columns.count(name) == 1)
+        ]
         rows: list[tuple[str, Cells | str]] = [
             (f"row {number}", row) for number, row in enumerate(file.rows(read), start=1)
         ]

@@ -22,12 +22,12 @@ from torch import Tensor
 from rungwise.core.cache_folder import default_cache
 from rungwise.data.collection import Issue
 from rungwise.data.packed import Picture
-from rungwise.data.picture_files import picture_name
+from rungwise.data.picture_files import picture_name, read_picture
 from rungwise.encoders.cache import LAYOUT, Progress, RowStore, sound_positions
 from rungwise.encoders.inference import PROBE, computing
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.random_crops import RandomCrops
-from rungwise.encoders.reading import Encoded, at_once, encoded, prepared, read_picture
+from rungwise.encoders.reading import Encoded, at_once, encoded, prepared
 from rungwise.encoders.sides import PictureSide
 
 _TRIED = 4 * PROBE

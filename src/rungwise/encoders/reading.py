@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError
 from rungwise.core.threads import cores
 from rungwise.data.collection import Issue
-from rungwise.data.packed import Picture
-from rungwise.data.picture_files import picture_bytes, picture_name
+from rungwise.data.picture_files import unreadable_picture
 from rungwise.data.pictures import load_picture
 from rungwise.encoders.preprocessing import Preprocessing
 
@@ -91,18 +89,6 @@ def at_once(preprocessing: Preprocessing, batch: int) -> int:
     return max(1, min(batch, batch * _USUAL_PIXELS // int(np.prod(preprocessing.prepared_shape))))
 
 
-def read_picture(source: Picture | bytes) -> bytes | Issue:
-    """The bytes of a picture's file, or why there are none."""
-    try:
-        return picture_bytes(source)
-    except MissingFileError:
-        return Issue("missing picture", picture_name(source), "no such file")
-    except UserError as error:
-        return _unreadable(picture_name(source), error)
-    except OSError as error:
-        return Issue("unreadable picture", picture_name(source), error.strerror or str(error))
-
-
 def prepared(data: bytes, name: str, make: Callable[[Tensor], Tensor], shorter_side: int | None) -> Tensor | Issue:
     """A decoded picture as ``make`` makes it ready, or why it cannot be decoded.
 
@@ -112,11 +98,7 @@ def prepared(data: bytes, name: str, make: Callable[[Tensor], Tensor], shorter_s
     try:
         return make(load_picture(data, shorter_side=shorter_side, name=name))
     except UserError as error:
-        return _unreadable(name, error)
-
-
-def _unreadable(name: str, error: UserError) -> Issue:
-    return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
+        return unreadable_picture(name, error)
 
 
 def _on_cores(

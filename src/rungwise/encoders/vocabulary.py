@@ -274,7 +274,7 @@ def whole_words(tokenizer: Tokenizer) -> frozenset[str]:
     if isinstance(model, models.WordPiece):
         pieces = (word for word in words if not word.startswith(model.continuing_subword_prefix))
     elif isinstance(model, models.WordLevel):
-        pieces = iter(words)
+        pieces = (word for word in words)
     elif isinstance(model, models.BPE) and (end := model.end_of_word_suffix):
         pieces = (word.removesuffix(end) for word in words if word.endswith(end))
     else:  # a mark before the first piece of a word

@@ -21,7 +21,8 @@ def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
     """
     rows = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    units: NDArray[np.float32] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return units
 
 
 def folded(vectors: ArrayLike, hashes: Sequence[str | None], least_cosine: float = NEAR_DUPLICATE) -> list[list[int]]:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rungwise.core.errors import UserError
-from rungwise.core.locks import writing_alone
+from rungwise.core.locks import UPDATE_LOCK, alone, writing_alone
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.index import storage, stores
-from rungwise.index.encoding import Progress, encoded_pictures, encoded_texts, one_line, require_pictures
-from rungwise.index.files import damaged, write_lines
+from rungwise.index import opening, storage, stores
+from rungwise.index.encoding import Progress, one_line, require_pictures
+from rungwise.index.files import damaged
 from rungwise.index.hits import Hit, hits_of
-from rungwise.index.items import CAPTIONS, Item, from_record, ids_of_texts
+from rungwise.index.items import CAPTIONS, Item, from_record, ids_of_texts, source_of
+from rungwise.index.left_out import LeftOut
 from rungwise.index.store import Record, Store, checked_queries
-from rungwise.index.version1 import bring_up_to_date, open_stores
+from rungwise.index.thumbnails import Thumbnails
+from rungwise.index.update import Changes, Stored, Target, Update
+from rungwise.index.version1 import bring_up_to_date
 from rungwise.index.where import Condition, Either, Where
 from rungwise.similarity import Similarity
 
@@ -42,14 +44,14 @@ class Index:
         picture_store: A row for each picture.
         caption_store: A row for each distinct caption, under the caption itself; its side is ``"text"``.
         folder: Where the index is; None if only its stores know.
-        issues: The pictures that were left out when the index was built, and why.
+        left_out: The pictures of the collection that cannot be read, and why.
 
     Attributes:
         manifest: As given.
         picture_store: As given.
         caption_store: As given.
         folder: As given.
-        issues: As given.
+        left_out: As given.
 
     >>> import tempfile
     >>> from rungwise.index.exact import ExactStore
@@ -74,13 +76,13 @@ class Index:
         picture_store: Store,
         caption_store: Store,
         folder: Path | None = None,
-        issues: tuple[Issue, ...] = (),
+        left_out: tuple[LeftOut, ...] = (),
     ) -> None:
         self.manifest = manifest
         self.picture_store = picture_store
         self.caption_store = caption_store
         self.folder = folder
-        self.issues = issues
+        self.left_out = left_out
         self._stamps: storage.Stamps | None = None
 
     @classmethod
@@ -94,6 +96,7 @@ class Index:
         progress: Progress | None = None,
         overwrite: bool = False,
         store: stores.Kind = "exact",
+        thumbnails: bool = False,
     ) -> Index:
         """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
 
@@ -108,6 +111,7 @@ class Index:
             progress: Called with how many more pictures are done.
             overwrite: Replace an index that stands there already.
             store: Which kind of store keeps the rows.
+            thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
 
         Raises:
             UserError: If no picture can be read, the folder is taken, or the disk is full.
@@ -118,15 +122,41 @@ class Index:
             storage.replacing_folder(folder, overwrite=overwrite) as draft,
         ):
             require_pictures(data)
-            manifest, both = _created(draft, data.name, model, model_location, store)
-            index = cls(manifest, *both, folder)
-            issues = index._encode(data, model, progress)
-            if not len(index):
-                first = f"; the first: {one_line(issues[0])}" if issues else ""
-                raise UserError(f"{data.name}: none of {len(data)} pictures could be read{first}")
-            issues_sha256 = write_lines(draft / storage.ISSUES, (asdict(issue) for issue in issues))
-            skipped = len(data) - len(index)
-            storage.write_manifest(draft, replace(manifest, skipped=skipped, issues_sha256=issues_sha256))
+            manifest, both = opening.created(draft, data.name, model, model_location, store, thumbnails=thumbnails)
+            kept = Thumbnails(draft) if thumbnails else None
+            update = Update(Target(*both, folder, nullcontext, kept), data, model, progress=progress)
+            _refuse_if_none(data, update.run())
+            storage.write_issues(draft, manifest, update.left_out)
+        return cls.open(folder)
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        model: DualEncoder,
+        *,
+        name: str = "collection",
+        model_location: str = "",
+        store: stores.Kind = "exact",
+        thumbnails: bool = False,
+    ) -> Index:
+        """Make an empty index, which :meth:`update` or :meth:`upsert` fills.
+
+        Args:
+            folder: Made, together with its parents.
+            model: Will encode what comes; only this model can search the index later.
+            name: Of the collection.
+            model_location: Where the model came from, for those who open the index.
+            store: Which kind of store keeps the rows.
+            thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
+
+        Raises:
+            UserError: If the folder is taken, or cannot be written.
+        """
+        folder = Path(folder)
+        with storage.replacing_folder(folder, overwrite=False) as draft:
+            manifest, _ = opening.created(draft, name, model, model_location, store, thumbnails=thumbnails)
+            storage.write_issues(draft, manifest, ())
         return cls.open(folder)
 
     @classmethod
@@ -162,7 +192,7 @@ class Index:
     @classmethod
     def _opened(cls, folder: Path, all_vectors: bool) -> Index:
         manifest = storage.read_manifest(folder)
-        both = _open_stores(folder, manifest, all_vectors)
+        both = opening.opened(folder, manifest, all_vectors=all_vectors)
         return cls(manifest, *both, folder, storage.read_issues(folder, manifest))
 
     def is_replaced(self) -> bool:
@@ -178,6 +208,11 @@ class Index:
             return False
         now = storage.stamps(self.folder)
         return now[0] is not None and now != self._stamps
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """Why each of the pictures in :attr:`left_out` is not here."""
+        return tuple(one.issue for one in self.left_out)
 
     def __len__(self) -> int:
         """Number of pictures."""
@@ -305,8 +340,91 @@ class Index:
         """
         self.check(model)
         require_pictures(data)
+        with self._newest():
+            update = Update(self._target(), data, model, whole=False, progress=progress)
+            before = [text for item in self.found(data.image_ids).values() for text in item.captions]
+        changes = update.run()
         with self._changing():
-            return self._encode(data, model, progress)
+            self._settle([*before, *data.captions])
+        return changes.issues
+
+    def update(
+        self,
+        data: ImageCaptions,
+        model: DualEncoder,
+        *,
+        progress: Progress | None = None,
+        stored: Stored | None = None,
+        rehash: bool = False,
+        allow_empty: bool = False,
+        thumbnails: bool | None = None,
+    ) -> Changes:
+        """Make the index hold a collection and nothing else, touching only what changed.
+
+        A file whose size and time are as they were is not opened; of others the content decides. Pictures whose
+        content is known, under any id, are not encoded again, and other captions or columns alone encode no picture.
+        Rows come in batches, each of which can be searched and survives the end of the process once it is in; a
+        process that dies is made good by another update.
+
+        Rows of pictures that are gone are removed at the end, but for those whose file the system keeps away, as in a
+        folder that cannot be read. Pictures that cannot be read are in :attr:`left_out`, and are not tried again while
+        their file is the same.
+
+        Args:
+            data: As for :meth:`build`.
+            model: That built the index.
+            progress: Called with how many more pictures are done, out of all that the collection has.
+            stored: Called with the ids of each batch when it is in.
+            rehash: Compare the content of every file, whatever its size and time.
+            allow_empty: Remove everything if the collection is empty, or has not one of the pictures.
+            thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.
+
+        Raises:
+            UserError: If another model built the index, another update is under way, no picture can be read, nothing
+                would be left, or the place cannot be written.
+        """
+        self.check(model)
+        with nullcontext() if self.folder is None else alone(self.folder, "an indexing run", UPDATE_LOCK):
+            with self._newest():
+                if self.folder is not None and thumbnails not in (None, self.manifest.thumbnails):
+                    self.manifest = replace(self.manifest, thumbnails=bool(thumbnails))
+                    storage.write_manifest(self.folder, self.manifest)
+                update = Update(
+                    self._target(), data, model, left_out=self.left_out, rehash=rehash, progress=progress, stored=stored
+                )
+            if not allow_empty:
+                self._refuse_to_empty(set(update.known), data)
+            changes = update.run()
+            with self._changing():
+                self._settle(None)
+                if self.folder is None:
+                    self.left_out = update.left_out
+                elif update.left_out != self.left_out or data.name != self.manifest.name:
+                    manifest = replace(self.manifest, name=data.name)
+                    self.manifest = storage.write_issues(self.folder, manifest, update.left_out)
+                    self.left_out = update.left_out
+            if data.has_pictures and not len(self):
+                _refuse_if_none(data, changes)
+        return changes
+
+    def compact(self) -> None:
+        """Free the place of rows that are gone, and put in order what speeds up a search.
+
+        Raises:
+            UserError: If the place cannot be written.
+        """
+        with self._changing():
+            self.picture_store.compact()
+            self.caption_store.compact()
+            if kept := self._thumbnails:
+                contents = (source_of(record) for _, record in self.picture_store.records())
+                kept.keep_only(source.content for source in contents if source is not None)
+
+    def thumbnail(self, item_id: str) -> bytes | None:
+        """A small JPEG of a picture, where the index keeps them and has this one."""
+        row = self.picture_store.get([item_id]).get(item_id) if self._thumbnails else None
+        source = None if row is None else source_of(row.record)
+        return self._thumbnails.read(source.content) if self._thumbnails and source is not None else None
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove pictures, and captions that no other picture has; gives how many pictures there were.
@@ -324,8 +442,32 @@ class Index:
     def _where(self) -> str:
         return self.manifest.name if self.folder is None else str(self.folder)
 
+    @property
+    def _thumbnails(self) -> Thumbnails | None:
+        return Thumbnails(self.folder) if self.folder is not None and self.manifest.thumbnails else None
+
+    def _target(self) -> Target:
+        return Target(self.picture_store, self.caption_store, self.folder, self._changing, self._thumbnails)
+
+    def _refuse_to_empty(self, known: set[str], data: ImageCaptions) -> None:
+        """A folder that is not mounted, or another one by mistake, shall not cost an index its rows.
+
+        Raises:
+            UserError: If no picture of the index would be left.
+        """
+        if known and not data.has_pictures:
+            raise UserError(
+                f"{data.name}: holds no pictures now, and {self._where} holds {len(known)}; nothing is removed unless"
+                " allow_empty=True"
+            )
+        if known and data.name != self.manifest.name and known.isdisjoint(data.image_ids):
+            raise UserError(
+                f"{data.name}: has not one of the {len(known)} pictures of {self._where}, which is of"
+                f" {self.manifest.name}; name another index, or replace this one with allow_empty=True"
+            )
+
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _newest(self) -> Iterator[None]:
         """Alone among those that change the index, from its newest state."""
         if self.folder is None:
             yield
@@ -338,7 +480,8 @@ class Index:
             bring_up_to_date(self.folder)
             before, self.manifest = self.manifest, storage.read_manifest(self.folder)
             if before.version == 1:
-                self.picture_store, self.caption_store = _open_stores(self.folder, self.manifest)
+                self.picture_store, self.caption_store = opening.opened(self.folder, self.manifest)
+            self.left_out = storage.read_issues(self.folder, self.manifest)
             self.picture_store.refresh()
             self.caption_store.refresh()
             try:
@@ -346,25 +489,23 @@ class Index:
             finally:
                 self._stamps = storage.stamps(self.folder)
 
-    def _encode(self, data: ImageCaptions, model: DualEncoder, progress: Progress | None) -> tuple[Issue, ...]:
-        """Write pictures and captions; captions first, since no search finds those that no picture has."""
-        known = {text for text, _ in self.caption_store.records()}
-        texts = [text for text in dict.fromkeys(data.captions) if text.strip() and text not in known]
-        rows = None
-        if data.text_features is not None:
-            first = {text: position for position, text in reversed(list(enumerate(data.captions)))}
-            rows = data.text_features.take([first[text] for text in texts])
-        self.caption_store.upsert_batches(encoded_texts(texts, model, rows))
-        issues: list[Issue] = []
-        orphans = [text for item in self.found(data.image_ids).values() for text in item.captions]
-        self.picture_store.upsert_batches(encoded_pictures(data, model, self.folder, progress, issues))
-        self._settle([*orphans, *texts])
-        return tuple(issues)
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """As :meth:`_newest`, for a change that others are to notice."""
+        with self._newest():
+            yield
+            if self.folder is not None:
+                self.manifest = replace(self.manifest, revision=self.manifest.revision + 1)
+                storage.write_manifest(self.folder, self.manifest)
 
-    def _settle(self, texts: Iterable[str]) -> None:
-        """After pictures have changed: remove those of these captions that no picture has."""
-        distinct = [text for text in dict.fromkeys(texts) if text.strip()]
-        borne = self.ids_with_captions(distinct) if distinct else {}
+    def _settle(self, texts: Iterable[str] | None) -> None:
+        """After pictures have changed: remove those of these captions, or of all, that no picture has."""
+        if texts is None:
+            borne: Container[str] = {text for item in self.items() for text in item.captions}
+            distinct = list(self.captions())
+        else:
+            distinct = [text for text in dict.fromkeys(texts) if text.strip()]
+            borne = self.ids_with_captions(distinct) if distinct else {}
         if orphans := [text for text in distinct if text not in borne]:
             self.caption_store.delete(orphans)
 
@@ -375,45 +516,12 @@ class Index:
             raise damaged(self._where, f"the picture {item_id!r} lacks path or captions") from error
 
 
-def _created(
-    folder: Path, name: str, model: DualEncoder, model_location: str, kind: stores.Kind
-) -> tuple[storage.Manifest, tuple[Store, Store]]:
-    """The two empty stores of a new index, and what ``index.json`` is to say."""
-    both = (
-        stores.create_store(kind, folder, storage.PICTURES, model.dimension, model.similarity, "image"),
-        stores.create_store(kind, folder, storage.CAPTIONS, model.dimension, model.similarity, "text"),
-    )
-    manifest = storage.Manifest(
-        name,
-        model.fingerprint,
-        model_location,
-        model.dimension,
-        identity=uuid4().hex,
-        picture_store=both[0].identity,
-        caption_store=both[1].identity,
-        model_stands_for=model.stands_for,
-        store=kind,
-    )
-    return manifest, both
+def _refuse_if_none(data: ImageCaptions, changes: Changes) -> None:
+    """Refuse an index without pictures.
 
-
-def _open_stores(folder: Path, manifest: storage.Manifest, all_vectors: bool = False) -> tuple[Store, Store]:
-    both: tuple[Store, Store]
-    if manifest.version == 1:
-        both = open_stores(folder)
-    else:
-        pictures, captions = (
-            stores.open_store(manifest.store, folder, name, all_vectors=all_vectors)
-            for name in (storage.PICTURES, storage.CAPTIONS)
-        )
-        for one, name, identity in (
-            (pictures, storage.PICTURES, manifest.picture_store),
-            (captions, storage.CAPTIONS, manifest.caption_store),
-        ):
-            if identity and one.identity != identity:
-                raise damaged(folder / name, "it is the store of another index")
-        both = pictures, captions
-    for store in both:
-        if store.dimension != manifest.dimension:
-            raise damaged(folder, f"dimension {store.dimension} where index.json says {manifest.dimension}")
-    return both
+    Raises:
+        UserError: If not one could be read.
+    """
+    if not (changes.added or changes.changed or changes.unchanged):
+        first = f"; the first: {one_line(changes.issues[0])}" if changes.issues else ""
+        raise UserError(f"{data.name}: none of {len(data)} pictures could be read{first}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +13,7 @@ from typing import Any
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
+from rungwise.data.columns import Value
 from rungwise.data.packed import PackedPicture, Picture, packed_picture
 from rungwise.index.store import WORDS, Record
 from rungwise.index.where import OWN
@@ -20,7 +23,7 @@ ITEM = f"{OWN}item"
 CAPTIONS = "captions"
 """The entry of a record that lists the captions, for filters."""
 RESERVED = ("id", "path", "score", CAPTIONS)
-"""Names that a column of the user's cannot have: answers use them."""
+"""Names that a column cannot have: answers use them."""
 FACTS = frozenset(
     {
         "file",
@@ -40,8 +43,29 @@ FACTS = frozenset(
 """Columns that are known of a picture without its owner's help."""
 _FACTS_WITH_WORDS = frozenset({"file", "folder"})
 
-Value = str | bool | int | float | tuple[str, ...]
-"""What a column of a picture holds: a text, a truth value, a number, or several texts."""
+
+@dataclass(frozen=True)
+class Source:
+    """What a row was made from, by which an update sees whether it still stands.
+
+    Attributes:
+        size: Of the picture's file in bytes; -1 where size and time do not tell whether it is the same.
+        modified: When the file was written, in nanoseconds since 1970.
+        said: Digest of all that the collection says of the picture: place, captions and columns.
+        content: SHA-256 of the picture's file, or of its row of features; empty where it is not known.
+
+    >>> Source(6102, 0, "5e", "9a").same_file(Source(6102, 0, "77", ""))
+    True
+    """
+
+    size: int
+    modified: int
+    said: str
+    content: str = ""
+
+    def same_file(self, other: Source) -> bool:
+        """Whether size and time say that the file is the same."""
+        return self.size >= 0 and (self.size, self.modified) == (other.size, other.modified)
 
 
 @dataclass(frozen=True)
@@ -66,24 +90,23 @@ class Item:
     columns: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def items_at(data: ImageCaptions, images: Sequence[int]) -> list[Item]:
-    """The items at these positions of a collection, with absolute paths.
+def all_items(data: ImageCaptions) -> Iterator[Item]:
+    """The items of a collection with its own columns, by position, with absolute paths.
 
     >>> import numpy as np
     >>> data = ImageCaptions(("a", "b"), ("a dog",), np.array([1]), paths=(Path("a.jpg"), Path("b.jpg")))
-    >>> [item.captions for item in items_at(data, [0, 1])]
+    >>> [item.captions for item in all_items(data)]
     [(), ('a dog',)]
     """
-    of_image = data.captions_of_image
-    return [
-        Item(
+    for image, captions in enumerate(data.captions_of_image):
+        columns = {name: column[image] for name, column in data.columns.items()}
+        yield Item(
             id=data.image_ids[image],
             path=_absolute(data.paths[image]) if data.paths else None,
-            captions=tuple(data.captions[caption] for caption in of_image[image]),
-            caption_ids=tuple(data.caption_ids[caption] for caption in of_image[image]),
+            captions=tuple(data.captions[caption] for caption in captions),
+            caption_ids=tuple(data.caption_ids[caption] for caption in captions),
+            columns={name: value for name, value in columns.items() if value is not None},
         )
-        for image in images
-    ]
 
 
 def _absolute(picture: Picture) -> Picture:
@@ -110,7 +133,34 @@ def ids_of_texts(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
     return {text: tuple(ids) for text, ids in bearers.items()}
 
 
-def to_record(item: Item, folder: Path | None) -> dict[str, Any]:
+def said_of(item: Item, folder: Path | None) -> str:
+    """Digest of all that a collection says of a picture; the same wherever pictures and index stand together.
+
+    >>> item = Item("a", Path("/photos/a.jpg"), ("a dog",), ("a#0",), {"year": 2021})
+    >>> said_of(item, Path("/photos/index")) == said_of(replace(item, path=Path("/b/a.jpg")), Path("/b/index"))
+    True
+    >>> said_of(item, None) == said_of(replace(item, captions=("a cat",)), None)
+    False
+    """
+    said = json.dumps([_place_of(item, folder), item.captions, sorted(item.columns.items())]).encode()
+    return hashlib.blake2b(said, digest_size=12).hexdigest()
+
+
+def source_of(record: Record) -> Source | None:
+    """What a row was made from; None where an earlier rungwise wrote it, or it is not as it was written.
+
+    >>> item, source = Item("a", Path("/a.jpg")), Source(6102, 17, "5e", "9a")
+    >>> source_of(to_record(item, None, source)) == source
+    True
+    """
+    own = record.get(ITEM)
+    said = own.get("source") if isinstance(own, dict) else None
+    if not isinstance(said, list) or [type(one) for one in said] != [int, int, str, str]:
+        return None
+    return Source(*said)
+
+
+def to_record(item: Item, folder: Path | None, source: Source | None = None) -> dict[str, Any]:
     """An item as a store keeps it under its id; its path is relative to the index folder if both lie in the same one.
 
     A picture in a larger file has the path of that file, and its place in it as well. Columns and captions stand where
@@ -128,16 +178,21 @@ def to_record(item: Item, folder: Path | None) -> dict[str, Any]:
     >>> to_record(packed, Path("/photos/index"))["rungwise.item"]
     {'path': '../dogs.tar', 'caption_ids': [], 'place': {'offset': 512, 'size': 6102, 'name': 'a.jpg'}}
     """
-    path = item.path.file if isinstance(item.path, PackedPicture) else item.path
-    if path is not None and folder is not None and path.is_relative_to(folder.resolve().parent):
-        path = Path(os.path.relpath(path, folder.resolve()))
-    own: dict[str, Any] = {"path": None if path is None else path.as_posix(), "caption_ids": list(item.caption_ids)}
-    if isinstance(item.path, PackedPicture):
-        own["place"] = item.path.place
+    own = _place_of(item, folder)
+    if source is not None:
+        own["source"] = [source.size, source.modified, source.said, source.content]
     if odd := [name for name in item.columns if name in RESERVED or name.startswith(OWN)]:
         raise UserError(f"{item.id}: no column can be called {odd[0]!r}; call it {odd[0].removeprefix(OWN)}_")
     columns = {name: list(value) if isinstance(value, tuple) else value for name, value in item.columns.items()}
     return {**columns, CAPTIONS: list(item.captions), ITEM: own, WORDS: "\n".join(_words(item))}
+
+
+def _place_of(item: Item, folder: Path | None) -> dict[str, Any]:
+    path = item.path.file if isinstance(item.path, PackedPicture) else item.path
+    if path is not None and folder is not None and path.is_relative_to(folder.resolve().parent):
+        path = Path(os.path.relpath(path, folder.resolve()))
+    own: dict[str, Any] = {"path": None if path is None else path.as_posix(), "caption_ids": list(item.caption_ids)}
+    return own | {"place": item.path.place} if isinstance(item.path, PackedPicture) else own
 
 
 def _words(item: Item) -> Iterable[str]:

@@ -22,6 +22,8 @@ _SINGLE = {"'": "'", "‘": "’", "‚": "‘’"}
 _SIGNS = {"+": 1, "＋": 1, "-": -1, "−": -1, "－": -1}
 _WEIGHT = re.compile(r"(\d{1,9}(?:[.,]\d{1,9})?)(?:\s+[*×]\s+|[*×](?=\S)|:(?=\S))(?!\d)")
 _WEIGHT_AFTER = re.compile(r"\s*[*×]\s*(\d{1,9}(?:[.,]\d{1,9})?)\s*$")
+_ESCAPED = re.compile(r"\\([\"'“”„«»‹›「」『』＂‘’‚])")
+"""A quote behind a backslash, which ends no quotation."""
 _FILES_LOOKED_AT = 10_000
 
 
@@ -89,7 +91,7 @@ def _pieces(text: str) -> list[_Piece]:
         if text[at].isspace():
             at += 1
         elif end := _end_of_quote(text, at):
-            pieces.append(_Piece(text[at + 1 : end - 1], True, at, end))
+            pieces.append(_Piece(_ESCAPED.sub(r"\1", text[at + 1 : end - 1]), True, at, end))
             at = end
         else:
             end = at + 1
@@ -111,6 +113,8 @@ def _end_of_quote(text: str, at: int) -> int:
     if closing is None:
         return 0
     for place in range(at + 1, len(text)):
+        if text[place - 1] == "\\" and text[place] in closing:
+            continue
         follows = text[place + 1 : place + 2]
         # An apostrophe closes nothing: 'the dog's ball'.
         if text[place] in closing and (text[at] in _QUOTES or not follows.isalnum()):

@@ -61,9 +61,7 @@ class Candidates:
         """Ids of this many, best first; fewer where there are fewer."""
         if depth > self._depth:
             self._depth = -(-depth // _STEP) * _STEP
-            found = self.store.search(
-                self._vector, self._depth, self.where, metric=self._metric, exact=self._exact
-            )
+            found = self.store.search(self._vector, self._depth, self.where, metric=self._metric, exact=self._exact)
             self._nearest = found.ids[0]
             self._scores |= dict(zip(found.ids[0], found.scores[0].tolist(), strict=True))
         return self._nearest[:depth]

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.data.packed import Picture
+from rungwise.data.packed import PackedPicture, Picture
+from rungwise.index.answers import Answer, SearchOptions, WordUse
 from rungwise.index.encoding import one_line
+from rungwise.index.fusion import MOST_OF, Rarity
 from rungwise.index.hits import CaptionHit, Hit, hits_of
 from rungwise.index.index import Index
-from rungwise.index.store import checked_queries
+from rungwise.index.queries import Given, GivenVector, Like, Query, Words
+from rungwise.index.query_text import parse_query
+from rungwise.index.query_vectors import combined
+from rungwise.index.ranking import Candidates, groups_of
+from rungwise.index.reranking import reranked
+from rungwise.index.store import WORDS, Record, check_k, checked_queries
+from rungwise.index.unknown_words import Meaning, UnknownWord, frequent_words, unknown_words
+from rungwise.index.where import OWN, Where
+from rungwise.index.where_text import check_columns, columns_of
+from rungwise.index.words import words_of
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
+_MOST_BY_WORDS = 50
+"""Pictures that full text may bring."""
+_ROWS_LOOKED_AT = 1000
+
 
 class Searcher:
-    """Searches of an index with texts and pictures.
+    """Searches of an index with words, pictures, and both.
 
     The model's fingerprint, for which all its weights are read, is compared with that of the index when the searcher
     is made and not again: make a new searcher for a model whose weights have changed since.
@@ -29,6 +47,7 @@ class Searcher:
     Args:
         index: What is searched.
         model: The model that built it.
+        meaning: Finds known words near those that the model does not know; by spelling alone if not given.
 
     Attributes:
         index: As given.
@@ -53,14 +72,102 @@ class Searcher:
     ...         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
     >>> data = ImageCaptions(("x", "y"), ("aa",), np.array([0]), features=FeatureRows(np.array([[3.0, 0], [1, 1]])))
     >>> index = Index.build(data, Letters(), Path(tempfile.mkdtemp()) / "index")
-    >>> [hit.id for hit in Searcher(index, Letters()).search_text("abab")]
-    ['y', 'x']
+    >>> searcher = Searcher(index, Letters())
+    >>> [(hit.id, round(hit.score, 3)) for hit in searcher.search("abab").hits]
+    [('y', 1.0), ('x', 0.707)]
+    >>> answer = searcher.search('"ab" - "b"')
+    >>> [hit.id for hit in answer.hits], answer.reading
+    (['x', 'y'], 'pictures like "ab", less like "b"')
     """
 
-    def __init__(self, index: Index, model: DualEncoder) -> None:
+    def __init__(self, index: Index, model: DualEncoder, *, meaning: Meaning | None = None) -> None:
         index.check(model)
         self.index = index
         self.model = model
+        self._meaning = meaning
+        self._seen = _Seen(index)
+
+    def search(
+        self,
+        query: Query | str,
+        k: int = 10,
+        *,
+        offset: int = 0,
+        where: Where | None = None,
+        options: SearchOptions | None = None,
+        vectors: Mapping[str, ArrayLike] | None = None,
+    ) -> Answer:
+        """The k pictures that fit a query best.
+
+        Pictures are ranked by the model's similarity with the query's vector, which is the weighted sum of those of its
+        parts; by the cosine where all parts are pictures. Pictures of the index that the query names are left out.
+
+        Full text is joined with that ranking by reciprocal rank fusion (``options.words``). With ``"auto"`` it brings
+        the pictures whose captions and columns hold most of what the words of the query say, rare words counting more
+        than frequent ones; so a word that the model never learnt is found where it is written. With ``"on"`` any word
+        does.
+
+        Near-duplicates are folded under the first of them. An answer with an ``offset`` goes on where the one without
+        ended.
+
+        Args:
+            query: What is searched for. A text is read by :func:`~rungwise.index.parse_query`, which opens no files
+                here.
+            k: How many.
+            offset: How many to pass over.
+            where: Which pictures may be found; all if not given.
+            options: How to search.
+            vectors: (D,) vectors of texts that :meth:`encode_texts` has encoded already, by text.
+
+        Raises:
+            UserError: If the query is empty, a picture cannot be read or is not in the index, no picture has a column
+                that the filter names, or k is less than 1.
+        """
+        options = options or SearchOptions()
+        query = _parsed(query)
+        check_k(k)
+        if offset < 0:
+            raise UserError(f"offset is {offset}; give 0 or more")
+        if where is not None and where.conditions:
+            self._check_columns(where)
+        store = self.index.picture_store
+        candidates = Candidates(
+            store,
+            self._vector_of(query, vectors or {}),
+            None if query.has_words else "cosine",
+            (where or Where()).and_without(frozenset(query.like)),
+            options.exact,
+        )
+        notes = list(query.notes)
+        by_words = self._found_by_words(query, candidates, options.words)
+        if by_words:
+            notes.append(f"full text found {len(by_words)}{' or more' if len(by_words) == _MOST_BY_WORDS else ''}")
+        groups = groups_of(
+            candidates,
+            offset + k + 1,
+            by_words=by_words,
+            reorder=self._reordering(query, options, notes) if options.rerank else None,
+            fold=options.fold_duplicates,
+            diversity=options.diversity,
+        )
+        shown = groups[offset : offset + k]
+        return Answer(
+            hits=tuple(map(Hit, (ids := [group.id for group in shown]), candidates.scores(ids))),
+            folded={group.id: group.folded for group in shown if group.folded},
+            unknown=self._unknown(query),
+            reading=query.reading,
+            notes=tuple(notes),
+            more=len(groups) > offset + k,
+        )
+
+    @staticmethod
+    def texts_of(query: Query | str) -> tuple[str, ...]:
+        """The texts that a search for this encodes, each once."""
+        return _parsed(query).texts
+
+    def encode_texts(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """(D,) vectors by text, for :meth:`search`: those of many queries are encoded faster together."""
+        return dict(zip(texts, self.model.encode_text(texts), strict=True)) if texts else {}
 
     def search_text(self, text: str, k: int = 10) -> list[Hit]:
         """The k pictures most similar to a text, by the model's own similarity, best first.
@@ -81,16 +188,23 @@ class Searcher:
         """
         return self.index.search(self.encode_picture(picture), k)[0]
 
-    def captions_for(self, picture: Picture | bytes, k: int = 10) -> list[CaptionHit]:
+    def captions_for(self, picture: Picture | bytes | str | ArrayLike, k: int = 10) -> list[CaptionHit]:
         """The k captions of the collection that fit a picture best; none when the collection has no captions.
 
-        Raises:
-            UserError: If the picture cannot be read, or k is less than 1.
-        """
-        return self.captions_near(self.encode_picture(picture), k)
+        Args:
+            picture: A file, the bytes of one, the id of a picture of the index, or a vector, (D,) or (1, D).
+            k: How many.
 
-    def captions_near(self, vector: ArrayLike, k: int = 10) -> list[CaptionHit]:
-        """As :meth:`captions_for`, for a picture that is encoded already, (D,) or (1, D)."""
+        Raises:
+            UserError: If the picture cannot be read or is not in the index, or k is less than 1.
+        """
+        match picture:
+            case str():
+                vector: ArrayLike = self._rows_of([picture])[picture]
+            case Path() | PackedPicture() | bytes():
+                vector = self.encode_picture(picture)
+            case _:
+                vector = picture
         found = self.index.caption_store.search(self._queries(vector, k), k)
         bearers = self.index.ids_with_captions(found.ids[0])
         return [
@@ -98,6 +212,10 @@ class Searcher:
             for text, score in zip(found.ids[0], found.scores[0].tolist(), strict=True)
             if text in bearers  # a process that died may have left one that no picture has
         ]
+
+    def captions_near(self, vector: ArrayLike, k: int = 10) -> list[CaptionHit]:
+        """As :meth:`captions_for`, for a picture that is encoded already, (D,) or (1, D)."""
+        return self.captions_for(vector, k)
 
     def encode_picture(self, picture: Picture | bytes) -> NDArray[np.float32]:
         """(1, D), the vector of a picture that need not be in the index.
@@ -137,7 +255,131 @@ class Searcher:
             )
         other = copy(self)
         other.index = index
+        other._seen = _Seen(index)
         return other
+
+    def _vector_of(self, query: Query, vectors: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
+        """(1, D) of the whole query."""
+        missing = [text for text in query.texts if text not in vectors]
+        texts = {**vectors, **self.encode_texts(missing)}
+        rows = self._rows_of(query.like)
+        parts: list[NDArray[np.float32]] = []
+        for term in query.terms:
+            match term.what:
+                case Words(text):
+                    parts.append(self._queries(texts[text], 1))
+                case Like(item_id):
+                    parts.append(self._queries(rows[item_id], 1))
+                case Given(picture, name):
+                    parts.append(self._encoded(picture, name))
+                case GivenVector(vector):
+                    parts.append(self._queries(vector, 1))
+        return combined(parts, [term.weight for term in query.terms])
+
+    def _encoded(self, picture: Picture | bytes, name: str) -> NDArray[np.float32]:
+        try:
+            return self.encode_picture(picture)
+        except UserError as error:
+            raise error if name in str(error) else UserError(f"{name}: {error}") from None
+
+    def _rows_of(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        rows = self.index.picture_store.get(ids) if ids else {}
+        for one in ids:
+            if one not in rows:
+                self.index.item(one)  # which says that there is none
+        return {one: row.vector for one, row in rows.items()}
+
+    def _found_by_words(self, query: Query, candidates: Candidates, use: WordUse) -> list[str]:
+        """Ids that full text brings, best first; none that has all words of what is wanted less."""
+        words = " ".join(query.wanted_texts)
+        if use == "off" or not words_of(words):
+            return []
+        found = candidates.store.find_words(words, _MOST_BY_WORDS, candidates.where).ids[0]
+        rows = candidates.rows(found)
+        texts = {one: str(row.record.get(WORDS, "")) for one, row in rows.items()}
+        less = [
+            set(words_of(term.what.text)) for term in query.terms if term.weight < 0 and isinstance(term.what, Words)
+        ]
+        return [
+            one
+            for one, text in texts.items()
+            if (use == "on" or self._seen.rarity.share(words, text) >= MOST_OF)
+            and not any(some and some <= set(words_of(text)) for some in less)
+        ]
+
+    def _reordering(
+        self, query: Query, options: SearchOptions, notes: list[str]
+    ) -> Callable[[Sequence[str]], list[str]] | None:
+        texts = [(term.what.text, term.weight) for term in query.terms if isinstance(term.what, Words)]
+        scorer = options.rerank
+        if scorer is None or not texts:
+            notes.append("not reranked: the query has no words")
+            return None
+
+        def reorder(ids: Sequence[str]) -> list[str]:
+            items = self.index.found(ids[: options.rerank_top])
+            first = list(items)
+            done = reranked(scorer, [items[one].path for one in first], *zip(*texts, strict=True))
+            notes.append(done.note)
+            return [first[place] for place in done.order] + [one for one in ids if one not in items]
+
+        return reorder
+
+    def _unknown(self, query: Query) -> tuple[UnknownWord, ...]:
+        store = self.index.picture_store
+        return unknown_words(
+            query.texts,
+            self.model,
+            lambda word: bool(store.find_words(word, 1).ids[0]),
+            lambda: self._seen.frequent_words,
+            self._meaning,
+        )
+
+    def _check_columns(self, where: Where) -> None:
+        """Refuse columns that no picture has; all pictures are looked through only where one seems to be missing."""
+        if not set(columns_of(where)) <= self._seen.columns:
+            self._seen = _Seen(self.index)
+            check_columns(where, self._seen.all_columns)
 
     def _queries(self, vectors: ArrayLike, k: int) -> NDArray[np.float32]:
         return checked_queries(np.atleast_2d(np.asarray(vectors, np.float32)), self.index.manifest.dimension, k)
+
+
+class _Seen:
+    """What was seen of an index: it may have changed since, but for what it is used, that does no harm."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._every_column: frozenset[str] | None = None
+
+    @cached_property
+    def rarity(self) -> Rarity:
+        texts = (record.get(WORDS) for _, record in self._index.picture_store.records())
+        return Rarity(text for text in texts if isinstance(text, str) and text)
+
+    @cached_property
+    def frequent_words(self) -> tuple[str, ...]:
+        return frequent_words(self._index.captions())
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Those of the first pictures, or of all once they were looked through."""
+        return self._first_columns if self._every_column is None else self._every_column
+
+    @property
+    def all_columns(self) -> frozenset[str]:
+        if self._every_column is None:
+            self._every_column = _columns_of(self._index.picture_store.records())
+        return self._every_column
+
+    @cached_property
+    def _first_columns(self) -> frozenset[str]:
+        return _columns_of(islice(self._index.picture_store.records(), _ROWS_LOOKED_AT))
+
+
+def _columns_of(records: Iterable[tuple[str, Record]]) -> frozenset[str]:
+    return frozenset(name for _, record in records for name in record if not name.startswith(OWN))
+
+
+def _parsed(query: Query | str) -> Query:
+    return parse_query(query, pictures=False) if isinstance(query, str) else query

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,11 +10,15 @@ from pathlib import Path
 from rungwise.core import drafts, folders
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.core.reading import MissingFileError, is_regular, stamp
-from rungwise.data.collection import Issue
-from rungwise.index.files import damaged, read_description, read_lines, write_description
+from rungwise.core.seals import digest_of
+from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
+from rungwise.index.left_out import LeftOut
 from rungwise.index.parts import DESCRIPTION as STORE
 from rungwise.index.stores import Kind
+from rungwise.index.thumbnails import FOLDER as THUMBNAILS
+from rungwise.index.thumbnails import SUFFIX as THUMBNAIL
 
 DESCRIPTION = "index.json"
 PICTURES = "pictures"
@@ -35,6 +39,7 @@ _REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
 
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
+_KNOWN |= {f"{THUMBNAILS}/*/*{THUMBNAIL}"}
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
 
 
@@ -55,6 +60,10 @@ class Manifest:
         issues_sha256: Of ``issues.jsonl``.
         model_stands_for: Fingerprint of the model from which this one was exported; empty for all others.
         store: Which kind of store keeps the rows.
+        revision: Grows with every change that is acknowledged.
+        thumbnails: Whether small copies of the pictures are kept.
+        issues_before: SHA-256 of the ``issues.jsonl`` that stood there before. A process that dies between the two
+            files leaves that one.
         format: Always :data:`FORMAT`.
         version: Of the layout of the folder.
 
@@ -73,6 +82,9 @@ class Manifest:
     issues_sha256: str = ""
     model_stands_for: str = ""
     store: Kind = "exact"
+    revision: int = 0
+    thumbnails: bool = False
+    issues_before: str = ""
     format: str = FORMAT
     version: int = VERSION
 
@@ -132,18 +144,48 @@ def read_manifest(folder: Path) -> Manifest:
         raise UserError(f"{error}; the file is damaged, build the index again") from None
 
 
-def read_issues(folder: Path, manifest: Manifest) -> tuple[Issue, ...]:
-    """The pictures that were left out when the index was built, and why.
+def read_issues(folder: Path, manifest: Manifest) -> tuple[LeftOut, ...]:
+    """The pictures of the collection that are not in the index, and why.
 
     Raises:
         UserError: If the file is missing or damaged.
     """
-    path, issues = folder / ISSUES, []
-    for number, record in enumerate(read_lines(path, manifest.issues_sha256), start=1):
-        if record.keys() != {"kind", "where", "detail"} or not all(isinstance(one, str) for one in record.values()):
-            raise damaged(f"{path}, line {number}", "it does not say kind, where and detail")
-        issues.append(Issue(**record))
-    return tuple(issues)
+    path, left = folder / ISSUES, []
+    digest = manifest.issues_sha256
+    if manifest.issues_before and is_regular(path) and digest_of(path) == manifest.issues_before:
+        digest = manifest.issues_before
+    for number, record in enumerate(read_lines(path, digest), start=1):
+        try:
+            left.append(LeftOut.of_plain(record))
+        except TypeError as error:
+            raise damaged(f"{path}, line {number}", str(error)) from error
+    return tuple(left)
+
+
+def write_issues(folder: Path, manifest: Manifest, left: Sequence[LeftOut]) -> Manifest:
+    """Write the pictures that are left out, and ``index.json``, which tells them from any other; gives what it says.
+
+    >>> import tempfile
+    >>> from rungwise.data.collection import Issue
+    >>> from rungwise.index.items import Source
+    >>> folder, left = Path(tempfile.mkdtemp()), [LeftOut("a", Issue("cut off", "a.jpg"), Source(7, 0, ""))]
+    >>> manifest = write_issues(folder, Manifest("pets", "9a3f", "", dimension=8), left)
+    >>> manifest.skipped, read_issues(folder, read_manifest(folder)) == tuple(left)
+    (1, True)
+    """
+    path = folder / ISSUES
+    with replacing(path) as draft:
+        after = write_lines(draft, (one.to_plain() for one in left))
+        # Before the file itself takes its place: until then the digest of the one that stands there is known, too.
+        manifest = replace(
+            manifest,
+            skipped=len(left),
+            issues_sha256=after,
+            issues_before=digest_of(path) if is_regular(path) else "",
+            revision=manifest.revision + 1,
+        )
+        write_manifest(folder, manifest)
+    return manifest
 
 
 def sweep(folder: Path) -> None:

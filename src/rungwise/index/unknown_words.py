@@ -140,10 +140,10 @@ def near_in_spelling(word: str, among: Iterable[str], most: int = MOST_NEAR) -> 
     return tuple(difflib.get_close_matches(word, alike, most, _ALIKE))
 
 
-def common_words(captions: Iterable[str]) -> tuple[str, ...]:
+def frequent_words(captions: Iterable[str]) -> tuple[str, ...]:
     """The words of captions, the most frequent first; many captions and rare words are left out.
 
-    >>> common_words(["a dog", "a dog and a cat"])
+    >>> frequent_words(["a dog", "a dog and a cat"])
     ('dog', 'and', 'cat')
     """
     counts = Counter(word for text in islice(captions, _CAPTIONS_LOOKED_AT) for word in set(words_of(text)))
@@ -154,7 +154,7 @@ def unknown_words(
     texts: Iterable[str],
     model: Knows,
     has_word: Callable[[str], bool],
-    captions_words: Callable[[], Sequence[str]],
+    frequent: Callable[[], Sequence[str]],
     meaning: Meaning | None = None,
 ) -> tuple[UnknownWord, ...]:
     """What to say of the words of a query.
@@ -168,7 +168,7 @@ def unknown_words(
         texts: Of the query.
         model: That reads them.
         has_word: Whether a caption or column of the collection has a word.
-        captions_words: Frequent words of the captions; asked only where something is unknown.
+        frequent: Frequent words of the captions; asked only where something is unknown.
         meaning: Finds words that mean nearly the same.
 
     >>> from types import SimpleNamespace
@@ -181,23 +181,23 @@ def unknown_words(
     for text in texts:
         unknown = model.unknown_words(text)
         for word in unknown:
-            near = _near(word.lower(), known, captions_words, meaning)
+            near = _near(word.lower(), known, frequent, meaning)
             said.setdefault(word, UnknownWord(word, near, has_word(word)))
         for word in words_of(text) if known and not unknown else ():
             if word in said or word in known or len(word) < _SHORTEST or not word.isalpha() or has_word(word):
                 continue
-            near = near_in_spelling(word, {*known, *captions_words()})
+            near = near_in_spelling(word, {*known, *frequent()})
             if near and not any(word.startswith(one) for one in near):
                 said[word] = UnknownWord(word, near, misspelt=True)
     return tuple(said.values())
 
 
 def _near(
-    word: str, known: Collection[str], captions_words: Callable[[], Sequence[str]], meaning: Meaning | None
+    word: str, known: Collection[str], frequent: Callable[[], Sequence[str]], meaning: Meaning | None
 ) -> tuple[str, ...]:
     """By spelling, then by meaning: of words that the model knows, those that captions have."""
     near = near_in_spelling(word, known)
     if meaning is not None and len(near) < MOST_NEAR:
-        frequent = [one for one in captions_words() if one in known] or sorted(known)[:_WORDS_LOOKED_AT]
-        near += tuple(one for one in meaning.near(word, frequent) if one not in near)
+        among = [one for one in frequent() if one in known] or sorted(known)[:_WORDS_LOOKED_AT]
+        near += tuple(one for one in meaning.near(word, among) if one not in near)
     return near[:MOST_NEAR]

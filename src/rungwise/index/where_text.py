@@ -60,7 +60,8 @@ def parse_where(text: str) -> Where:
     list holds this text), ``contains`` (a text has this one in it, case ignored), ``in (VALUE, ...)`` and ``between
     VALUE and VALUE`` (both ends included). They are joined by ``and``, ``or``, ``not`` and parentheses; ``not`` binds
     before ``and``, ``and`` before ``or``. Values are texts in quotes, numbers, ``true`` and ``false``. A quote in a
-    text is written twice. Columns with spaces, and those named as a word of the filter, stand in quotes too.
+    text is written twice, or behind a backslash; a backslash itself is written twice. Columns with spaces, and those
+    named as a word of the filter, stand in quotes or backticks.
 
     Args:
         text: The filter.
@@ -151,11 +152,14 @@ class _Reader:
         if self._now.kind == "end":
             raise self._error("the filter is empty", f"write a condition, as in {_EXAMPLE}")
         alternatives = self._alternatives()
-        if self._now.kind != "end":
-            raise self._error("expected and, or, or the end", "join conditions with and, or")
+        self._end()
         if len(alternatives) == 1:
             return Where(tuple(alternatives[0]))
         return Where((Either(tuple(map(_both, alternatives))),))
+
+    def _end(self) -> None:
+        if self._now.kind != "end":
+            raise self._error("expected and, or, or the end", "join conditions with and, or")
 
     def _alternatives(self) -> list[list[Expression]]:
         found = [self._all_of()]
@@ -285,8 +289,8 @@ class _Reader:
                 yield _Token("sign", found[0], at)
                 at = found.end()
             elif found := _NUMBER.match(text, at):
-                after = text[found.end() : found.end() + 1]
-                if after.isalnum() or (after in ("-", ":", "/", "_", ".") and after):
+                follows = text[found.end() : found.end() + 1]
+                if follows.isalnum() or follows in tuple("-:/_."):
                     word = text[at:].split()[0]
                     raise self._error("no number", f"put dates and texts in quotes: {_quoted(word)}", at)
                 if len(found[0]) > 400:
@@ -301,12 +305,18 @@ class _Reader:
         yield _Token("end", "", len(text))
 
     def _quoted_at(self, at: int) -> tuple[str, int]:
-        """The text between quotes, and what follows; a closing quote that stands twice is one of the text."""
-        closing, said, place = _QUOTES[self._text[at]], [], at + 1
+        """The text between quotes, and where it ends; a closing quote that stands twice is one of the text.
+
+        So is one behind a backslash; before anything else, a backslash is a sign as others.
+        """
+        closing, place = _QUOTES[self._text[at]], at + 1
+        said: list[str] = []
         while place < len(self._text):
-            letter = self._text[place]
-            if letter in closing:
-                if self._text[place + 1 : place + 2] != letter:
+            letter, following = self._text[place], self._text[place + 1 : place + 2]
+            if letter == "\\" and following and following in f"{closing}\\":
+                letter, place = following, place + 1
+            elif letter in closing:
+                if following != letter:
                     return "".join(said), place + 1
                 place += 1
             said.append(letter)
@@ -348,4 +358,5 @@ def _written_name(name: str) -> str:
 
 
 def _quoted(text: str, quote: str = "'") -> str:
-    return f"{quote}{text.replace(quote, quote * 2)}{quote}"
+    inside = text.replace("\\", "\\\\").replace(quote, quote * 2)
+    return f"{quote}{inside}{quote}"

@@ -1,7 +1,28 @@
-"""A search page and its interface over HTTP."""
+"""A search page, its interface over HTTP, and a client for it.
 
-from rungwise.serving.app import create_app
+Names that bring the libraries of the server along are loaded when they are first used: a client goes without them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rungwise.serving.client import Client
 from rungwise.serving.limits import ServingLimits
-from rungwise.serving.server import background, serve
 
-__all__ = ["ServingLimits", "background", "create_app", "serve"]
+if TYPE_CHECKING:
+    from rungwise.serving.app import create_app
+    from rungwise.serving.server import background, serve
+    from rungwise.serving.watching import RequestLog
+
+_LATER = {"RequestLog": "watching", "background": "server", "create_app": "app", "serve": "server"}
+"""Module of every name that is loaded late."""
+
+__all__ = ["Client", "RequestLog", "ServingLimits", "background", "create_app", "serve"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

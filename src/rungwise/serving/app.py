@@ -1,57 +1,47 @@
-"""The application behind the search page: JSON in, JSON out, pictures by number.
+"""The application: the search page, and its interface over HTTP.
 
-Pictures are named by their position in the index and never by a path, so that no request can reach any other file.
-What costs much waits for its turn: pictures are decoded by a few threads within a bound of memory, and one thread
-encodes and searches, texts before pictures.
+Pictures are named by their ids, which are looked up in the index and never taken for paths, so that no request can
+reach any other file. What costs much waits for its turn (:mod:`rungwise.serving.work`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
 
-import numpy as np
-from fastapi import FastAPI, HTTPException, Query, Request, Response
-from fastapi import Path as InPath
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from numpy.typing import NDArray
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
+from rungwise.core.cache_folder import default_cache
 from rungwise.core.errors import UserError
-from rungwise.data.picture_files import read_header
-from rungwise.index import CaptionHit, Hit, Index, Searcher
+from rungwise.index import Index, Searcher
 from rungwise.models.contracts import DualEncoder
-from rungwise.serving import answers
+from rungwise.serving import changing, searching, shapes
 from rungwise.serving.answers import json_answer, refusals
-from rungwise.serving.current import Current, Served
+from rungwise.serving.current import Current
 from rungwise.serving.entrance import HEADERS, Entrance
-from rungwise.serving.files import PictureFiles
-from rungwise.serving.lanes import Lane, Memory
-from rungwise.serving.limits import ServingLimits, client_key
+from rungwise.serving.ids import sendable
+from rungwise.serving.kept_pictures import KeptPictures
+from rungwise.serving.limits import ServingLimits
+from rungwise.serving.metrics import KIND, Metrics
+from rungwise.serving.overview import Overviews
 from rungwise.serving.tokens import Token
-from rungwise.serving.uploads import Uploads
-from rungwise.serving.waiting import BusyError, outcome
-
-MAX_RESULTS = 500
-"""The largest k of a request."""
+from rungwise.serving.waiting import BusyError
+from rungwise.serving.watching import RequestLog, Watching
+from rungwise.serving.work import Work
 
 _STATIC = Path(__file__).parent / "static"
-_CAPTIONS_NEAR = 8
-_PICTURE_PATIENCE = 1.0
-
-K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; more than there are means all.")]
-Position = Annotated[int, InPath(ge=0, lt=2**32, description="A picture's position in the index.")]
-Version = Annotated[
-    str | None,
-    Query(alias="v", max_length=64, description="The index_version of the position; refused if another is served."),
-]
-T = TypeVar("T")
+_REFERENCE = Path(__file__).parent / "reference"
+_KEPT = "sent-pictures"
+_NEWEST = 8
+_NOBODY = 499
+"""Status of an answer that nobody waits for any more, as nginx counts it."""
 
 
 def create_app(
@@ -61,11 +51,13 @@ def create_app(
     allowed_hosts: Sequence[str] | None = None,
     token: str | None = None,
     limits: ServingLimits | None = None,
+    log: RequestLog | None = None,
+    kept: Path | None = None,
 ) -> FastAPI:
     """The page and its interface for one index.
 
-    Answers are JSON; every refusal is ``{"error": "one line"}``. When another index takes the place of this one, it is
-    served as soon as it is read, provided that the same model built it.
+    Answers are JSON; every refusal is ``{"error": "one line"}``. When another index takes the place of this one, or it
+    is changed, the new state is served as soon as it is read, provided that the same model built it.
 
     Args:
         index: What is searched.
@@ -74,229 +66,109 @@ def create_app(
             should list its own names, or else a web page elsewhere can have its name resolved to this machine and read
             the answers.
         token: Without which nothing is answered, in the header ``Authorization: Bearer TOKEN``; the page takes it once
-            from ``?token=TOKEN`` and keeps it in a cookie.
+            from ``?token=TOKEN`` and keeps it in a cookie. Pictures can be added and deleted only where there is one.
         limits: What strangers may hold.
+        log: Where a line for every request is written; nowhere unless given.
+        kept: Folder for what is kept of pictures that were sent; within the folder of caches unless given.
 
     Raises:
         UserError: If another model built the index, or the token is too short.
 
     >>> import inspect
     >>> list(inspect.signature(create_app).parameters)
-    ['index', 'model', 'allowed_hosts', 'token', 'limits']
+    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept']
     """
     limits = limits or ServingLimits()
-    current = Current(Searcher(index, model))
-    work = _Work(limits)
+    searcher = Searcher(index, model)
+    current, overviews, metrics = Current(searcher), Overviews(), Metrics()
+    sent = KeptPictures(
+        kept or default_cache() / _KEPT,
+        index.manifest.model_fingerprint,
+        room=limits.kept_bytes,
+        seconds=limits.kept_seconds,
+    )
+    work = Work(limits, sent, metrics)
+    metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
     app = FastAPI(title="rungwise", version=version("rungwise"), docs_url=None, redoc_url=None)
     _answer_errors_in_one_line(app)
     app.add_middleware(Entrance, names=allowed_hosts, token=None if token is None else Token(token))
+    app.add_middleware(Watching, metrics=metrics, log=log)
+    app.include_router(searching.routes(current, work, overviews))
+    app.include_router(changing.routes(current, work, writable=token is not None))
 
-    def versioned(asked: str | None) -> Served:
-        served = current.now()
-        if asked not in (None, served.version):
-            raise HTTPException(409, "another version of the index is served now; search again")
-        return served
-
-    def item_position(served: Served, number: int) -> int:
-        if number >= len(served.index):
-            raise HTTPException(404, f"no picture {number}; the index holds {len(served.index)}, counted from 0")
-        return number
-
-    @app.get("/api/status", response_model=answers.Status, responses=refusals())
-    async def status() -> JSONResponse:
+    @app.get("/about", response_model=shapes.About, responses=refusals(), tags=["server"])
+    async def about(request: Request) -> Response:
         """What is being searched."""
-        served = current.now()
-        about = served.index.manifest
+        served, overview = current.now(), overviews.of(current.now())
+        manifest = served.index.manifest
+        newest = await work.read(request, partial(served.index.picture_store.newest, _NEWEST))
         return json_answer(
-            answers.Status(
-                name=about.name,
-                pictures=len(served.index),
+            shapes.About(
+                name=manifest.name,
+                pictures=served.pictures,
                 captions=served.captions,
-                skipped=about.skipped,
-                dimension=about.dimension,
+                skipped=manifest.skipped,
+                dimension=manifest.dimension,
                 similarity=served.index.similarity.kind,
-                model=about.model_fingerprint[:12],
+                model=manifest.model_fingerprint[:12],
                 index_version=served.version,
                 problem=current.problem,
-                max_results=MAX_RESULTS,
+                columns=served.columns if overview is None else overview.columns,
+                max_results=searching.MAX_RESULTS,
+                max_offset=searching.MAX_OFFSET,
                 max_upload_bytes=limits.upload_bytes,
                 max_upload_pixels=limits.upload_pixels,
+                writable=token is not None and served.index.folder is not None,
                 version=app.version,
                 examples=served.examples,
+                newest=tuple(map(sendable, newest)),
             )
         )
 
-    @app.get("/api/search", response_model=answers.FoundByText, responses=refusals(422))
-    async def search(request: Request, q: Annotated[str, Query(max_length=2000)] = "", k: K = 24) -> JSONResponse:
-        """The pictures nearest to a text."""
-        served = current.now()
-        hits = await work.encoded(request, partial(served.searcher.search_text, q, k))
-        scale = _scale(hits, served.index.similarity.kind)
-        return json_answer(answers.FoundByText(served.version, _results(served, hits), scale, q))
+    @app.get("/health", response_model=shapes.Health, responses=refusals(), tags=["server"])
+    async def health() -> Response:
+        """That the server answers."""
+        return json_answer(shapes.Health("ok", current.now().pictures))
 
-    @app.get("/api/similar/{number}", response_model=answers.FoundSimilar, responses=refusals(404, 409, 422))
-    async def similar(request: Request, number: Position, k: K = 24, v: Version = None) -> JSONResponse:
-        """The pictures nearest to one of the index."""
-        served = versioned(v)
-        position = item_position(served, number)
-        hits = await work.encoded(request, partial(served.index.similar, served.ids[position], k))
-        of = answers.Picture(**_picture(served, position))
-        found = _results(served, hits)
-        return json_answer(answers.FoundSimilar(served.version, found, _scale(hits, "cosine"), of))
-
-    @app.post(
-        "/api/search-by-picture",
-        response_model=answers.FoundByPicture,
-        responses=refusals(408, 413, 422, 429),
-        openapi_extra={"requestBody": _A_FILE},
-    )
-    async def search_by_picture(request: Request, k: K = 24) -> JSONResponse:
-        """The pictures and the captions nearest to a picture, whose file is the body of the request."""
-        served = current.now()
-        hits, captions = await work.search_by_picture(request, served, k)
-        return json_answer(
-            answers.FoundByPicture(
-                index_version=served.version,
-                results=_results(served, hits),
-                scale=_scale(hits, "cosine"),
-                captions=tuple(
-                    answers.Caption(one.text, one.score, tuple(served.position[i] for i in one.ids)) for one in captions
-                ),
-                caption_scale=_scale(captions, served.index.similarity.kind),
-                has_captions=served.captions > 0,
-            )
-        )
-
-    @app.get(
-        "/pictures/{number}",
-        response_class=Response,
-        responses=refusals(404, 409, 422) | _PICTURES,
-    )
-    async def picture(
-        request: Request,
-        number: Position,
-        thumb: Annotated[int | None, Query(ge=16, le=1024, description="Longest side of a JPEG of it.")] = None,
-        v: Version = None,
-    ) -> Response:
-        """A picture, or with ``thumb`` a JPEG of it whose longer side has at most that many pixels."""
-        served = versioned(v)
-        path = served.index.item(served.ids[item_position(served, number)]).path
-        if path is None:
-            raise HTTPException(404, f"picture {number} has no file: the index was made of rows of features")
-        return await work.files.answer(number, path, thumb, request, _client(request))
+    @app.get("/metrics", response_class=Response, responses=refusals() | _METRICS, tags=["server"])
+    async def measured() -> Response:
+        """What the server counts, for Prometheus."""
+        return Response(metrics.text(), headers={"Content-Type": KIND})
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(_STATIC / "index.html")
 
+    @app.get("/docs", include_in_schema=False)
+    async def reference() -> FileResponse:
+        return FileResponse(_REFERENCE / "index.html")
+
     app.mount("/static", StaticFiles(directory=_STATIC))
+    app.mount("/reference", StaticFiles(directory=_REFERENCE))
     return app
 
 
-_A_FILE = {
-    "required": True,
-    "description": "The bytes of a picture file.",
-    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+_METRICS: dict[int | str, dict[str, object]] = {
+    200: {"description": "The counters.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
-_PICTURES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The picture.",
-        "content": {
-            kind: {"schema": {"type": "string", "format": "binary"}}
-            for kind in ("image/jpeg", "image/png", "image/gif", "image/webp")
-        },
-    },
-    304: {"description": "The picture has not changed since it had the ETag of If-None-Match."},
-}
-
-
-class _Work:
-    """What costs much, and where it waits."""
-
-    def __init__(self, limits: ServingLimits) -> None:
-        self._limits = limits
-        # Encoding uses every core already; requests at the same time would only contend for them.
-        self._encoding = Lane(threads=1)
-        self._decoding = Lane(limits.decoding_threads, yielding=True)
-        self._memory = Memory(limits.decoding_memory)
-        self._uploads = Uploads(limits)
-        self.files = PictureFiles(self._decoding, self._memory, limits)
-
-    async def encoded(self, request: Request, search: Callable[[], T], patience: float = 0.0) -> T:
-        """Have something encoded and searched for."""
-        work = self._encoding.submit(search, client=_client(request), patience=patience)
-        return await outcome(work, request, self._limits.waiting_seconds)
-
-    async def search_by_picture(self, request: Request, served: Served, k: int) -> tuple[list[Hit], list[CaptionHit]]:
-        """Receive a picture, decode it in one lane, and encode it in the other."""
-        client = _client(request)
-        async with self._uploads.received(request, client) as body:
-            if not body:
-                raise HTTPException(422, "no picture in the request; send the bytes of a picture file as its body")
-            prepare = partial(self._prepare, served.searcher, body)
-            decoded = self._decoding.submit(prepare, client=client, patience=_PICTURE_PATIENCE)
-            encode = await outcome(decoded, request, self._limits.waiting_seconds)
-
-            def search() -> tuple[list[Hit], list[CaptionHit]]:
-                vector = encode()
-                return served.index.search(vector, k)[0], served.searcher.captions_near(vector, _CAPTIONS_NEAR)
-
-            return await self.encoded(request, search, _PICTURE_PATIENCE)
-
-    def _prepare(self, searcher: Searcher, body: bytes) -> Callable[[], NDArray[np.float32]]:
-        header = read_header(body)
-        if header.pixels > self._limits.upload_pixels:
-            raise HTTPException(
-                413, f"the picture has {header.pixels} pixels; send one of at most {self._limits.upload_pixels}"
-            )
-        needed = header.memory(searcher.model.decoded_side) + 2 * len(
-            body
-        )  # the file is there twice while it is decoded
-        if needed > self._limits.decoding_memory:
-            raise HTTPException(
-                413,
-                f"the picture would take {needed >> 20} MiB to decode, more than {self._limits.decoding_memory >> 20};"
-                " send a smaller one, or a JPEG",
-            )
-        with self._memory.taken(needed):
-            return searcher.prepare_picture(body)
-
-
-def _client(request: Request) -> str:
-    return client_key(request.client.host) if request.client else ""
-
-
-def _picture(served: Served, position: int) -> dict[str, Any]:
-    item = served.index.item(served.ids[position])
-    return {"position": position, "id": item.id, "captions": item.captions, "has_file": item.path is not None}
-
-
-def _results(served: Served, hits: Sequence[Hit]) -> tuple[answers.Result, ...]:
-    return tuple(answers.Result(**_picture(served, served.position[hit.id]), score=hit.score) for hit in hits)
-
-
-def _scale(hits: Sequence[Hit] | Sequence[CaptionHit], similarity: str) -> tuple[float, float]:
-    """Scores that a bar shows as empty and as full: fixed for cosines, the range of the results for the others."""
-    if similarity in ("cosine", "shifted_cosine") or not hits:
-        return 0.0, 1.0
-    return hits[-1].score, hits[0].score
 
 
 def _answer_errors_in_one_line(app: FastAPI) -> None:
-    def error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-        return json_answer(answers.Refusal(" ".join(message.split())), status, headers)
+    def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+        return json_answer(shapes.Refusal(" ".join(message.split())), status, headers)
 
     @app.exception_handler(UserError)
-    async def bad_input(_: Request, problem: UserError) -> JSONResponse:
+    async def bad_input(_: Request, problem: UserError) -> Response:
         return error(422, str(problem))
 
     @app.exception_handler(RequestValidationError)
-    async def bad_request(_: Request, problem: RequestValidationError) -> JSONResponse:
+    async def bad_request(_: Request, problem: RequestValidationError) -> Response:
         first = problem.errors()[0]
-        return error(422, f"{first['loc'][-1]}: {first['msg']}")
+        place = [str(part) for part in first["loc"] if part not in ("query", "path", "body")]
+        return error(422, f"{'.'.join(place) or 'request'}: {first['msg']}")
 
     @app.exception_handler(StarletteHTTPException)
-    async def refused(_: Request, problem: StarletteHTTPException) -> JSONResponse:
+    async def refused(_: Request, problem: StarletteHTTPException) -> Response:
         headers = dict(problem.headers or {})
         if problem.status_code == 405:  # files that stand still do not say what they allow
             allowed = headers.get("Allow", "GET")
@@ -304,17 +176,17 @@ def _answer_errors_in_one_line(app: FastAPI) -> None:
         return error(problem.status_code, str(problem.detail), headers)
 
     @app.exception_handler(BusyError)
-    async def busy(_: Request, problem: BusyError) -> JSONResponse:
+    async def busy(_: Request, problem: BusyError) -> Response:
         return error(503, "there is too much to do; try again in a moment", {"Retry-After": "5"})
 
     @app.exception_handler(MemoryError)
-    async def out_of_memory(_: Request, problem: MemoryError) -> JSONResponse:
+    async def out_of_memory(_: Request, problem: MemoryError) -> Response:
         return error(503, "there is not enough memory for this now; try again in a moment", {"Retry-After": "5"})
 
     @app.exception_handler(ClientDisconnect)
     async def left(_: Request, problem: ClientDisconnect) -> Response:
-        return Response(status_code=400)  # nobody reads it
+        return Response(status_code=_NOBODY)
 
     @app.exception_handler(Exception)
-    async def broken(_: Request, problem: Exception) -> JSONResponse:
+    async def broken(_: Request, problem: Exception) -> Response:
         return error(500, "something is wrong in the server; its log says more", HEADERS)

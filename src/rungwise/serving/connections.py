@@ -303,14 +303,37 @@ class LimitedConnection(H11Protocol):
 
 
 class _Parting:
-    """A transport as uvicorn sees it, which closes it after the last answer whether or not the client has done."""
+    """A transport as uvicorn sees it: it writes the head and the body of an answer at once, and closes in good order.
+
+    After the last answer the connection is closed whether or not the client has done.
+    """
 
     def __init__(self, transport: asyncio.Transport, connection: LimitedConnection) -> None:
         self._transport = transport
         # Not a reference, which would be a circle and keep a connection until it is looked for.
         self._connection = weakref.ref(connection)
+        self._loop = connection.loop
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        # Every write that reaches the system costs a call, and a wait for Python's lock after it.
+        self._held.append(data)
+        if len(self._held) == 1:
+            self._loop.call_soon(self._flush)
+
+    def write_eof(self) -> None:
+        self._flush()
+        self._transport.write_eof()
+
+    def abort(self) -> None:
+        self._held.clear()
+        self._transport.abort()
+
+    def get_write_buffer_size(self) -> int:
+        return self._transport.get_write_buffer_size() + sum(map(len, self._held))
 
     def close(self) -> None:
+        self._flush()
         connection = self._connection()
         if connection is not None and connection.still_sends:
             connection.hang_up()
@@ -319,6 +342,12 @@ class _Parting:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
+
+    def _flush(self) -> None:
+        if self._held:
+            data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+            self._held.clear()
+            self._transport.write(data)
 
 
 def without_the_departed(app: ASGIApp) -> ASGIApp:

@@ -1,7 +1,7 @@
-"""The version of the index that is served, and its successor once another process has put one in its place.
+"""The version of the index that is served, and its successor once somebody has changed it or put another in its place.
 
-A request takes the current version when it begins and keeps it to its end, so that positions, captions and vectors
-belong together. Positions in addresses name their version, so that a page that shows an older one is told so.
+A request takes the current version when it begins and keeps it to its end, so that what it answers belongs together.
+Pictures are named by their ids, which mean the same in every version.
 """
 
 from __future__ import annotations
@@ -9,25 +9,31 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from threading import Lock, Thread
 from time import monotonic
+from typing import TypeVar
 
 from rungwise.core.printable import printable
-from rungwise.core.reading import is_regular, read_bytes
-from rungwise.index import Index, Searcher
+from rungwise.index import Index, Item, Searcher
 from rungwise.index.storage import Stamps, stamps
+from rungwise.serving.at_hand import AtHand
+from rungwise.serving.columns import columns_of
+from rungwise.serving.shapes import Column
 
-_DESCRIPTIONS = ("index.json", "pictures/store.json", "captions/store.json")
-"""Whoever changes an index replaces one of these in one step."""
 _SECONDS_BETWEEN = 1.0
 _SECONDS_UNTIL_RETRY = 30.0
 _EXAMPLES = 4
 _EXAMPLE_LENGTH = 60
+_LOOKED_AT = 500
+"""Pictures and captions from which examples are taken: an index may hold millions."""
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,21 +43,20 @@ class Served:
     Attributes:
         searcher: Of it, with the model.
         version: Differs from that of every other version.
-        ids: Of the pictures, by position.
+        pictures: How many there are.
         captions: How many distinct ones there are.
-        examples: A few short ones.
+        examples: A few short ones, or texts of a column where there are no captions.
+        columns: Of the pictures, as the first ones have them.
+        found: Looks up pictures by their ids.
     """
 
     searcher: Searcher
     version: str
-    ids: tuple[str, ...]
+    pictures: int
     captions: int
     examples: tuple[str, ...]
-
-    @cached_property
-    def position(self) -> dict[str, int]:
-        """Position of each id."""
-        return {one: position for position, one in enumerate(self.ids)}
+    columns: tuple[Column, ...]
+    found: AtHand
 
     @property
     def index(self) -> Index:
@@ -74,27 +79,54 @@ class Current:
     def __init__(self, searcher: Searcher, seconds: float = _SECONDS_BETWEEN) -> None:
         self._seconds = seconds
         self._lock = Lock()
+        self._changing = Lock()
         self._loading: Thread | None = None
         self._looked = monotonic()
         self._refused: tuple[Stamps, float] | None = None
         self._folder = searcher.index.folder
         # Stamps of our own: an index that this process changes is another version too.
         self._look: Stamps = () if self._folder is None else stamps(self._folder)
-        self._served = _served(searcher, self._folder)
         if searcher.index.is_replaced():  # since it was opened
-            self._look, self._served = (), _served(searcher, None)
+            self._look = ()
+        self._served = _served(searcher, self._look)
         self.problem: str | None = None
 
     def now(self) -> Served:
         """The version for one request; a newer one is looked for, and read in the background."""
+        if self._folder is None or monotonic() - self._looked < self._seconds:
+            return self._served
         with self._lock:
-            if self._folder is not None and monotonic() - self._looked >= self._seconds and self._loading is None:
+            if monotonic() - self._looked >= self._seconds and self._loading is None:
                 self._looked = monotonic()
                 look = stamps(self._folder)
                 if look != self._look and not self._refused_lately(look):
                     self._loading = Thread(target=self._load, args=(self._folder, look), daemon=True)
                     self._loading.start()
             return self._served
+
+    def change(self, by: Callable[[Index], T]) -> tuple[T, Served]:
+        """Change the index, one change after the other; gives what the change gave, and the version after it.
+
+        Args:
+            by: Is handed the newest state of the index.
+
+        Raises:
+            UserError: As ``by`` raises; or if the index in the folder is damaged, or that of another model.
+        """
+        with self._changing:
+            searcher = self._served.searcher
+            if self._folder is None:
+                given = by(searcher.index)
+                served = _served(searcher, ())
+            else:
+                given = by(searcher.on(Index.open(self._folder)).index)
+                look = stamps(self._folder)
+                served = _served(searcher.on(Index.open(self._folder)), look)
+            with self._lock:
+                self._served = served
+                if self._folder is not None:
+                    self._look, self._refused, self.problem = look, None, None
+        return given, served
 
     def settle(self) -> None:
         """Wait until a version that is being read is served or refused."""
@@ -112,14 +144,16 @@ class Current:
     def _load(self, folder: Path, look: Stamps) -> None:
         problem = "it cannot be read; the server's log says why"
         try:
-            index = Index.open(folder)
-            problem = "another model built it"
-            served = _served(self._served.searcher.on(index), folder)
-            with self._lock:
-                # Changed once more meanwhile, its version may be that of the next, which the next request looks for.
-                if not index.is_replaced():
-                    self._served, self._look, self._refused, self.problem = served, look, None, None
-                    _log.warning("the index was replaced; %d pictures are served now", len(index))
+            with self._changing:
+                index = Index.open(folder)
+                opened = stamps(folder)
+                if index.is_replaced():  # once more meanwhile; the next request looks for it
+                    return
+                problem = "another model built it"
+                served = _served(self._served.searcher.on(index), opened)
+                with self._lock:
+                    self._served, self._look, self._refused, self.problem = served, opened, None, None
+                _log.warning("the index was replaced; %d pictures are served now", served.pictures)
         except Exception as error:  # whatever it is, the old one is served on
             reason = printable(" ".join(str(error).split()) or type(error).__name__)
             with self._lock:
@@ -131,20 +165,27 @@ class Current:
                 self._loading = None
 
 
-def _served(searcher: Searcher, folder: Path | None) -> Served:
-    captions = list(searcher.index.captions())
-    ids = tuple(item.id for item in searcher.index.items())
-    short = [text for text in captions if len(text) <= _EXAMPLE_LENGTH]
+def _served(searcher: Searcher, look: Stamps) -> Served:
+    index = searcher.index
+    items = list(islice(index.items(), _LOOKED_AT))
+    texts = list(islice(index.captions(), _LOOKED_AT)) or _texts_of_columns(items)
+    short = [text for text in texts if len(text) <= _EXAMPLE_LENGTH]
     examples = tuple(short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES])
-    return Served(searcher, _version(folder), ids, len(captions), examples)
+    pictures, captions = len(index), index.caption_store.count()
+    return Served(searcher, _version(look), pictures, captions, examples, columns_of(items, pictures), AtHand(index))
 
 
-def _version(folder: Path | None) -> str:
+def _version(look: Stamps) -> str:
     """A name for what the folder holds; drawn by lot for an index that is in no folder."""
-    if folder is None:
+    if not look:
         return os.urandom(6).hex()
-    digest = hashlib.sha256()
-    for name in _DESCRIPTIONS:
-        if is_regular(folder / name):  # folders of version 1 have no stores
-            digest.update(read_bytes(folder / name, "json_bytes"))
-    return digest.hexdigest()[:12]
+    return hashlib.sha256(repr(look).encode()).hexdigest()[:12]
+
+
+def _texts_of_columns(items: Iterable[Item]) -> list[str]:
+    """Texts of several words, which somebody wrote of a picture."""
+    return list(
+        dict.fromkeys(
+            value for item in items for value in item.columns.values() if isinstance(value, str) and " " in value
+        )
+    )

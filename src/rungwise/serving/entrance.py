@@ -72,7 +72,7 @@ class Entrance:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
-                # Numbers belong to one version of the index, so a browser must ask again. With ETags that is cheap.
+                # The file behind an id may change, so a browser must ask again. With ETags that is cheap.
                 headers.setdefault("Cache-Control", "private, no-cache")
             elif head and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
@@ -83,7 +83,11 @@ class Entrance:
             await refusal(scope, receive, answer)
         else:
             # What answers GET answers HEAD; nothing behind needs to know of it.
-            await self.app({**scope, "method": "GET"} if head else scope, receive, answer)
+            inner = {**scope, "method": "GET"} if head else scope
+            try:
+                await self.app(inner, receive, answer)
+            finally:
+                scope["route"] = inner.get("route")
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -100,7 +104,7 @@ class Entrance:
         return self._without_token(scope, headers, self.token)
 
     def _without_token(self, scope: Scope, headers: Headers, token: Token) -> Response | None:
-        page = scope["path"] == "/" and scope["method"] in _SAFE
+        page = scope["path"] in ("/", "/docs") and scope["method"] in _SAFE
         given = _token_cut_out(scope) if page else None
         cookie = f"rungwise-{_port(scope, headers)}"
         query = scope["query_string"].decode("latin-1")
@@ -134,7 +138,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="rungwise"'}
 def _from_elsewhere(scope: Scope, headers: Headers, name: str) -> bool:
     """Whether a browser says that it asks on behalf of a page that is not ours."""
     path = scope["path"]
-    if scope["method"] in _SAFE and (path == "/" or path.startswith("/static/")):
+    if scope["method"] in _SAFE and (path in ("/", "/docs") or path.startswith(("/static/", "/reference/"))):
         return False  # a page elsewhere may lead here
     # Other ports and names of the same site are not this page either.
     if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):

@@ -57,12 +57,11 @@ class PictureFiles:
         self._memory = memory
         self._thumbnails = Thumbnails(lane, limits.thumbnail_bytes, limits.waiting_seconds)
 
-    async def answer(self, number: int, path: Picture, side: int | None, request: Request, client: str) -> Response:
+    async def answer(self, path: Picture, side: int | None, request: Request, client: str) -> Response:
         """A picture as it is, or a JPEG of it.
 
         Args:
-            number: Of the picture, for messages: the path is its owner's business alone.
-            path: Of its file, or its place in a larger one.
+            path: Of its file, or its place in a larger one. No message tells it: it is its owner's business alone.
             side: Longest side in pixels; as it is unless given.
             request: Which asks.
             client: Whose request it is.
@@ -81,21 +80,20 @@ class PictureFiles:
                 # Without its length: should the file be cut off meanwhile, the answer only ends earlier.
                 return StreamingResponse(_pieces(path), headers=headers, media_type=file.kind)
             side = side or _LARGEST_SIDE
-            make = partial(self._make, number, path, side)
+            make = partial(self._make, path, side)
             small = await self._thumbnails.get((file, side), make, request, client)
         # The reasons name the file.
         except (OSError, ValueError, UserError) as error:
-            message = f"the file of picture {number} is no longer there or can no longer be read"
-            raise HTTPException(404, message) from error
+            raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
         return Response(small, headers=headers, media_type="image/jpeg")
 
-    def _make(self, number: int, path: Picture, side: int) -> bytes:
+    def _make(self, path: Picture, side: int) -> bytes:
         source = path.read() if isinstance(path, PackedPicture) else path
         header = read_header(source)
         needed = header.memory(side) + (len(source) if isinstance(source, bytes) else source.stat().st_size)
         if header.pixels > self.limits.thumbnail_pixels or needed > self.limits.decoding_memory:
             raise HTTPException(
-                422, f"picture {number} has {header.pixels} pixels, which are too many for a small copy of it"
+                422, f"this picture has {header.pixels} pixels, which are too many for a small copy of it"
             )
         with self._memory.taken(needed):
             return thumbnail(source, side)

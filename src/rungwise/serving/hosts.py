@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from functools import lru_cache
 from typing import Any
 
 from rungwise.core.errors import UserError
@@ -97,6 +98,7 @@ def addresses(host: str, bound: str, port: int) -> tuple[str, ...]:
     return tuple(_address(one, port) for one in found)
 
 
+@lru_cache(maxsize=1024)
 def host_of(header: str) -> str:
     """The name in a ``Host`` header, or in what follows the scheme of an ``Origin``; empty if it makes no sense.
 
@@ -107,6 +109,7 @@ def host_of(header: str) -> str:
     return plain_name(matched[1].strip("[]")) if matched else ""
 
 
+@lru_cache(maxsize=1024)
 def plain_name(name: str) -> str:
     """One way of writing for each name and address.
 

@@ -55,6 +55,11 @@ class Lane:
         self._numbers = itertools.count()
         self._under_way: Counter[str] = Counter()
 
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work have not begun."""
+        return len(self._waiting)
+
     def submit(self, work: Callable[[], T], *, client: str, patience: float = 0.0) -> Future[T]:
         """Have something done; an outcome that is cancelled before its turn is dropped with all that it holds."""
         outcome: Future[T] = Future()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import math
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 from rungwise.core.errors import UserError
 
@@ -32,7 +33,10 @@ class ServingLimits:
         decoding_threads: Pictures decoded at once.
         decoding_memory: Bytes that decoding may take, as reckoned from the headers of the pictures. Those that need
             more than is left wait for the others; those that need more than all are refused.
-        waiting_seconds: For which a picture may wait to be decoded; then status 503.
+        waiting_seconds: For which a request may wait for its turn; then status 503.
+        queries_together: Encoded in one call of the model at most; 1 encodes them one at a time.
+        kept_bytes: Kept on disk of pictures that were sent; the longest unused are dropped first.
+        kept_seconds: For which they are kept after they were last used.
 
     Raises:
         UserError: If a value is not positive.
@@ -62,6 +66,9 @@ class ServingLimits:
     decoding_threads: int = 2
     decoding_memory: int = 768 * 1024 * 1024
     waiting_seconds: float = 30.0
+    queries_together: int = 64
+    kept_bytes: int = 256 * 1024 * 1024
+    kept_seconds: float = 30 * 24 * 3600.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -70,6 +77,7 @@ class ServingLimits:
                 raise UserError(f"{field.name} must be above 0, got {value}")
 
 
+@lru_cache(maxsize=4096)
 def client_key(address: str) -> str:
     """What counts as one client: an IPv4 address, or the /64 network of an IPv6 one, which one house can fill.
 

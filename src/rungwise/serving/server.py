@@ -25,6 +25,7 @@ from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection
 from rungwise.serving.hosts import addresses, own_names, resolved
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.tokens import check_guarded, with_token
+from rungwise.serving.watching import RequestLog
 
 THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
@@ -91,6 +92,7 @@ def serve(
     open_to_all: bool = False,
     allowed_hosts: Sequence[str] = (),
     limits: ServingLimits | None = None,
+    log: RequestLog | None = None,
 ) -> None:
     """Serve the search page until Ctrl-C or SIGTERM.
 
@@ -108,6 +110,7 @@ def serve(
         open_to_all: Whoever can reach the server may see every picture of the index.
         allowed_hosts: Names under which the page may be asked for, beside those of this machine.
         limits: What clients may hold of the server; the usual ones unless given.
+        log: Where a line for every request is written; nowhere unless given.
 
     Raises:
         UserError: If the port is taken or may not be used, another model built the index, or other machines can reach
@@ -121,7 +124,7 @@ def serve(
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
         names = (*own_names(host, _bound(listener)), *allowed_hosts)
-        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits)
+        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log)
 
         def announce() -> None:
             if ready is not None:
@@ -145,6 +148,7 @@ def background(
     open_to_all: bool = False,
     allowed_hosts: Sequence[str] = (),
     limits: ServingLimits | None = None,
+    log: RequestLog | None = None,
 ) -> Iterator[str]:
     """Serve from a thread while the block runs; gives the page's address, without the token.
 
@@ -161,7 +165,7 @@ def background(
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
         names = (*own_names(host, _bound(listener)), *allowed_hosts)
-        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits)
+        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log)
         started = threading.Event()
         server = _Server(app, limits, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)

@@ -1,317 +1,289 @@
-"use strict";
+// The page: which search is shown, and how one comes to another.
+//
+// An address says what is searched. Every entry of the history keeps, beside it, how far one had scrolled; what was
+// found is kept in memory, so that going back shows it at once and in place.
 
-const FIRST = 24;
-const element = (id) => document.getElementById(id);
-const LOCKED = "This page needs its token again. Open the address that rungwise serve printed.";
-const numbers = new Intl.NumberFormat();
+import { addressOf, asksForSomething, nothing, sameAnswer, searchOf } from "./address.js";
+import { ask } from "./api.js";
+import { makeChips } from "./chips.js";
+import { makeDetail } from "./detail.js";
+import { element, make, wantsNewTab } from "./dom.js";
+import { makeFilters } from "./filters.js";
+import { makeGrid } from "./grid.js";
+import { makeIntake } from "./intake.js";
+import { announce, complain, hush } from "./say.js";
+import { makeSource } from "./source.js";
+import { makeStart } from "./start.js";
+import { isLess, LESS, textOf } from "./terms.js";
 
-let limits = { max_results: 500, max_upload_bytes: 20 * 1024 * 1024 };
-let current = null; // the search whose results are shown: {kind, ...}
+const MOST_KEPT = 20;
+const ONE_BY_ONE = 500; // pictures that are asked for at once to come back to a place far down
+
+let current = null; // the search that is shown
 let running = null; // the request on its way, aborted by the next
-let shown = null; // the version of the index to which the positions of the shown results belong
+let sample = null; // what the start page shows
+let version = null; // of the index, as the last answer said
+const kept = new Map(); // what was found, by the key of the entry in the history
 
-// A search is one of {kind: "text", q}, {kind: "similar", position, version} and {kind: "picture", file, url}.
-// The first two live in the address, so that a link can be shared; a picture stays on this page.
+const onTile = {
+  open: (item) => showLarge(item.id, true),
+  like,
+  href: (item) => addressOf({ ...current, show: item.id }),
+};
+const grid = makeGrid(onTile);
+const start = makeStart({ ...onTile, search: go, address: addressOf });
+const source = makeSource({ text: (text) => go({ ...nothing(), q: text }), item: (id) => showLarge(id, true), href: (id) => addressOf({ ...current, show: id }) });
+const intake = makeIntake({
+  waiting: (address, name) => {
+    clearPage();
+    element("query-row").hidden = true;
+    source.preview(address, name);
+  },
+  given: (id, joins) => {
+    const picture = { kind: "picture", id, weight: 1 };
+    go(joins ? { ...current, pictures: [...current.pictures, picture], show: "", by: "" } : { ...nothing(), pictures: [picture] });
+  },
+  failed: () => show(current),
+});
+const filters = makeFilters({ open: go });
+const chips = makeChips({ open: go, choosePicture: () => intake.choose(true), openFilters: () => filters.open(current) });
+const detail = makeDetail({
+  like,
+  where: (part) => go({ ...nothing(), where: part }),
+  turn: (item) => showLarge(item.id, false),
+  jump: (id) => showLarge(id, false),
+  href: (id) => addressOf({ ...current, show: id }),
+  closed: closeLarge,
+});
+const listShown = {
+  items: () => (sample && !element("start").hidden && !grid.hits().length ? start.items(sample) : grid.hits()),
+  more: () => grid.more(),
+  hasMore: () => grid.hasMore(),
+};
 
-function searchOfAddress() {
-  const asked = new URLSearchParams(location.search);
-  if (asked.get("q")) return { kind: "text", q: asked.get("q") };
-  if (/^\d+$/.test(asked.get("like") ?? "")) {
-    return { kind: "similar", position: Number(asked.get("like")), version: asked.get("v") };
-  }
-  return null;
+// History
+
+const key = () => history.state?.key;
+
+function remember() {
+  history.replaceState({ ...history.state, scroll: scrollY, count: grid.hits().length }, "");
+  const found = grid.kept();
+  kept.delete(key());
+  kept.set(key(), { search: current, found, sample });
+  for (const old of kept.keys()) if (kept.size > MOST_KEPT) kept.delete(old);
 }
 
-function addressOf(search) {
-  const asked = new URLSearchParams();
-  if (search?.kind === "text") asked.set("q", search.q);
-  if (search?.kind === "similar") {
-    asked.set("like", search.position);
-    if (search.version) asked.set("v", search.version);
-  }
-  return asked.size ? `?${asked}` : location.pathname;
-}
-
-function open(search) {
-  history.pushState(null, "", addressOf(search));
+/** Go to a search; the way back leads to what is shown now. */
+function go(search) {
+  remember();
+  history.pushState({ key: crypto.getRandomValues(new Uint32Array(2)).join("-") }, "", addressOf(search));
   show(search);
 }
 
-function versioned(asked, version) {
-  return new URLSearchParams(version ? { ...asked, v: version } : asked);
+function like(item, weight) {
+  const picture = { kind: "like", id: item.id, weight };
+  // "More" asks for what is like this one; "less" leads away from it within what is searched.
+  if (weight !== LESS || !asksForSomething(current)) go({ ...nothing(), pictures: [picture], where: current.where });
+  else go({ ...current, pictures: [...current.pictures.filter((one) => one.id !== item.id), picture], show: "", by: "" });
 }
 
-async function ask(search, k, signal) {
-  let reply;
-  try {
-    if (search.kind === "text") {
-      reply = await fetch(`api/search?${new URLSearchParams({ q: search.q, k })}`, { signal });
-    } else if (search.kind === "similar") {
-      reply = await fetch(`api/similar/${search.position}?${versioned({ k }, search.version)}`, { signal });
-    } else {
-      reply = await fetch(`api/search-by-picture?k=${k}`, { method: "POST", body: search.file, signal });
-    }
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Is it still running?");
+function showLarge(id, asEntry) {
+  const search = { ...current, show: id };
+  if (asEntry && !detail.isOpen()) {
+    remember();
+    history.pushState({ ...history.state, large: true }, "", addressOf(search));
+  } else history.replaceState(history.state, "", addressOf(search));
+  current = search;
+  detail.open(id, listShown);
+}
+
+function closeLarge() {
+  const id = current.show;
+  if (history.state?.large) history.back();
+  else {
+    current = { ...current, show: "" };
+    history.replaceState(history.state, "", addressOf(current));
+    detail.close();
   }
-  const answer = await reply.json().catch(() => ({}));
-  if (reply.status === 401) throw new Error(LOCKED);
-  if (reply.status === 409) throw new Error("The pictures here have been replaced since. Search again.");
-  if (!reply.ok) throw new Error(answer.error ?? `The server answered with status ${reply.status}.`);
-  return answer;
+  focusOn(id);
 }
 
-async function show(search, k = FIRST) {
+/** Put the focus on the picture that was shown large. */
+function focusOn(id) {
+  const link = [...document.querySelectorAll("a.open")].find((one) => one.dataset.id === id);
+  // The dialog gives the focus back to where it came from first.
+  setTimeout(() => link?.focus({ preventScroll: false }), 0);
+}
+
+addEventListener("popstate", () => {
+  const search = searchOf(location.search);
+  if (current && sameAnswer(search, current)) {
+    current = search;
+    if (search.show) detail.open(search.show, listShown);
+    else detail.close();
+    return;
+  }
+  show(search, true);
+});
+
+let settling;
+addEventListener("scroll", () => {
+  clearTimeout(settling);
+  settling = setTimeout(() => running === null && remember(), 150);
+});
+addEventListener("pagehide", () => running === null && remember());
+history.scrollRestoration = "manual";
+
+// Showing
+
+function clearPage() {
+  hush();
+  detail.close();
+  grid.clear();
+  start.hide();
+  source.hide();
+  element("found").hidden = true;
+  for (const id of ["reading", "unknown"]) element(id).hidden = true;
+  element("results-title").textContent = "";
+}
+
+async function show(search, back = false) {
   running?.abort();
   const request = (running = new AbortController());
-  const growing = search !== null && search === current;
-  if (current?.url && search !== current) URL.revokeObjectURL(current.url);
+  const before = back ? kept.get(key()) : null;
+  const place = back ? history.state : null;
   current = search;
-  element("message").hidden = true;
-  element("welcome").hidden = search !== null;
-  element("more").hidden = true;
-  document.title = search?.kind === "text" ? `${search.q} – rungwise` : "rungwise";
-  if (search?.kind === "text") element("query").value = search.q;
-  if (search === null || search.kind !== "text") element("query").value = "";
-  if (search === null) {
-    clear();
-    element("query").focus();
-    return;
-  }
-  if (!growing) {
-    clear();
-    showSource(search);
-    showSkeletons();
-  }
-  element("results").setAttribute("aria-busy", "true");
+  clearPage();
+  sample = null;
+  element("query").value = search.q;
+  element("clear").hidden = !asksForSomething(search);
+  const browsing = !asksForSomething(search);
+  const placeholder = search.pictures.length ? "Add words to it" : "Describe a picture";
+  element("query").placeholder = placeholder;
+  document.title = search.q ? `${search.q} – rungwise` : "rungwise";
+  if (!back) scrollTo(0, 0);
   try {
-    const answer = await ask(search, Math.min(k, limits.max_results), request.signal);
-    // Positions of two versions of the index do not belong side by side.
-    const same = answer.index_version === shown;
-    shown = answer.index_version;
-    if (!same) showStatus().catch(() => {}); // the next search says what is wrong
-    render(search, answer, k, growing && same);
+    if (browsing) await showStart(search, before, place, request.signal);
+    else await showFound(search, before, place, request.signal);
+    if (request.signal.aborted) return;
+    if (back && place?.scroll) scrollTo(0, place.scroll);
+    if (search.show) detail.open(search.show, listShown);
   } catch (error) {
     if (error.name === "AbortError") return;
-    if (!growing) clear();
-    complain(error.message);
+    element("results-title").textContent = "";
+    complain(error.message, "Try again", () => show(search, back));
   } finally {
-    if (running === request) element("results").setAttribute("aria-busy", "false");
+    if (running === request) running = null;
   }
 }
 
-function clear() {
-  element("results").replaceChildren();
-  element("caption-list").replaceChildren();
-  for (const id of ["source", "captions", "results-title"]) element(id).hidden = true;
-  element("announcer").textContent = "";
-}
-
-function complain(text) {
-  element("message").textContent = text;
-  element("message").hidden = false;
-}
-
-function showSource(search, of) {
-  if (search.kind === "text") return;
-  const picture = element("source-picture");
-  picture.hidden = false;
-  picture.onerror = () => (picture.hidden = true);
-  picture.src = search.kind === "picture" ? search.url : `pictures/${search.position}?${versioned({ thumb: 320 }, search.version)}`;
-  picture.alt = of?.captions[0] ?? "The picture that is searched with";
-  element("source-title").textContent = search.kind === "picture" ? search.file.name || "Your picture" : "More like this picture";
-  element("source-note").textContent = of ? of.captions[0] ?? of.id : "";
-  element("source").hidden = false;
-  element("panel").classList.toggle("with-captions", search.kind === "picture");
-}
-
-function showSkeletons() {
-  const cards = Array.from({ length: 8 }, () => {
-    const card = document.createElement("li");
-    card.className = "card skeleton";
-    card.setAttribute("aria-hidden", "true");
-    card.append(Object.assign(document.createElement("div"), { className: "frame" }));
-    card.append(Object.assign(document.createElement("div"), { className: "about" }));
-    return card;
-  });
-  element("results").replaceChildren(...cards);
-}
-
-function render(search, answer, k, growing) {
-  const results = answer.results;
-  showSource(search, answer.of);
-  if (search.kind === "picture") showCaptions(answer);
-  const titles = { text: `Pictures for “${search.q}”`, similar: "Similar pictures", picture: "Similar pictures" };
-  element("results-title").textContent = results.length ? titles[search.kind] : "There is no other picture in this index.";
-  element("results-title").hidden = false;
-  // Growing keeps the cards that are there, so that neither the scroll position nor the focus is lost.
-  const kept = growing ? element("results").children.length : 0;
-  const cards = results.slice(kept).map((result) => card(result, answer.scale));
-  if (growing) element("results").append(...cards);
-  else element("results").replaceChildren(...cards);
-  if (growing) cards[0]?.querySelector("a").focus({ preventScroll: true });
-  element("more").hidden = results.length < k || k >= limits.max_results;
-  element("more").onclick = () => show(search, k * 2);
-  element("announcer").textContent = `${results.length} pictures`;
-}
-
-function showCaptions(answer) {
-  const rows = answer.captions.map((caption) => {
-    const row = document.createElement("li");
-    row.append(textButton(caption.text), bar(caption.score, answer.caption_scale), score(caption.score));
-    return row;
-  });
-  element("caption-list").replaceChildren(...rows);
-  element("no-captions").hidden = answer.has_captions;
-  element("captions").hidden = false;
-}
-
-function textButton(text) {
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
-  button.title = `Search for: ${text}`;
-  button.onclick = () => open({ kind: "text", q: text });
-  return button;
-}
-
-function card(result, scale) {
-  const version = shown;
-  const item = element("card").content.firstElementChild.cloneNode(true);
-  const title = result.captions[0] ?? result.id;
-  const frame = item.querySelector(".frame");
-  const picture = frame.querySelector("img");
-  const words = [result.id, ...result.captions].join("\n");
-  frame.title = words;
-  picture.alt = title;
-  const without = (text) => {
-    picture.hidden = true;
-    frame.querySelector(".gone").textContent = text;
-    frame.querySelector(".gone").hidden = false;
-    frame.removeAttribute("href");
-  };
-  picture.onerror = () => {
-    without("Cannot be shown");
-    searchAgainIfReplaced();
-  };
-  // Nearly fitting pictures fill their frame; of others that would cut off what was searched for.
-  picture.onload = () => {
-    const aspect = picture.naturalWidth / picture.naturalHeight;
-    picture.classList.toggle("whole", aspect < 1.15 || aspect > 1.6);
-  };
-  if (result.has_file) {
-    frame.href = `pictures/${result.position}?${versioned({}, shown)}`;
-    picture.src = `pictures/${result.position}?${versioned({ thumb: 480 }, shown)}`;
-  } else without(words);
-  const caption = item.querySelector(".caption");
-  caption.textContent = title;
-  caption.classList.toggle("id", result.captions.length === 0);
-  item.querySelector(".bar").replaceWith(bar(result.score, scale));
-  item.querySelector(".score").replaceWith(score(result.score));
-  const like = item.querySelector(".like");
-  like.setAttribute("aria-label", `More like this: ${title}`);
-  like.onclick = () => open({ kind: "similar", position: result.position, version });
-  return item;
-}
-
-let looking = false;
-async function searchAgainIfReplaced() {
-  if (looking) return;
-  looking = true;
-  const version = shown;
-  try {
-    const about = await (await fetch("api/status")).json();
-    if (about.index_version && about.index_version !== version && shown === version && current) show(current);
-  } catch {
-    // whoever searches next is told that the server does not answer
-  } finally {
-    looking = false;
+async function showStart(search, before, place, signal) {
+  chips.hide();
+  const by = search.by || "clusters";
+  if (by === "newest") {
+    start.head(by);
+    element("found").hidden = false;
+    if (before?.found) grid.restore(before.found);
+    else await grid.show(search, Math.min(place?.count ?? 0, ONE_BY_ONE), signal);
+  } else if (before?.sample) {
+    sample = before.sample;
+    start.restore(by, sample);
+  } else {
+    sample = await start.show(by, signal);
+    announce(`${start.items(sample).length} pictures to start with`);
   }
 }
 
-function bar(value, [empty, full]) {
-  const outer = Object.assign(document.createElement("span"), { className: "bar" });
-  const inner = document.createElement("span");
-  const share = full > empty ? (value - empty) / (full - empty) : 1;
-  inner.style.width = `${100 * Math.min(1, Math.max(0, share))}%`;
-  outer.setAttribute("aria-hidden", "true");
-  outer.append(inner);
-  return outer;
+async function showFound(search, before, place, signal) {
+  const [picture] = search.pictures;
+  if (picture && search.pictures.length === 1 && !isLess(picture)) source.show(picture);
+  element("found").hidden = false;
+  if (!before?.found) chips.show(search, termsAsked(search));
+  if (before?.found) grid.restore(before.found);
+  const answer = before?.found?.first ?? (await grid.show(search, Math.min(place?.count ?? 0, ONE_BY_ONE), signal));
+  chips.show(search, answer.terms);
+  describe(search, answer);
 }
 
-function score(value) {
-  const text = Object.assign(document.createElement("span"), { className: "score" });
-  text.textContent = value.toFixed(3);
-  text.title = "Similarity";
-  return text;
+/** The terms of a search before the server has read its text. */
+function termsAsked(search) {
+  const pictures = search.pictures.map(({ kind, id, weight }) => ({ kind, [kind === "like" ? "id" : "picture"]: id, weight }));
+  return search.q ? [{ kind: "words", text: search.q, weight: 1 }, ...pictures] : pictures;
 }
 
-function searchWithPicture(file) {
-  if (file.size > limits.max_upload_bytes) {
-    complain(`${file.name} is larger than ${limits.max_upload_bytes >> 20} MiB. Choose a smaller picture.`);
-    return;
+function describe(search, answer) {
+  if (version !== null && version !== answer.index_version) describeCollection();
+  version = answer.index_version;
+  const single = answer.terms.length === 1 && answer.terms[0].kind === "words";
+  const like = answer.terms.length === 1 && !single;
+  const title = single ? `Pictures for “${answer.terms[0].text}”` : like ? "Similar pictures" : answer.terms.length ? "Pictures that fit" : "Pictures, newest first";
+  const found = answer.hits.length > 0;
+  element("results-title").textContent = found ? title : emptyText(search);
+  element("reading").textContent = [answer.terms.length > 1 ? answer.reading : "", ...answer.notes].filter(Boolean).join(" · ");
+  element("reading").hidden = !element("reading").textContent;
+  element("unknown").replaceChildren(...answer.unknown.map((one) => unknownLine(search, answer.terms, one)));
+  element("unknown").hidden = !answer.unknown.length;
+  if (!found) announce(emptyText(search));
+}
+
+const emptyText = (search) => (search.where ? "No picture is like that. Remove a filter to see more." : "There is no picture to show.");
+
+/** "The model does not know 'sneakers'", with the words that it does know as buttons. */
+function unknownLine(search, terms, { word, near, line }) {
+  const made = make("p", {}, make("span", { textContent: line, dir: "auto" }));
+  for (const other of near) {
+    const button = make("button", { type: "button", class: "soft", textContent: other, aria: { label: `Search for ${other} in place of ${word}` } });
+    button.onclick = () => go({ ...search, q: replaced(search.q, word, other), show: "" });
+    made.append(button);
   }
-  open({ kind: "picture", file, url: URL.createObjectURL(file) });
+  return made;
 }
+
+function replaced(text, word, other) {
+  const at = text.toLowerCase().indexOf(word.toLowerCase());
+  return at < 0 ? textOf([{ text: other, weight: 1 }]) : text.slice(0, at) + other + text.slice(at + word.length);
+}
+
+async function describeCollection() {
+  const about = await ask("about");
+  start.describe(about);
+  filters.offer(about);
+  intake.limit(about.max_upload_bytes);
+  grid.limit(about.max_offset);
+}
+
+// What people do
 
 element("search").onsubmit = (event) => {
   event.preventDefault();
   const q = element("query").value.trim();
-  if (q) open({ kind: "text", q });
+  if (q || asksForSomething(current)) go({ ...current, q, show: "", by: "" });
   else element("query").focus();
 };
+element("clear").onclick = () => {
+  go(nothing());
+  element("query").focus();
+};
 element("home").onclick = (event) => {
-  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (wantsNewTab(event)) return;
   event.preventDefault();
-  open(null);
+  go(nothing());
 };
-element("choose").onclick = () => element("file").click();
-element("file").onchange = () => {
-  const [file] = element("file").files;
-  if (file) searchWithPicture(file);
-  element("file").value = ""; // so that the same file can be chosen again
-};
-
-// Entering a child fires before leaving its parent: the veil goes when as many were left as entered.
-let entered = 0;
-const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-const veil = (change) => {
-  entered = Math.max(0, change);
-  element("drop").hidden = entered === 0;
-};
-addEventListener("dragenter", (event) => holdsFiles(event) && veil(entered + 1));
-addEventListener("dragleave", (event) => holdsFiles(event) && veil(entered - 1));
-addEventListener("dragover", (event) => holdsFiles(event) && event.preventDefault());
-addEventListener("drop", (event) => {
-  if (!holdsFiles(event)) return;
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.target.closest("input, textarea, select") || document.querySelector("dialog[open]")) return;
   event.preventDefault();
-  veil(0);
-  const [file] = event.dataTransfer.files;
-  if (file) searchWithPicture(file);
+  element("query").select();
 });
-addEventListener("paste", (event) => {
-  const [file] = event.clipboardData?.files ?? [];
-  if (file) searchWithPicture(file);
-});
-addEventListener("popstate", () => show(searchOfAddress()));
+addEventListener("locked", () => element("locked").open || element("locked").showModal());
+element("token-form").onsubmit = (event) => {
+  event.preventDefault();
+  // The server takes the token out of the address and keeps a cookie in its place.
+  const asked = new URLSearchParams(location.search);
+  asked.set("token", element("token").value);
+  location.replace(`./?${asked}`);
+};
 
-async function showStatus() {
-  const reply = await fetch("api/status");
-  if (reply.status === 401) throw new Error(LOCKED);
-  const about = await reply.json();
-  limits = about;
-  const parts = [about.name, `${numbers.format(about.pictures)} pictures`];
-  if (about.captions) parts.push(`${numbers.format(about.captions)} captions`);
-  if (about.skipped) parts.push(`${numbers.format(about.skipped)} unreadable files left out`);
-  parts.push(`model ${about.model}`);
-  if (about.problem) parts.push(`a newer index is not shown: ${about.problem}`);
-  element("status").textContent = parts.join(" · ");
-  const examples = about.examples.map((text) => {
-    const entry = document.createElement("li");
-    entry.append(textButton(text));
-    return entry;
-  });
-  element("examples").replaceChildren(...examples);
-}
-
-showStatus().catch((error) => complain(error.message === LOCKED ? LOCKED : "The server does not answer. Is it still running?"));
-show(searchOfAddress());
+if (!history.state?.key) history.replaceState({ key: "first" }, "");
+describeCollection().catch(() => {}); // what is shown next says what is wrong
+show(searchOf(location.search), true);
+if (matchMedia("(hover: hover)").matches && !asksForSomething(current)) element("query").focus();

@@ -1,0 +1,56 @@
+"""Pictures that could not be read: why, and which file it was, so that it is tried again only when it is another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rungwise.data.collection import Issue
+from rungwise.index.items import Source
+
+_WORDS = {"kind", "where", "detail"}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A picture of the collection that is not in the index.
+
+    Attributes:
+        id: The user's.
+        issue: Why.
+        source: The file as it was when it was tried.
+    """
+
+    id: str
+    issue: Issue
+    source: Source
+
+    def to_plain(self) -> dict[str, Any]:
+        """As one line of ``issues.jsonl``.
+
+        >>> left = LeftOut("a", Issue("unreadable picture", "a.jpg", "the file is empty"), Source(0, 17, ""))
+        >>> LeftOut.of_plain(left.to_plain()) == left
+        True
+        """
+        return asdict(self.issue) | {"id": self.id, "source": [self.source.size, self.source.modified]}
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> LeftOut:
+        """Read what :meth:`to_plain` gave, or the three words that an earlier rungwise wrote.
+
+        Raises:
+            TypeError: If it is something else.
+
+        >>> LeftOut.of_plain({"kind": "missing picture", "where": "a.jpg", "detail": ""}).id
+        'a.jpg'
+        """
+        words = {name: plain[name] for name in _WORDS & plain.keys()}
+        source = plain.get("source", [-1, 0])
+        item_id = plain.get("id", plain.get("where"))
+        texts = [*words.values(), item_id]
+        known = words.keys() == _WORDS and plain.keys() <= {*_WORDS, "id", "source"}
+        is_source = isinstance(source, list) and [type(one) for one in source] == [int, int]
+        if not (known and is_source and all(isinstance(one, str) for one in texts)):
+            raise TypeError("it does not say kind, where and detail")
+        return cls(str(item_id), Issue(**words), Source(source[0], source[1], ""))

@@ -1,0 +1,161 @@
+"""Opening the files of a collection in threads, one batch ahead of the model: content, facts and small copies."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from rungwise.core.threads import cores
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.columns import Value
+from rungwise.data.packed import PackedPicture, Picture
+from rungwise.data.picture_files import read_picture
+from rungwise.index.facts import facts_of_file, facts_of_picture
+from rungwise.index.items import Item, Source
+from rungwise.index.left_out import LeftOut
+from rungwise.index.thumbnails import Thumbnails
+
+_FIRST, _MOST = 64, 4096
+"""Pictures of the first batch, and of the largest."""
+_SECONDS = 10.0
+"""That a batch takes about: what a killed run has to do again."""
+_SETTLED = 2_000_000_000
+"""Nanoseconds. A file that was written just before it was read may be written again within one tick of its clock."""
+
+Stamp = tuple[int, int]
+"""Size in bytes and time of a file in nanoseconds since 1970; (-1, 0) where there are none."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A picture whose file is to be opened.
+
+    Attributes:
+        position: In the collection.
+        item: What the collection says of it.
+        source: Without content.
+    """
+
+    position: int
+    item: Item
+    source: Source
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was found in a picture's file.
+
+    Attributes:
+        position: In the collection.
+        item: What the collection says of it.
+        source: With content.
+        stamp: Of the file before it was opened.
+        facts: What the file says of itself.
+        thumbnail: A small copy, where one is wanted and none is kept.
+    """
+
+    position: int
+    item: Item
+    source: Source
+    stamp: Stamp
+    facts: Mapping[str, Value]
+    thumbnail: bytes | None = None
+
+
+class Looker:
+    """Opens the files of a collection.
+
+    Args:
+        data: The collection.
+        thumbnails: Where small copies are kept; None makes none.
+    """
+
+    def __init__(self, data: ImageCaptions, thumbnails: Thumbnails | None = None) -> None:
+        self._data = data
+        self._thumbnails = thumbnails
+
+    def batches(self, asked: Sequence[Asked]) -> Iterator[list[Looked | LeftOut]]:
+        """What the pictures hold, batch by batch.
+
+        While the caller works on a batch, threads open the files of the next one. Batches grow until the caller takes
+        some seconds for one, so that the first one is done soon.
+        """
+        pool = ThreadPoolExecutor(cores())
+
+        def begin(some: Sequence[Asked]) -> list[Future[Looked | LeftOut]]:
+            return [pool.submit(self._look, one) for one in some]
+
+        try:
+            size = at = min(_FIRST, len(asked))
+            ahead = begin(asked[:at])
+            while ahead:
+                jobs, ahead = ahead, begin(asked[at : at + size])
+                at += len(ahead)
+                found = [job.result() for job in jobs]
+                started = time.perf_counter()
+                yield found
+                seconds = max(time.perf_counter() - started, 1e-3)
+                size = max(_FIRST, min(int(len(found) * _SECONDS / seconds), 4 * len(found), _MOST))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _look(self, asked: Asked) -> Looked | LeftOut:
+        item, source = asked.item, asked.source
+        stamp = source.size, source.modified
+        if item.path is None:
+            assert self._data.features is not None
+            row = np.ascontiguousarray(self._data.features[np.array([asked.position])])
+            content = hashlib.sha256(row.tobytes()).hexdigest()
+            return Looked(asked.position, item, replace(source, content=content), stamp, {"hash": content})
+        data = read_picture(item.path)
+        if isinstance(data, Issue):
+            # Who may read it can change without the file, so that it is tried again.
+            return LeftOut(item.id, data, replace(source, size=-1))
+        content = hashlib.sha256(data).hexdigest()
+        facts = facts_of_file(item.path, item.id, len(data), source.modified / 1e9) | facts_of_picture(data)
+        small = None
+        if self._thumbnails is not None and not self._thumbnails.has(content):
+            small = self._thumbnails.make(data)
+        unsettled = time.time_ns() - source.modified < _SETTLED
+        source = replace(source, content=content, size=-1 if unsettled else source.size)
+        return Looked(asked.position, item, source, stamp, facts | {"hash": content}, small)
+
+
+def file_of(picture: Picture | None) -> Path | None:
+    """The file on the disk in which a picture lies; None for a row of features.
+
+    >>> file_of(Path("a.jpg")).name, file_of(None)
+    ('a.jpg', None)
+    """
+    return picture.file if isinstance(picture, PackedPicture) else picture
+
+
+def stamp_of(picture: Picture | None, known: dict[Path, Stamp]) -> Stamp:
+    """Size and time of the file in which a picture lies.
+
+    Args:
+        picture: None for a row of features, which has neither.
+        known: Stamps of larger files, each of which is asked for once.
+
+    >>> stamp_of(Path("nowhere.jpg"), {})
+    (-1, 0)
+    """
+    file = file_of(picture)
+    if file is None:
+        return -1, 0
+    if file not in known:
+        try:
+            about = file.stat()
+            stamp = about.st_size, about.st_mtime_ns
+        except OSError:
+            stamp = -1, 0
+        if not isinstance(picture, PackedPicture):
+            return stamp
+        known[file] = stamp
+    return known[file]

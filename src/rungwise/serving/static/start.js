@@ -1,0 +1,98 @@
+// The start page: what is here, examples that find something, and pictures to look at.
+
+import { ask } from "./api.js";
+import { nothing } from "./address.js";
+import { element, make, wantsNewTab } from "./dom.js";
+import { number, short } from "./facts.js";
+import { tile } from "./tile.js";
+
+const GROUPS = 8;
+const OF_EACH = 12;
+const AT_RANDOM = 48;
+const AGAIN = 1500; // milliseconds until themes that are still being computed are asked for again
+
+/** @param on As for tiles, and {search(search), address(search)}. */
+export function makeStart(on) {
+  let timer;
+
+  function describe(about) {
+    const parts = [`${number(about.pictures)} ${about.pictures === 1 ? "picture" : "pictures"} in ${about.name}`];
+    element("start-note").textContent = `${parts[0]}. Write a few words, or drop a picture anywhere on this page.`;
+    element("examples").replaceChildren(
+      ...about.examples.map((text) => {
+        const button = make("button", { type: "button", class: "soft", dir: "auto", textContent: short(text, 60), title: text });
+        button.onclick = () => on.search({ ...nothing(), q: text });
+        return make("li", {}, button);
+      }),
+    );
+    if (about.captions) parts.push(`${number(about.captions)} captions`);
+    if (about.skipped) parts.push(`${number(about.skipped)} unreadable files left out`);
+    parts.push(`model ${about.model}`, `rungwise ${about.version}`);
+    if (about.problem) parts.push(`a newer index is not shown: ${about.problem}`);
+    element("about").textContent = parts.join(" · ");
+  }
+
+  function head(by) {
+    clearTimeout(timer);
+    element("start").hidden = false;
+    element("groups").replaceChildren();
+    for (const link of element("start").querySelectorAll("nav a")) {
+      if (link.dataset.by === by) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+      link.onclick = (event) => {
+        if (wantsNewTab(event)) return;
+        event.preventDefault();
+        on.search({ ...nothing(), by: link.dataset.by });
+      };
+    }
+  }
+
+  /** Show a sample; gives what was shown, so that it can be put back. */
+  async function show(by, signal) {
+    head(by);
+    const asked = new URLSearchParams(by === "random" ? { by, k: 1, of: AT_RANDOM } : { by, k: GROUPS, of: OF_EACH });
+    const sample = await ask("sample", asked, { signal });
+    draw(sample);
+    if (!sample.ready) {
+      timer = setTimeout(() => show(by, signal).then((later) => Object.assign(sample, later), () => {}), AGAIN);
+    }
+    return sample;
+  }
+
+  function restore(by, sample) {
+    head(by);
+    draw(sample);
+  }
+
+  function draw(sample) {
+    element("groups").replaceChildren(...sample.groups.filter((group) => group.items.length).map((group) => groupOf(group, sample)));
+  }
+
+  function groupOf(group, { by, ready }) {
+    const label = by === "clusters" && ready ? group.label : "";
+    const search = group.query
+      ? { ...nothing(), q: group.query }
+      : { ...nothing(), pictures: [{ kind: "like", id: group.items[0].id, weight: 1 }] };
+    const pictures = make("ol", { class: label ? "grid row" : "grid" }, ...group.items.map((item) => tile(item, [0, 1], on)));
+    const made = make("section", { class: "group" });
+    if (label) {
+      const title = make("a", { href: on.address(search), dir: "auto", textContent: short(label, 80) });
+      title.onclick = (event) => {
+        if (wantsNewTab(event)) return;
+        event.preventDefault();
+        on.search(search);
+      };
+      made.append(make("h2", {}, title));
+    }
+    pictures.setAttribute("aria-label", label || "Pictures");
+    made.append(pictures);
+    return made;
+  }
+
+  const hide = () => {
+    clearTimeout(timer);
+    element("start").hidden = true;
+  };
+
+  return { describe, show, restore, hide, head, items: (sample) => sample.groups.flatMap((group) => group.items) };
+}

@@ -1,0 +1,185 @@
+"""What costs much, and where it waits: encoding and searching in one lane, decoding in another, reading in a third."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from fastapi import HTTPException
+from numpy.typing import NDArray
+from starlette.requests import Request
+
+from rungwise.data.picture_files import PictureHeader, read_header
+from rungwise.data.pictures import thumbnail
+from rungwise.index import Item, Searcher, Where
+from rungwise.index.answers import Answer, SearchOptions
+from rungwise.index.queries import Query
+from rungwise.serving.batches import Batches
+from rungwise.serving.current import Served
+from rungwise.serving.files import PictureFiles
+from rungwise.serving.kept_pictures import THUMBNAIL, KeptPictures
+from rungwise.serving.lanes import Lane, Memory
+from rungwise.serving.limits import ServingLimits, client_key
+from rungwise.serving.metrics import Metrics
+from rungwise.serving.uploads import Uploads
+from rungwise.serving.waiting import outcome
+
+_PICTURE_PATIENCE = 1.0
+_READING_THREADS = 2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search that waits for others to be encoded with.
+
+    Attributes:
+        served: What is searched.
+        query: What for.
+        k: How many.
+        offset: How many of the best are passed over.
+        where: Which pictures may be found.
+        options: How.
+    """
+
+    served: Served
+    query: Query
+    k: int
+    offset: int
+    where: Where | None
+    options: SearchOptions
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search gave.
+
+    Attributes:
+        answer: The hits, and what there is to say of them.
+        items: The pictures among them, by id.
+    """
+
+    answer: Answer
+    items: dict[str, Item]
+
+
+class Work:
+    """The lanes of one server.
+
+    Args:
+        limits: Of the server.
+        kept: Where pictures are kept that visitors sent.
+        metrics: Where it is counted.
+
+    Attributes:
+        files: Sends pictures of the index.
+        kept: As given.
+    """
+
+    def __init__(self, limits: ServingLimits, kept: KeptPictures, metrics: Metrics) -> None:
+        self.kept = kept
+        self._limits = limits
+        # Encoding uses every core already; requests at the same time would only contend for them.
+        self._encoding = Lane(threads=1)
+        self._decoding = Lane(limits.decoding_threads, yielding=True)
+        self._reading = Lane(_READING_THREADS)
+        self._memory = Memory(limits.decoding_memory)
+        self._uploads = Uploads(limits)
+        self._queries = Batches(self._encoding, searched, most=limits.queries_together, observe=metrics.encoded)
+        self.files = PictureFiles(self._decoding, self._memory, limits)
+        metrics.watch("waiting_queries", "Queries that wait to be encoded.", lambda: self._queries.waiting)
+        for name, lane in (("encoding", self._encoding), ("decoding", self._decoding), ("reading", self._reading)):
+            metrics.watch(f"waiting_{name}", f"Pieces of work that wait for {name}.", partial(_waiting, lane))
+        metrics.watch("uploads_bytes", "Bytes of pictures that are being received.", lambda: self._uploads.held)
+        metrics.watch("decoding_free_bytes", "Memory that decoding may still take.", lambda: self._memory.left)
+
+    async def search(self, request: Request, search: Search) -> Found:
+        """Encode a query, together with those that wait beside it, and search."""
+        work = self._queries.submit(search, client=client_of(request))
+        return await outcome(work, request, self._limits.waiting_seconds)
+
+    async def encoded(self, request: Request, work: Callable[[], T], patience: float = _PICTURE_PATIENCE) -> T:
+        """Have something done where queries are encoded."""
+        submitted = self._encoding.submit(work, client=client_of(request), patience=patience)
+        return await outcome(submitted, request, self._limits.waiting_seconds)
+
+    async def read(self, request: Request, work: Callable[[], T]) -> T:
+        """Have the index read."""
+        submitted = self._reading.submit(work, client=client_of(request))
+        return await outcome(submitted, request, self._limits.waiting_seconds)
+
+    async def keep_picture(self, request: Request, searcher: Searcher) -> tuple[str, PictureHeader]:
+        """Receive a picture, decode it in one lane, encode it in another, and keep what belongs to it."""
+        client = client_of(request)
+        async with self._uploads.received(request, client) as body:
+            header, encode, small = await self._decoded(request, searcher, body)
+            vector = await self.encoded(request, encode)
+        # Nothing is kept of a picture of which the vector is not known, and nobody waits for the disk but its sender.
+        return await self.read(request, partial(self.kept.keep, body, vector[0], small)), header
+
+    async def with_picture(self, request: Request, searcher: Searcher, work: Callable[[bytes, PictureHeader], T]) -> T:
+        """Receive a picture, see that it can be decoded, and have something done with it where pictures are encoded."""
+        client = client_of(request)
+        async with self._uploads.received(request, client) as body:
+            header, _, _ = await self._decoded(request, searcher, body)
+            return await self.encoded(request, partial(work, body, header))
+
+    async def _decoded(
+        self, request: Request, searcher: Searcher, body: bytes
+    ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
+        if not body:
+            raise HTTPException(422, "no picture in the request; send the bytes of a picture file as its body")
+        decode = partial(self._decode, searcher, body)
+        work = self._decoding.submit(decode, client=client_of(request), patience=_PICTURE_PATIENCE)
+        return await outcome(work, request, self._limits.waiting_seconds)
+
+    def _decode(
+        self, searcher: Searcher, body: bytes
+    ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
+        header = read_header(body)
+        if header.pixels > self._limits.upload_pixels:
+            raise HTTPException(
+                413, f"the picture has {header.pixels} pixels; send one of at most {self._limits.upload_pixels}"
+            )
+        needed = max(header.memory(searcher.model.decoded_side), header.memory(THUMBNAIL))
+        needed += 2 * len(body)  # the file is there twice while it is decoded
+        if needed > self._limits.decoding_memory:
+            raise HTTPException(
+                413,
+                f"the picture would take {needed >> 20} MiB to decode, more than {self._limits.decoding_memory >> 20};"
+                " send a smaller one, or a JPEG",
+            )
+        with self._memory.taken(needed):
+            return header, searcher.prepare_picture(body), thumbnail(body, THUMBNAIL)
+
+
+def searched(searches: Sequence[Search]) -> list[Found | Exception]:
+    """Encode the texts of several searches in one call of the model, then search for each; one may fail alone."""
+    given: list[Found | Exception] = []
+    vectors: dict[str, NDArray[np.float32]] = {}
+    if len(searches) > 1:
+        # Versions of an index share the model.
+        texts = dict.fromkeys(text for one in searches for text in one.served.searcher.texts_of(one.query))
+        vectors = searches[0].served.searcher.encode_texts(tuple(texts))
+    for one in searches:
+        try:
+            answer = one.served.searcher.search(
+                one.query, one.k, offset=one.offset, where=one.where, options=one.options, vectors=vectors
+            )
+            given.append(Found(answer, one.served.found([hit.id for hit in answer.hits])))
+        except Exception as error:  # the others are to have their answers
+            given.append(error)
+    return given
+
+
+def client_of(request: Request) -> str:
+    """Whose request it is; see :func:`rungwise.serving.limits.client_key`."""
+    return client_key(request.client.host) if request.client else ""
+
+
+def _waiting(lane: Lane) -> float:
+    return lane.waiting

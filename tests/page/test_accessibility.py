@@ -1,0 +1,40 @@
+"""No rule of axe-core is broken, wherever one looks."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+LOOKS = {
+    "desktop": {},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+}
+PLACES = {
+    "start": ("", "#groups a.open"),
+    "results": ('?q="blue" - "redd"&where=captions contains "on"', "#results a.open"),
+    "like": ("?like=twin", "#fitting-list li"),
+    "detail": ("?q=blue&show=004-green-on-black", "#detail-similar li"),
+    "filters": ("?q=blue", "#results a.open"),
+}
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    return next(Path(package.__path__[0]).rglob("axe.min.js")).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_no_violations(new_page, site, axe, look):
+    page = new_page(reduced_motion="reduce", **LOOKS[look])
+    for place, (query, ready) in PLACES.items():
+        page.goto(site + query)
+        expect(page.locator(ready).first).to_be_visible()
+        if place == "filters":
+            page.locator("#add-filter").click()
+            expect(page.locator("#filters")).to_be_visible()
+        page.evaluate(axe)
+        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        broken = [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]]
+        assert not broken, (place, broken)

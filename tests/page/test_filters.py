@@ -1,0 +1,94 @@
+"""Filters: fields for columns, expressions, chips."""
+
+import re
+
+from playwright.sync_api import expect
+
+
+def opened(page, site, query="?q=blue&fold=false"):
+    page.goto(site + query)
+    expect(page.locator("#results a.open").first).to_be_visible()
+    page.locator("#add-filter").click()
+    expect(page.locator("#filters")).to_be_visible()
+
+
+def shown(page):
+    page.get_by_role("button", name="Show pictures").click()
+
+
+def test_a_range_of_numbers(page, site):
+    opened(page, site)
+    page.get_by_label("year from").fill("2020")
+    page.get_by_label("year to").fill("2021")
+    shown(page)
+    expect(page.locator("#end")).to_have_text("That is all: 10 pictures.")
+    expect(page.locator("#chips .filter")).to_have_text([re.compile("year from 2020"), re.compile("year to 2021")])
+    page.get_by_role("button", name="Remove filter year to 2021").click()
+    expect(page.locator("#end")).to_have_text("That is all: 20 pictures.")
+    page.reload()
+    expect(page.locator("#chips .filter")).to_have_count(1)
+
+
+def test_tags_choices_truth_dates_and_words(page, site):
+    opened(page, site)
+    page.get_by_label("warm").check()
+    page.get_by_label("kind").select_option(label=re.compile("poster"))
+    page.get_by_label("for sale").select_option(label="no")
+    page.get_by_label("day from").fill("2020-02-01")
+    page.get_by_label("day to").fill("2020-12-15")
+    page.get_by_label("captions").fill("ON BLUE")
+    shown(page)
+    expect(page.locator("#chips .filter")).to_have_count(6)
+    expect(page.locator("#results a.open .caption").first).to_contain_text("on blue")
+    page.locator("#add-filter").click()
+    expect(page.get_by_label("warm")).to_be_checked()
+    expect(page.get_by_label("for sale")).to_have_value("no")
+    expect(page.get_by_label("day to")).to_have_value("2020-12-15")
+    expect(page.get_by_label("captions")).to_have_value("ON BLUE")
+    expect(page.locator("#typed-where")).to_have_value("")
+    page.get_by_role("button", name="Remove all").click()
+    expect(page.locator("#chips .filter")).to_have_count(0)
+    expect(page.locator("#query")).to_have_value("blue")
+
+
+def test_an_expression_that_fields_cannot_say(page, site):
+    opened(page, site)
+    typed = "year in (2001, 2002) or captions contains 'red'"
+    page.locator("#typed-where").fill(typed)
+    shown(page)
+    expect(page.locator("#results a.open").first).to_be_visible()
+    expect(page.locator("#chips .filter .chip-text")).to_have_text(typed)
+    page.locator("#chips .filter .chip-text").click()
+    expect(page.locator("#typed-where")).to_have_value(typed)
+    page.keyboard.press("Escape")
+    expect(page.locator("#filters")).to_be_hidden()
+
+
+def test_a_filter_without_a_query_shows_the_newest(page, site):
+    page.goto(site + "?where=year+%3D%3D+2003")
+    expect(page.locator("#results a.open")).to_have_count(6)
+    expect(page.locator("#results-title")).to_have_text("Pictures, newest first")
+
+
+def test_nothing_fits(page, site):
+    page.goto(site + "?q=red&where=year+%3E+3000")
+    expect(page.locator("#results-title")).to_contain_text("Remove a filter")
+    expect(page.locator("#announcer")).to_contain_text("Remove a filter")
+
+
+def test_how_to_search(page, site):
+    opened(page, site, "?q=blue")
+    page.locator("#fold").uncheck()
+    page.locator("#variety").check()
+    page.locator("#words").select_option("off")
+    shown(page)
+    expect(page.locator("#results a.open").first).to_be_visible()
+    assert {"fold=false", "diversity=0.5", "words=off"} <= set(page.url.partition("?")[2].split("&"))
+    expect(page.locator(".folded")).to_have_count(0)
+
+
+def test_a_tag_in_the_large_view_filters(page, site):
+    page.goto(site + "?q=blue&show=001-blue-on-green")
+    page.locator("#detail-facts .tag", has_text="warm").click()
+    expect(page.locator("#detail")).to_be_hidden()
+    expect(page.locator("#chips .filter")).to_contain_text("tags: warm")

@@ -1,0 +1,60 @@
+"""Back and forth: the place, what was found, and what was typed come back."""
+
+from playwright.sync_api import expect
+
+
+def test_back_restores_place_and_what_was_found(page, site):
+    page.goto(site + "?q=blue&fold=false")
+    expect(page.locator("#results a.open").nth(29)).to_be_visible()
+    page.mouse.wheel(0, 1800)
+    expect(page.locator("#results a.open").nth(80)).to_be_attached()
+    page.wait_for_timeout(300)
+    place, count = page.evaluate("scrollY"), page.locator("#results a.open").count()
+    assert place > 500
+    page.locator("#query").fill("red")
+    page.locator("#query").press("Enter")
+    expect(page.locator("#results-title")).to_have_text("Pictures for “red”")
+    assert page.evaluate("scrollY") == 0
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/search" in request.url else None)
+    page.go_back()
+    expect(page.locator("#results-title")).to_have_text("Pictures for “blue”")
+    expect(page.locator("#query")).to_have_value("blue")
+    assert page.locator("#results a.open").count() == count
+    assert abs(page.evaluate("scrollY") - place) < 2
+    assert not asked
+    page.go_forward()
+    expect(page.locator("#results-title")).to_have_text("Pictures for “red”")
+
+
+def test_a_reload_comes_back_to_the_place(page, site):
+    page.goto(site + "?q=blue&fold=false")
+    expect(page.locator("#results a.open").nth(29)).to_be_visible()
+    page.mouse.wheel(0, 1800)
+    expect(page.locator("#results a.open").nth(80)).to_be_attached()
+    page.wait_for_timeout(300)
+    place = page.evaluate("scrollY")
+    page.reload()
+    expect(page.locator("#results a.open").nth(80)).to_be_attached()
+    page.wait_for_function("place => Math.abs(scrollY - place) < 2", arg=place)
+
+
+def test_the_start_page_comes_back_with_the_same_pictures(page, site):
+    page.goto(site + "?by=random")
+    expect(page.locator("#groups a.open").nth(10)).to_be_visible()
+    ids = "() => [...document.querySelectorAll('#groups a.open')].map(link => link.dataset.id)"
+    before = page.evaluate(ids)
+    page.locator("#query").fill("red")
+    page.locator("#query").press("Enter")
+    expect(page.locator("#results a.open").first).to_be_visible()
+    page.go_back()
+    expect(page.locator("#groups a.open").nth(10)).to_be_visible()
+    assert page.evaluate(ids) == before
+
+
+def test_the_brand_leads_home(page, site):
+    page.goto(site + "?q=blue")
+    page.locator("#home").click()
+    expect(page.locator("#start")).to_be_visible()
+    assert page.url == site
+    expect(page.locator("#query")).to_have_value("")
