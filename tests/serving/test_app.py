@@ -103,9 +103,7 @@ def test_any_text_is_a_query(client: TestClient, query: str) -> None:
     assert len(answer.json()["hits"]) == len(MIXED)
 
 
-@pytest.mark.parametrize(
-    "address", ["/search", "/search?q=", "/search?q=%20%0A", "/search?q=" + "a" * 2001]
-)
+@pytest.mark.parametrize("address", ["/search", "/search?q=", "/search?q=%20%0A", "/search?q=" + "a" * 2001])
 def test_empty_and_endless_queries_are_refused(client: TestClient, address: str) -> None:
     refused(client.get(address), 422)
 

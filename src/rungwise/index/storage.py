@@ -14,6 +14,7 @@ from rungwise.core.files import replacing
 from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.core.seals import digest_of
 from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
+from rungwise.index.lance_tables import FILES as LANCE_FILES
 from rungwise.index.left_out import LeftOut
 from rungwise.index.parts import DESCRIPTION as STORE
 from rungwise.index.stores import Kind
@@ -41,6 +42,7 @@ _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
 _KNOWN |= {f"{THUMBNAILS}/*/*{THUMBNAIL}"}
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
+_KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in LANCE_FILES}
 
 
 @dataclass(frozen=True)
