@@ -147,8 +147,8 @@ def show_aims(console: Console, found: list[Engine], read: Bandwidth, rows: int)
             if engine.name == "ours, exact" and row.filtered == "none":
                 times = row.p50 / read.least
                 console.print(
-                    f"  {verdict(times <= OF_BANDWIDTH)}: {rows:,} rows, exact scan: {row.p50:.1f} ms, {times:.2f} x the"
-                    f" {read.least:.1f} ms to read the vectors once (aim {OF_BANDWIDTH})"
+                    f"  {verdict(times <= OF_BANDWIDTH)}: {rows:,} rows, exact scan: {row.p50:.1f} ms,"
+                    f" {times:.2f} x the {read.least:.1f} ms to read the vectors once (aim {OF_BANDWIDTH})"
                 )
                 if times > OF_BANDWIDTH:
                     console.print(f"    bound by the product: {read.product:.1f} ms in one call of numpy, here and now")

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from rungwise.cli import main
-from rungwise.index import Index
-from rungwise.index.lance import LanceStore
+from rungwise.data.readers import read
+from rungwise.index import Index, lance
+from rungwise.models import load_dual_encoder
 from rungwise.scenes.collection import SceneConfig, generate
 from tests.cli.test_commands import TINY
 
@@ -30,9 +31,7 @@ def said(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int,
     return code, printed.out, printed.err
 
 
-def test_an_exact_index_says_so_and_is_measured_all_the_same(
-    made: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_exact_index_says_so_and_is_measured_all_the_same(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, [str(made / "index"), "--number", "9"])
     assert code == 0
     assert "queries: 9 captions of the index, k 10" in out
@@ -57,7 +56,7 @@ def test_everything_comes_as_json(made: Path, capsys: pytest.CaptureFixture[str]
     ("arguments", "says"),
     [
         (["--queries", "nowhere.txt"], "no such file; name a file with one query a line"),
-        (["--queries", "{made}/blank.txt"], "holds no query; write one a line"),
+        (["--queries", "{made}/blank.txt"], "blank.txt: the file is empty"),
         (["--k", "0"], "--k must be at least 1, got 0"),
         (["--number", "0"], "--number must be at least 1, got 0"),
         (["--loss", "0.1"], "--loss does nothing without --tune"),
@@ -83,3 +82,42 @@ def test_a_place_without_an_index_is_refused(tmp_path: Path, capsys: pytest.Capt
     code, _, error = said(capsys, [str(tmp_path / "nothing")])
     assert code == 2
     assert "no index here" in error
+
+
+@pytest.fixture
+def approximate(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An index of LanceDB with an approximate index, though it is small."""
+    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1)
+    model = load_dual_encoder(str(made / "run" / "model"), "cpu")
+    Index.build(read(made / "scenes"), model, tmp_path / "index", store="lance").compact()
+    return tmp_path / "index"
+
+
+def test_an_approximate_index_is_compared_tuned_and_keeps_what_was_chosen(
+    approximate: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    few = ["--number", "5", "--k", "3"]
+    code, out, _ = said(capsys, [str(approximate), *few])
+    assert code == 0
+    assert "recall@3, %" in out
+    assert "queries miss a picture that the exact search finds" in out
+    code, out, error = said(
+        capsys, [str(approximate), "--number", "5", "--k", "3", "--tune", "--loss", "0.9", "--json"]
+    )
+    assert code == 0
+    chosen = json.loads(out)["tuning"]["chosen"]["settings"]
+    assert "kept" in error
+    kept = Index.open(approximate).picture_store.approximation
+    assert kept is not None
+    assert (kept.ef, kept.refine) == (chosen["ef"], chosen["refine"])
+
+
+def test_a_table_of_settings_is_printed(approximate: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened = Index.open(approximate)
+    code, out, error = said(capsys, [str(approximate), "--number", "3", "--tune", "--loss-in", "ndcg", "--loss", "0.5"])
+    assert code == 0
+    assert "may be lost: 0.5 of nDCG" in out
+    assert "as it was" in out
+    assert "chosen" in out
+    assert opened.is_replaced() == ("from now on" in error)

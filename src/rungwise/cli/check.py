@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rungwise.index import Index
-    from rungwise.index.check import Check
-    from rungwise.index.check_degrees import Grading
-    from rungwise.index.check_queries import Queries
-    from rungwise.index.check_tuning import Tuning
     from rungwise.index.lance_tuning import Approximation
     from rungwise.index.where import Where
+    from rungwise.quality.check import Check
+    from rungwise.quality.degrees import Grading
+    from rungwise.quality.queries import Queries
+    from rungwise.quality.tuning import Tuning
 
 _OWN = ("captions", "pictures")
 _BY_MODEL = "model"
@@ -86,8 +86,8 @@ def main(arguments: list[str]) -> int:
     asked = parse(CheckIndex, arguments, "rungwise check", examples=_EXAMPLES)
     _refuse_mistakes(asked)
     from rungwise.index import Index
-    from rungwise.index.check import check, searches
     from rungwise.index.where_text import parse_where
+    from rungwise.quality.check import check, searches
 
     filters = {"": None} if asked.where is None else {"": None, asked.where: parse_where(asked.where)}
     with messages_apart(asked.json):
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
 def _tuned(
     asked: CheckIndex, index: Index, queries: Queries, grading: Grading, filters: Mapping[str, Where | None]
 ) -> Tuning:
-    from rungwise.index.check_tuning import trials_of, tune
+    from rungwise.quality.tuning import trials_of, tune
 
     store = index.picture_store
     total = len(queries) * len(filters) * (1 + len(trials_of(store, filters)))
@@ -185,8 +185,8 @@ def _refuse_mistakes(asked: CheckIndex) -> None:
     for option, number in (("--number", asked.number), ("--k", asked.k)):
         if number < 1:
             raise UserError(f"{option} must be at least 1, got {number}")
-    for option, given in (("--loss", asked.loss), ("--loss-in", asked.loss_in)):
-        if given is not None and not asked.tune:
+    for option, idle in (("--loss", asked.loss is not None), ("--loss-in", asked.loss_in is not None)):
+        if idle and not asked.tune:
             raise UserError(f"{option} does nothing without --tune; give both, or leave {option} out")
     if asked.loss is not None and not 0 <= asked.loss < 1:
         raise UserError(f"--loss must be a share from 0 to below 1, such as 0.001, got {asked.loss:g}")
@@ -209,7 +209,7 @@ def _refuse_mistakes(asked: CheckIndex) -> None:
 def _queries(asked: CheckIndex, index: Index) -> Queries:
     from rungwise.cli.models import read_dual_encoder, say_cut
     from rungwise.data.textfiles import read_lines
-    from rungwise.index.check_queries import given_texts, own_captions, own_pictures
+    from rungwise.quality.queries import given_texts, own_captions, own_pictures
 
     kind = asked.queries or ("captions" if next(index.captions(), None) is not None else "pictures")
     try:
@@ -220,8 +220,6 @@ def _queries(asked: CheckIndex, index: Index) -> Queries:
     except UserError as error:
         raise UserError(f"{asked.index}: {error}") from None
     texts = [line for _, line in read_lines(Path(kind))]
-    if not texts:
-        raise UserError(f"{kind}: holds no query; write one a line")
     model = read_dual_encoder(asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model)
     queries = given_texts(index, model, texts, asked.number, asked.seed)
     if line := index.stand_in(model):
@@ -231,7 +229,7 @@ def _queries(asked: CheckIndex, index: Index) -> Queries:
 
 
 def _grading(asked: CheckIndex, index: Index, queries: Queries) -> Grading:
-    from rungwise.index.check_degrees import CaptionGrading, ModelGrading
+    from rungwise.quality.degrees import CaptionGrading, ModelGrading
 
     has_captions = next(index.captions(), None) is not None
     source = asked.relevance or (_USUAL_SOURCE if has_captions else _BY_MODEL)

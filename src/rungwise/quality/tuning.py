@@ -9,13 +9,13 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from rungwise.core.errors import UserError
-from rungwise.index.check import Answered, Latency, Progress, answered, graded_values, recalls_of
-from rungwise.index.check_degrees import Grading
-from rungwise.index.check_queries import Queries
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.store import Store
 from rungwise.index.where import Where
 from rungwise.metrics import NDCG
+from rungwise.quality.check import Answered, Latency, Progress, answered, graded_values, recalls_of
+from rungwise.quality.degrees import Grading
+from rungwise.quality.queries import Queries
 
 LossIn = Literal["recall", "ndcg"]
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
-from rungwise.index.check_degrees import DegreeRows, Graded, Grading
-from rungwise.index.check_queries import Queries
 from rungwise.index.store import Found, Store, StoreFacts, Vectors
 from rungwise.index.where import Where
 from rungwise.metrics import CS, NDCG, Recall
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import KeptLists, Positives, Rankings
+from rungwise.quality.degrees import DegreeRows, Graded, Grading
+from rungwise.quality.queries import Queries
 
 Progress = Callable[[int], None]
 
@@ -175,7 +175,7 @@ def check(
         UserError: If no picture fulfils a filter, or k is less than 1.
 
     >>> from rungwise.index.index import Index
-    >>> from rungwise.index.check_degrees import ModelGrading
+    >>> from rungwise.quality.degrees import ModelGrading
     >>> import tempfile
     >>> from pathlib import Path
     >>> from rungwise.index.exact import ExactStore
