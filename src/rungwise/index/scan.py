@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.products import lengths, products
 from rungwise.core.topk import Candidates, Scorer, rank
 from rungwise.index.store import Metric, Side, Vectors
 from rungwise.similarity import Similarity
@@ -69,8 +71,8 @@ def inverse_lengths(rows: Vectors) -> Vectors:
     >>> inverse_lengths(np.array([[3, 4], [0, 0]], np.float32)).tolist()
     [0.200000..., 0.0]
     """
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return np.asarray(np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0), np.float32)
+    found = lengths(rows)
+    return np.asarray(np.divide(1, found, out=np.zeros_like(found), where=found > 0), np.float32)
 
 
 class _Chosen:
@@ -89,10 +91,10 @@ class _Chosen:
 
 def _scorer(queries: Vectors, similarity: Similarity, side: Side, metric: Metric | None) -> Scorer:
     if metric == "cosine":
-        lengths = np.linalg.norm(queries, axis=1, keepdims=True)
-        queries = np.divide(queries, lengths, out=np.zeros_like(queries), where=lengths > 0)
-    if metric is not None:
-        return lambda rows: np.asarray(queries @ rows.T, dtype=np.float32)
+        norms = np.linalg.norm(queries, axis=1, keepdims=True)
+        queries = np.divide(queries, norms, out=np.zeros_like(queries), where=norms > 0)
+    if metric is not None or similarity.product:
+        return partial(products, queries)
     if side == "image":
         return lambda rows: similarity.array(rows, queries).T
     return lambda rows: similarity.array(queries, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -125,7 +126,7 @@ class Snapshot:
 
     def at(self, position: int) -> tuple[Part, int]:
         """The part that holds a position, and the row in it."""
-        number = int(np.searchsorted(self._starts, position, side="right")) - 1
+        number = bisect_right(self._starts, position) - 1
         return self.parts[number], position - self._starts[number]
 
     def gathered(self, positions: NDArray[np.int64]) -> Vectors:
@@ -218,13 +219,13 @@ class SnapshotStore(Store):
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
         """See :meth:`Store.find_words`; how rare a word is counts in all rows, whatever the filter."""
         check_k(k)
-        snapshot = self.snapshot
+        snapshot, where = self.snapshot, where or Where()
 
         def fits(one: str) -> bool:
             part, row = snapshot.at(snapshot.positions[one])
-            return where is None or where.holds(one, part.records[row])
+            return where.holds(one, part.records[row])
 
-        ids, scores = snapshot.words.best(words, k, fits)
+        ids, scores = snapshot.words.best(words, k, fits if where.conditions or where.without else None)
         return Found((ids,), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -230,6 +231,18 @@ def refuse_strangers(folder: Path) -> None:
     >>> refuse_strangers(Path("nowhere"))
     """
     folders.refuse_strangers(folder, _KNOWN, "an index")
+
+
+def discard(folder: Path) -> None:
+    """Remove an index of which nothing came.
+
+    Raises:
+        UserError: If the folder holds anything but an index.
+
+    >>> discard(Path("nowhere"))
+    """
+    refuse_strangers(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
