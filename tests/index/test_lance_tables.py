@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -156,6 +157,19 @@ def test_a_folder_that_may_not_be_written_is_said(store: LanceStore) -> None:
         store.upsert(["c"], [[1, 0]])
     for path in (folder, folder / "data"):
         path.chmod(0o700)
+
+
+def test_a_reader_whose_version_was_removed_answers_from_the_newest(store: LanceStore) -> None:
+    store.upsert(["a", "c"], np.eye(2))
+    other = LanceStore.open(store.place, "store")
+    store.delete(["b"])
+    store.compact(readers_may_lag=timedelta(microseconds=1))
+    assert other.search([[1.0, 0.0]], 5).ids == (("a", "c"),)
+    late = LanceStore.open(store.place, "store")
+    store.upsert(["a"], [[0, 1]])
+    store.compact(readers_may_lag=timedelta(microseconds=1))
+    assert list(late.get(["a", "c"])) == ["a", "c"]
+    assert late.newest(1) == ("a",)
 
 
 def test_a_store_can_be_moved(store: LanceStore, tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -57,7 +57,8 @@ from rungwise.similarity import Similarity
 if TYPE_CHECKING:
     from lancedb.table import Table
 
-_IDS_AT_ONCE, _ROWS_AT_ONCE = 1000, 4096
+_T = TypeVar("_T")
+_ROWS_AT_ONCE = 4096
 _MANY_FILES = 64
 """From so many files of rows on, a change puts them together."""
 _READERS_MAY_LAG = timedelta(hours=1)
@@ -227,39 +228,25 @@ class LanceStore(Store):
         exact: bool = False,
     ) -> Found:
         """See :meth:`Store.search`."""
-        queries, view = checked_queries(vectors, self.dimension, k), self._view
-        with self._tables.speaking():
-            found = view.nearest(queries, k, where, metric, exact)
+        queries = checked_queries(vectors, self.dimension, k)
+        found = self._answered(lambda view: view.nearest(queries, k, where, metric, exact))
         return Found(tuple(ids_of(keys) for keys, _ in found), tuple(scores for _, scores in found))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
         """See :meth:`Store.find_words`; by LanceDB's full-text index, in which new rows are found at once."""
         check_k(k)
-        view = self._view
-        with self._tables.speaking():
-            keys, scores = view.by_words(" ".join(words_of(words)), k, where)
+        keys, scores = self._answered(lambda view: view.by_words(" ".join(words_of(words)), k, where))
         return Found((ids_of(keys),), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """See :meth:`Store.get`."""
-        from lancedb.expr import col
-
-        view, rows = self._view, {}
         keys = {to_engine(one): one for one in ids}
-        names = [ID, VECTOR, RECORD, SEAL_OF_VECTOR, SEAL_OF_RECORD]
-        with self._tables.speaking():
-            for start in range(0, len(keys), _IDS_AT_ONCE):
-                some = list(keys)[start : start + _IDS_AT_ONCE]
-                found = view.table.search().where(col(ID).isin(some)).select(names).to_arrow()
-                whole = zip(found[ID].to_pylist(), view.vectors(found), view.records(found), strict=True)
-                rows.update({key: Row(np.array(vector, np.float32), record) for key, vector, record in whole})
+        rows = self._answered(lambda view: view.rows_with(list(keys)))
         return {one: rows[key] for key, one in keys.items() if key in rows}
 
     def count(self, where: Where | None = None) -> int:
         """See :meth:`Store.count`."""
-        view = self._view
-        with self._tables.speaking():
-            return view.rows if where is None else view.count(where)
+        return self._answered(lambda view: view.rows if where is None else view.count(where))
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """See :meth:`Store.records`."""
@@ -274,10 +261,12 @@ class LanceStore(Store):
 
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
         """See :meth:`Store.newest`."""
-        view = self._view
-        with self._tables.speaking():
+
+        def last(view: View) -> tuple[str, ...]:
             rows = view.in_order(where)[::-1][offset : offset + count]
             return ids_of(view.taken(rows, [ID])[ID].to_pylist()[::-1]) if len(rows) else ()
+
+        return self._answered(last)
 
     def verified(self) -> str:
         """See :meth:`Store.verified`; every vector and record is compared with its checksum."""
@@ -306,6 +295,19 @@ class LanceStore(Store):
         else:
             why = f"{kept}: all are compared, which is slow; `rungwise index compact` makes an approximate index"
         return StoreFacts("lance", exact=not view.approximate, why=why)
+
+    def _answered(self, ask: Callable[[View], _T]) -> _T:
+        """What a version answers; the newest one, where another process has removed the files of this one."""
+        view = self._view
+        try:
+            with self._tables.speaking():
+                return ask(view)
+        except UserError:
+            if self._tables.version() == view.table.version:
+                raise
+            self.refresh()
+            with self._tables.speaking():
+                return ask(self._view)
 
     def _looked(self, before: View | None) -> View:
         table = self._tables.reading()
