@@ -85,7 +85,7 @@ def read_json_rows(path: Path, images: Sequence[str], captions: Sequence[str]) -
     >>> _ = file.write_text('{"dog.jpg": "A dog.", "cat.jpg": {"captions": ["A cat."], "year": 2020}}')
     >>> read_json_rows(file, ["image"], ["caption", "captions"])[1]
     [("['dog.jpg']", {'image': 'dog.jpg', 'caption': ['A dog.']}),
-     ("['cat.jpg']", {'image': 'cat.jpg', 'caption': ['A cat.'], 'year': 2020})]
+     ("['cat.jpg']", {'image': 'cat.jpg', 'year': 2020, 'caption': ['A cat.']})]
     """
     # Programs that lack a value write NaN for it, which counts as an empty cell.
     content = parse_json(read_text(path), path, finite=False)
