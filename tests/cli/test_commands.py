@@ -163,7 +163,7 @@ def test_a_command_computes_the_fingerprint_once(world: World, monkeypatch: pyte
         (["search", "{index}", "a", "--k", "0"], "at least 1"),
         (["search", "{index}", "--image", "{folder}/absent.jpg"], "absent.jpg"),
         (["search", "{index}", "a", "--model", "{folder}/other model"], "no such folder"),
-        (["index", "{scenes}", "--model", "{run}/model", "--out", "{index}"], "an index stands here already"),
+        (["index", "{coloured}", "--out", "{index}"], "has not one of the"),
         (["train", "vsepp"], "no data: name a folder"),
         (["train", "cvsepp", "{coloured}", "--out", "{folder}/x"], "needs relevance degrees"),
         (["evaluate", "{run}/model", "{scenes}", "--split", "dev"], "no picture is in split 'dev'"),
