@@ -247,7 +247,7 @@ class View:
         """What the approximate index finds; None if it finds fewer rows than there may be."""
         wanted, chosen = k + len(without), self.approximation
         query = self._query(sought, "dot", wanted, only)
-        query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted)).refine_factor(chosen.refine)
+        query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted * chosen.refine)).refine_factor(chosen.refine)
         found = query.to_arrow()
         return self._scored(found, sought, cosine) if found.num_rows == wanted else None
 
