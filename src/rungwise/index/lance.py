@@ -89,7 +89,7 @@ class LanceStore(Store):
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self.place, self.name = tables.place, tables.name
-        self._view = self._looked()
+        self._view = self._looked(None)
         described = self._view.description
         self.dimension, self.similarity, self.side = described.dimension, described.similarity, described.side
         self._written: tuple[int, int] | None = None  # the version that this store wrote, and the next place in order
@@ -168,7 +168,7 @@ class LanceStore(Store):
     def refresh(self) -> None:
         """See :meth:`Store.refresh`."""
         if self._tables.version() != self._view.table.version:
-            self._view = self._looked()
+            self._view = self._looked(self._view)
 
     def close(self) -> None:
         """See :meth:`Store.close`."""
@@ -227,7 +227,7 @@ class LanceStore(Store):
         """See :meth:`Store.search`."""
         queries, view = checked_queries(vectors, self.dimension, k), self._view
         with self._tables.speaking():
-            found = [view.nearest(query, k, where, metric, exact) for query in queries]
+            found = view.nearest(queries, k, where, metric, exact)
         return Found(tuple(ids_of(keys) for keys, _ in found), tuple(scores for _, scores in found))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
@@ -280,7 +280,7 @@ class LanceStore(Store):
     def about(self) -> StoreFacts:
         """See :meth:`Store.about`."""
         view = self._view
-        size = view.rows * view.description.row_bytes
+        size, pays = 4 * view.rows * self.dimension, f"{PAYS_FROM_BYTES / 1e6:,.0f} MB"
         kept = f"{view.rows:,} vectors of {self.dimension} numbers ({size / 1e6:,.1f} MB)"
         if view.approximate:
             chosen = view.approximation
@@ -288,16 +288,16 @@ class LanceStore(Store):
                 f"{kept}: an index of near neighbours (IVF_HNSW_SQ, ef {chosen.ef}, refine {chosen.refine}) is faster"
                 f" than comparing all; of up to {chosen.flat:,} rows that pass a filter, all are compared"
             )
-        elif size < PAYS_FROM_BYTES:
-            why = f"{kept}: every row is compared; an approximate index pays from {PAYS_FROM_BYTES / 1e6:,.0f} MB on"
+        elif view.in_memory:
+            why = f"{kept}: all are compared, in memory; an approximate index pays from {pays} on"
         else:
-            why = f"{kept}: every row is compared until the index is compacted, which makes an approximate index"
+            why = f"{kept}: all are compared, which is slow; `rungwise index compact` makes an approximate index"
         return StoreFacts("lance", exact=not view.approximate, why=why)
 
-    def _looked(self) -> View:
+    def _looked(self, before: View | None) -> View:
         table = self._tables.reading()
         with self._tables.speaking():
-            return View(table, self._tables.label)
+            return View(table, self._tables.label, before)
 
     @contextmanager
     def _writing(self) -> Iterator[Table]:
@@ -311,7 +311,7 @@ class LanceStore(Store):
                 if stats["fragment_stats"]["num_fragments"] > _MANY_FILES:
                     self._put_together(table)
                 self._tables.acknowledge(table)
-                self._view = self._looked()
+                self._view = self._looked(self._view)
 
     def _add_columns(self, table: Table, names: set[str]) -> None:
         new = sorted(names - set(table.schema.names))
@@ -340,7 +340,7 @@ class LanceStore(Store):
         from lancedb.index import BTree, HnswSq
 
         rows, there = table.count_rows(), {config.columns[0] for config in table.list_indices()}
-        if VECTOR not in there and rows * self._view.description.row_bytes >= PAYS_FROM_BYTES:
+        if VECTOR not in there and 4 * rows * self.dimension > PAYS_FROM_BYTES:
             self._tables.retried(lambda: table.create_index(VECTOR, config=HnswSq(distance_type="dot")))
         if rows >= SCALARS_PAY_FROM:
             for name in table.schema.names:

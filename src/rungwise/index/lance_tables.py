@@ -108,10 +108,9 @@ class Tables:
                 table = self._connected().open_table(self.name)
                 table.checkout(table.version)
                 return table
+            version = self._acknowledged()  # before connecting, which makes the folder
             try:
-                return self._connected().open_table(self.name, version=self._acknowledged())
-            except UserError:
-                raise
+                return self._connected().open_table(self.name, version=version)
             except Exception:
                 # LanceDB looks at the newest version first, which a power cut may have left in pieces.
                 with self.writing_alone():
