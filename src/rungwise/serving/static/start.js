@@ -9,6 +9,7 @@ import { tile } from "./tile.js";
 const GROUPS = 8;
 const OF_EACH = 12;
 const AT_RANDOM = 48;
+const LOOKING = 100; // pixels: whoever has scrolled so far looks at what is there
 const AGAIN = 1500; // milliseconds until themes that are still being computed are asked for again
 
 /** @param on As for tiles, and {search(search), address(search)}. */
@@ -53,10 +54,16 @@ export function makeStart(on) {
     const asked = new URLSearchParams(by === "random" ? { by, k: 1, of: AT_RANDOM } : { by, k: GROUPS, of: OF_EACH });
     const sample = await ask("sample", asked, { signal });
     draw(sample);
-    if (!sample.ready) {
-      timer = setTimeout(() => show(by, signal).then((later) => Object.assign(sample, later), () => {}), AGAIN);
-    }
+    if (!sample.ready) timer = setTimeout(() => improve(sample, asked, signal), AGAIN);
     return sample;
+  }
+
+  /** Put the themes in the place of other pictures once they are there, unless somebody looks at those by then. */
+  async function improve(sample, asked, signal) {
+    const later = await ask("sample", asked, { signal }).catch(() => null);
+    if (signal.aborted || !later || scrollY > LOOKING || document.querySelector("dialog[open]")) return;
+    if (!later.ready) timer = setTimeout(() => improve(sample, asked, signal), AGAIN);
+    else draw(Object.assign(sample, later));
   }
 
   function restore(by, sample) {
