@@ -1,4 +1,7 @@
-"""Also tests rungwise.cli.scored: what a command takes as scores of a collection."""
+"""What a command takes as scores of a collection.
+
+Also tests rungwise.cli.evaluate_options, rungwise.cli.evaluating and rungwise.cli.scored.
+"""
 
 import csv
 import json

@@ -55,14 +55,14 @@ def test_an_index_in_either_precision_is_searched_by_its_model(
 @pytest.mark.parametrize("command", ["index", "evaluate"])
 def test_commands_that_encode_pictures_take_a_precision(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main([command, "--help"])
+        main([command, "--help-all"])
     assert "--precision" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["index", "evaluate", "search", "serve"])
 def test_every_command_that_loads_a_model_has_the_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main([command, "--help"])
+        main([command, "--help-all"])
     assert "--altered-model" in capsys.readouterr().out
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.cli import main, push
+from rungwise.cli import main
 
 
 def test_what_is_asked_reaches_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -12,7 +12,7 @@ def test_what_is_asked_reaches_the_library(monkeypatch: pytest.MonkeyPatch, caps
         asked.append((folder, repository, private))
         return "the place"
 
-    monkeypatch.setattr(push, "push_to_hub", stub)
+    monkeypatch.setattr("rungwise.models.publishing.push_to_hub", stub)
     assert main(["push", "run/model", "me/model", "--private"]) == 0
     assert asked == [(Path("run/model"), "me/model", True)]
     assert "uploaded: the place" in capsys.readouterr().out

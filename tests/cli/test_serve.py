@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
         ready("http://192.0.2.7:8000/")
 
     monkeypatch.delenv(serve.TOKEN, raising=False)
-    monkeypatch.setattr(serve, "serve", served)
+    monkeypatch.setattr("rungwise.serving.server.serve", served)
     monkeypatch.setattr(serve, "read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 

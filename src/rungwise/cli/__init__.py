@@ -24,6 +24,7 @@ COMMANDS = {
     "relevance": "degrees of relevance from captions, models, labels or people",
     "index": "make pictures searchable",
     "search": "find pictures by a text or by a picture",
+    "check": "what the approximate search of an index misses, and what that costs",
     "serve": "the search page",
     "export": "a model as ONNX graphs, for search without torch",
     "import": "take over a model that the VSE++ program trained",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, say
-from rungwise.evaluation.compare import compare, render_comparison
-from rungwise.evaluation.result import Result
+
+_EXAMPLES = ("rungwise compare first.json second.json",)
 
 
 @dataclass
@@ -20,21 +21,21 @@ class Compare:
     Attributes:
         first: Result A, a JSON file that evaluate --out wrote.
         second: Result B, on the same data under the same protocol.
-        measures: Numbers to compare, such as t2i/R@1 or rsum; all that both have when left out.
+        measures: Numbers to compare, such as t2i/R@1. All that both have when left out.
         level: Of the intervals.
         draws: Of the bootstrap, and of the randomisation test.
         seed: Of the draws.
-        by: Measure that the lists of queries go by, such as MRR or CS@100.
-        most: How many queries to list a direction; the JSON has them all.
+        by: Measure that queries are listed by, such as MRR.
+        most: Queries to list a direction. The JSON has them all.
         out: Write everything as JSON here.
     """
 
     first: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="A")]
     second: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="B")]
     measures: tuple[str, ...] = ()
-    level: float = 0.95
-    draws: int = 2000
-    seed: int = 0
+    level: float = field(default=0.95, metadata=ADVANCED)
+    draws: int = field(default=2000, metadata=ADVANCED)
+    seed: int = field(default=0, metadata=ADVANCED)
     by: str | None = None
     most: int = 5
     out: Path | None = None
@@ -42,7 +43,10 @@ class Compare:
 
 def main(arguments: list[str]) -> int:
     """Print the table and the queries that changed, write the JSON."""
-    asked = tyro.cli(Compare, args=arguments, prog="rungwise compare")
+    asked = parse(Compare, arguments, "rungwise compare", examples=_EXAMPLES)
+    from rungwise.evaluation.compare import compare, render_comparison
+    from rungwise.evaluation.result import Result
+
     found = compare(
         Result.from_json(asked.first),
         Result.from_json(asked.second),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from rungwise.cli.models import read_model
+from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
-from rungwise.models.loading import without_torch
+
+_EXAMPLES = ("rungwise export run/model --out exported",)
 
 
 @dataclass
@@ -30,12 +32,14 @@ class Export:
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
     out: Path
     overwrite: bool = False
-    altered_model: bool = False
+    altered_model: bool = field(default=False, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
     """Export, and print how close the graphs are."""
-    asked = tyro.cli(Export, args=arguments, prog="rungwise export")
+    asked = parse(Export, arguments, "rungwise export", examples=_EXAMPLES)
+    from rungwise.models.loading import without_torch
+
     if without_torch(asked.out) and not asked.overwrite:
         raise UserError(
             f"{asked.out}: an exported model stands here already; name another folder, or replace it with --overwrite"

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import tyro
 
+from rungwise.cli.parsing import parse
 from rungwise.cli.terminal import say
-from rungwise.models import import_vsepp
+
+_EXAMPLES = ("rungwise import model_best.pth.tar coco_precomp_vocab.pkl --out model",)
 
 
 @dataclass
@@ -20,7 +22,7 @@ class Import:
 
     Attributes:
         checkpoint: The program's model_best.pth.tar.
-        vocabulary: The vocabulary of the same run, such as coco_precomp_vocab.pkl, or JSON.
+        vocabulary: Of the same run. Such as coco_precomp_vocab.pkl, or JSON.
         out: Folder for the model.
     """
 
@@ -31,7 +33,9 @@ class Import:
 
 def main(arguments: list[str]) -> int:
     """Read, write, and say what it is."""
-    asked = tyro.cli(Import, args=arguments, prog="rungwise import")
+    asked = parse(Import, arguments, "rungwise import", examples=_EXAMPLES)
+    from rungwise.models import import_vsepp
+
     model = import_vsepp(asked.checkpoint, asked.vocabulary)
     model.save_pretrained(asked.out)
     side = model.config.image

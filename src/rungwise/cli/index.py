@@ -11,12 +11,15 @@ from typing import Annotated, Literal
 import tyro
 
 from rungwise.cli.models import DEFAULT, encoding_in, location, read_dual_encoder, say_cut, say_default
+from rungwise.cli.parsing import parse
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.data.features import FeatureRows
 from rungwise.data.readers import read
 from rungwise.index import Index, storage
 from rungwise.index.encoding import require_pictures
+
+_EXAMPLES = ("rungwise index photos", "rungwise index photos --model run/model --out index")
 
 
 @dataclass
@@ -47,7 +50,7 @@ class MakeIndex:
 
 def main(arguments: list[str]) -> int:
     """Build, and print what was indexed."""
-    asked = tyro.cli(MakeIndex, args=arguments, prog="rungwise index")
+    asked = parse(MakeIndex, arguments, "rungwise index", examples=_EXAMPLES)
     out = asked.out or beside(asked.pictures)
     if storage.is_index(out) and not asked.overwrite:
         raise UserError(f"{out}: an index stands here already; name another folder, or replace it with --overwrite")

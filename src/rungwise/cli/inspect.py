@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, progress_bar, say
-from rungwise.data.contact_sheet import contact_sheet
-from rungwise.data.inspection import inspect, render
-from rungwise.data.readers import read
+
+_EXAMPLES = ("rungwise inspect photos", "rungwise inspect photos --contact-sheet sheet.png")
 
 
 @dataclass
@@ -19,23 +19,27 @@ class Inspect:
     """What a collection of pictures (or features) and captions holds, and what is odd in it.
 
     Attributes:
-        data: Folder, caption file or file of features, in any layout that is recognised.
+        data: Folder, caption file or file of features. Any layout that is recognised.
         contact_sheet: Write a PNG with some of the pictures here.
         join_restval: Count COCO's restval pictures as training pictures.
         captions_only: Do not look for pictures or features at all.
-        quick: Do not decode and compare the pictures, nor look at rows of features.
+        quick: Do not decode and compare the pictures. Rows of features are not looked at either.
     """
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
     contact_sheet: Path | None = None
-    join_restval: bool = False
-    captions_only: bool = False
+    join_restval: bool = field(default=False, metadata=ADVANCED)
+    captions_only: bool = field(default=False, metadata=ADVANCED)
     quick: bool = False
 
 
 def main(arguments: list[str]) -> int:
     """Print the table."""
-    asked = tyro.cli(Inspect, args=arguments, prog="rungwise inspect")
+    asked = parse(Inspect, arguments, "rungwise inspect", examples=_EXAMPLES)
+    from rungwise.data.contact_sheet import contact_sheet
+    from rungwise.data.inspection import inspect, render
+    from rungwise.data.readers import read
+
     data = read(asked.data, join_restval=asked.join_restval, captions_only=asked.captions_only)
     with progress_bar("checking pictures", len(data.paths)) as advance:
         seen = 0

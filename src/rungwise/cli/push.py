@@ -8,8 +8,10 @@ from typing import Annotated
 
 import tyro
 
+from rungwise.cli.parsing import parse
 from rungwise.cli.terminal import say
-from rungwise.models.publishing import push_to_hub
+
+_EXAMPLES = ("rungwise push run/model someone/a-model --private",)
 
 
 @dataclass
@@ -20,7 +22,7 @@ class Push:
 
     Attributes:
         model: Folder of a model.
-        repository: Where to, such as OWNER/NAME; it is made if there is none.
+        repository: Where to. It is made if there is none.
         private: Make a new repository private.
     """
 
@@ -31,6 +33,8 @@ class Push:
 
 def main(arguments: list[str]) -> int:
     """Upload, and say where it is."""
-    asked = tyro.cli(Push, args=arguments, prog="rungwise push")
+    asked = parse(Push, arguments, "rungwise push", examples=_EXAMPLES)
+    from rungwise.models.publishing import push_to_hub
+
     say(f"uploaded: {push_to_hub(asked.model, asked.repository, private=asked.private)}")
     return 0

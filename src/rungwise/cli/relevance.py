@@ -6,13 +6,14 @@ import math
 import tempfile
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, replacing
@@ -57,8 +58,8 @@ class Saved:
     split: str = "all"
     captions_only: bool = False
     out: Path | None = None
-    top: int | None = None
-    direction: Direction | None = None
+    top: int | None = field(default=None, metadata=ADVANCED)
+    direction: Direction | None = field(default=None, metadata=ADVANCED)
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Described:
     """What is printed of the degrees.
 
     Attributes:
-        show_rungs: Write an HTML page with examples of each rung here, and print them.
+        show_rungs: Write an HTML page with examples of each rung. They are printed, too.
         thresholds: Degrees that cut the rungs, falling.
         shares: Without thresholds: share of the candidates on each rung but the last; default 0.001 0.01 0.1.
         examples: Pairs to show on each rung; default 5.
@@ -74,10 +75,10 @@ class Described:
     """
 
     show_rungs: Path | None = None
-    thresholds: tuple[float, ...] = ()
-    shares: tuple[float, ...] = ()
-    examples: int | None = None
-    pairs: int | None = None
+    thresholds: tuple[float, ...] = field(default=(), metadata=ADVANCED)
+    shares: tuple[float, ...] = field(default=(), metadata=ADVANCED)
+    examples: int | None = field(default=None, metadata=ADVANCED)
+    pairs: int | None = field(default=None, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
@@ -144,11 +145,13 @@ def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfi
     groups: dict[str, type] = {"saved": Saved, "config": kind}
     if kind is not HumanConfig:  # a sample of all pairs would hold hardly any that people judged
         groups["described"] = Described
+    needs = "".join(f" {_flag(name)} FILE" for name in kind().missing())
     flat = [(name, Annotated[one, tyro.conf.arg(name="")]) for name, one in groups.items()]
-    asked: Any = tyro.cli(
+    asked: Any = parse(
         make_dataclass("Command", flat),
-        args=arguments,
-        prog=f"rungwise relevance {kind.kind}",
+        arguments,
+        f"rungwise relevance {kind.kind}",
+        examples=(f"rungwise relevance {kind.kind} photos{needs} --out degrees",),
         description=f"Degrees of relevance: {_purpose(kind)}.",
         config=(tyro.conf.FlagCreatePairsOff,),
     )

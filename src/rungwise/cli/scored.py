@@ -30,7 +30,7 @@ from rungwise.scenes.relevance import own_degrees
 
 
 class Asked(Protocol):
-    """The part of the command line that says what is evaluated; see :class:`rungwise.cli.evaluate.Evaluate`."""
+    """The part of the command line that says what is evaluated; see :class:`rungwise.cli.evaluate_options.Evaluate`."""
 
     model: str | None
     data: Path | None

@@ -2,69 +2,84 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import tyro
-
-from rungwise.cli.models import read_dual_encoder, say_cut
-from rungwise.cli.terminal import say
+from rungwise.cli.parsing import parse
+from rungwise.cli.search_options import Search
+from rungwise.cli.terminal import console, messages_apart, say
 from rungwise.core.errors import UserError
-from rungwise.index import Index, Searcher
 
+if TYPE_CHECKING:
+    from rungwise.cli.found import Answered
 
-@dataclass
-class Search:
-    """Find pictures by a text, or pictures and captions by a picture.
-
-    Attributes:
-        index: Folder of the index.
-        text: What to look for.
-        image: A picture to look for instead.
-        k: How many to show.
-        model: The model that built the index, if it has moved.
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
-    """
-
-    index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
-    text: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[TEXT]")] = None
-    image: Path | None = None
-    k: int = 10
-    model: str | None = None
-    device: str | None = None
-    altered_model: bool = False
+_EXAMPLES = (
+    'rungwise search photos.index "two dogs running through snow"',
+    'rungwise search photos.index \'"a beach" - "people"\' --where "year >= 2020"',
+    "rungwise search photos.index --image query.jpg --copy-to found",
+)
 
 
 def main(arguments: list[str]) -> int:
-    """Print the hits."""
-    asked = tyro.cli(Search, args=arguments, prog="rungwise search")
-    if (asked.text is None) == (asked.image is None):
-        raise UserError('give either a text or --image FILE, as in: rungwise search INDEX "a red boat"')
-    if asked.k < 1:
-        raise UserError(f"--k must be at least 1, got {asked.k}")
-    index = Index.open(asked.index)
-    place = asked.model or index.manifest.model_location
-    model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
-    searcher = Searcher(index, model)
-    if line := index.stand_in(model):
-        say(line)
-    if asked.text is not None:
-        say_cut(model, [asked.text])
-        hits, captions = searcher.search_text(asked.text, asked.k), []
+    """Search, print, copy, open."""
+    asked = parse(Search, arguments, "rungwise search", examples=_EXAMPLES)
+    _check(asked)
+    with messages_apart(asked.json):
+        answered = _answer(asked)
+    if asked.json:
+        print(answered.as_json())
     else:
-        assert asked.image is not None
-        vector = searcher.encode_picture(asked.image)
-        hits = index.search(vector, asked.k)[0]
-        captions = searcher.captions_near(vector, asked.k)
-    items = index.found([hit.id for hit in hits])
-    width = max((len(hit.id) for hit in hits), default=0)
-    say(f"{'score':<6} {'picture':<{width}} file")
-    for hit in hits:
-        say(f"{hit.score:<6.3f} {hit.id:<{width}} {items[hit.id].path or 'no file'}")
-    if captions:
-        say("\nscore  caption")
-        for caption in captions:
-            say(f"{caption.score:<6.3f} {caption.text}")
+        for line in answered.lines(console.width if console.is_terminal else None, Path.cwd()):
+            say(line)
+        if answered.more:
+            say(f"for more: --offset {asked.offset + len(answered.hits)}")
+    with messages_apart(asked.json):
+        _take(asked, answered)
     return 0
+
+
+def _answer(asked: Search) -> Answered:
+    if asked.is_remote:
+        from rungwise.cli import remote
+
+        return remote.search(asked)
+    from rungwise.cli import local
+
+    return local.search(asked)
+
+
+def _take(asked: Search, answered: Answered) -> None:
+    """Copy and open what was found, where that was asked for."""
+    if asked.copy_to is None and not asked.open:
+        return
+    from rungwise.cli.taking import copy_to, open_hits
+
+    if asked.copy_to is not None:
+        copied = copy_to(asked.copy_to, answered.hits)
+        for line in copied.failed:
+            say(line)
+        say(f"{copied}: {asked.copy_to}")
+    if asked.open:
+        say(f"opened: {open_hits(answered, asked.query or 'found')}")
+
+
+def _check(asked: Search) -> None:
+    """Refuse what cannot be meant, before anything is opened.
+
+    Raises:
+        UserError: Naming the option.
+    """
+    if asked.query is not None and not asked.query.strip():
+        raise UserError("the query is empty; write a few words about the picture")
+    if not (asked.query or asked.image or asked.like or asked.unlike or asked.where):
+        raise UserError('give a text, --image FILE or --like ID, as in: rungwise search INDEX "a red boat"')
+    for name, value, least in (("k", asked.k, 1), ("offset", asked.offset, 0), ("rerank-top", asked.rerank_top, 1)):
+        if value < least:
+            raise UserError(f"--{name} must be at least {least}, got {value}")
+    if not 0 <= asked.diversity <= 1:
+        raise UserError(f"--diversity must lie in 0..1, got {asked.diversity:g}")
+    here = {"--exact": asked.exact, "--rerank": asked.rerank, "--model": asked.model, "--device": asked.device}
+    if asked.is_remote and (idle := [name for name, given in here.items() if given]):
+        raise UserError(f"{idle[0]} is the server's business; leave it out, or search the folder of the index")
+    if asked.token is not None and not asked.is_remote:
+        raise UserError("--token is for a server, and this is a folder; leave it out")

@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import tyro
 
 from rungwise.cli.models import read_dual_encoder
+from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
-from rungwise.index import Index
-from rungwise.serving import ServingLimits, serve
 from rungwise.serving.hosts import addresses, bound_address, is_loopback
+from rungwise.serving.limits import ServingLimits
 from rungwise.serving.tokens import SHORTEST, checked_token, new_token, with_token
+
+if TYPE_CHECKING:
+    from rungwise.index import Index
 
 TOKEN = "RUNGWISE_TOKEN"
 """Environment variable of the token, which other users of this machine cannot read as they can a command line."""
+
+_EXAMPLES = ("rungwise serve photos.index", "rungwise serve photos.index --host 0.0.0.0")
 
 
 @dataclass
@@ -31,32 +36,35 @@ class Serve:
         model: The model that built the index, if it has moved.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         altered_model: Take a model whose files are not as its SHA256SUMS says.
-        host: Address to listen on; 0.0.0.0 lets other machines in, with the token that is then printed.
-        port: 0 takes any that is free.
+        host: Address to listen on. With 0.0.0.0 other machines are let in, with the token that is then printed.
+        port: Number after the colon. 0 takes any that is free.
         browser: Open the page.
-        token: Without which nothing is answered. Better set RUNGWISE_TOKEN: others can read a command line.
-        open: No token: whoever can reach the address may see every picture and caption.
+        token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
+        open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
         limits: What clients may hold of the server.
     """
 
     index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
     model: str | None = None
-    device: str | None = None
-    altered_model: bool = False
+    device: str | None = field(default=None, metadata=ADVANCED)
+    altered_model: bool = field(default=False, metadata=ADVANCED)
     host: str = "127.0.0.1"
     port: int = 8000
     browser: bool = True
     token: str | None = None
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    limits: ServingLimits = field(default_factory=ServingLimits)
+    allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = field(default=(), metadata=ADVANCED)
+    limits: ServingLimits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
     """Serve."""
-    asked = tyro.cli(Serve, args=arguments, prog="rungwise serve")
+    asked = parse(Serve, arguments, "rungwise serve", examples=_EXAMPLES)
     token, beyond = _token(asked)
+    from rungwise.index import Index
+    from rungwise.serving import serve
+
     index = Index.open(asked.index)
     place = asked.model or index.manifest.model_location
     model = read_dual_encoder(place, asked.device, altered=asked.altered_model)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 
 from rungwise.core.devices import choose_device
 from rungwise.core.printable import printable
-from rungwise.data.collection import Issue
+from rungwise.core.progress import Progress
+
+if TYPE_CHECKING:
+    from rungwise.data.collection import Issue
 
 
 class _Terminal(Console):
@@ -58,12 +61,9 @@ def messages_apart(apart: bool = True) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar that vanishes when done; yields what advances it."""
-    columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(compact=True))
-    # Where the output is no terminal, a bar would leave empty lines behind.
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=total)
-        yield lambda done: progress.advance(task, done)
+    """A bar with the time left, which vanishes when done, or a line now and then; yields what advances it."""
+    with Progress(title, total, console) as progress:
+        yield progress.advance
 
 
 def say_issues(issues: Sequence[Issue], most: int = 10) -> None:

@@ -5,39 +5,53 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.terminal import chosen_device, console, say, say_issues
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
-from rungwise.data.collection import NO_SPLIT, ImageCaptions
-from rungwise.data.readers import read
-from rungwise.data.splits import with_splits, with_validation
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.processes import is_first
 from rungwise.training.recipes import load_config, preset_names
-from rungwise.training.reports import TerminalWatcher
+
+if TYPE_CHECKING:
+    from rungwise.data.collection import ImageCaptions
+    from rungwise.training.config import TrainConfig
 
 QUICK = "quick"
 """The preset of those who name none."""
 
+SETTINGS = (
+    "data", "model", "start", "tune", "loss", "sampler", "step", "warm-up-epochs", "epochs", "learning-rates",
+    "optimizer", "schedule", "rates", "batch-size", "clip-norm", "weight-decay", "gradient-checkpointing",
+    "precision", "feature-precision", "seed", "checkpoint-steps",
+)  # fmt: skip
+"""The settings of a configuration, by which a misspelt option is known before torch is loaded."""
+
+_COMMAND = "rungwise train"
+_EXAMPLES = (
+    "rungwise train photos",
+    "rungwise train vsepp photos --out run --batch-size 64",
+    "rungwise train run/config.yaml --out run --resume",
+)
+
 
 @dataclass
 class Train:
-    """Train a joint embedding; every setting of the configuration can be overridden here.
+    """Train a joint embedding on pictures with captions.
+
+    Every setting of the configuration can be overridden here.
 
     Attributes:
-        config: A preset (PRESETS) or a YAML file; left out, it is quick.
-        data: Folder or caption file; overrides the configuration's data.path.
-        out: Folder of the run: model/, checkpoint, history, configuration.
-        resume: Go on with the run that stands in --out; --epochs may be longer than before.
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
-        cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
+        config: A preset or a YAML file. Left out, it is quick. The presets are PRESETS.
+        data: Folder or caption file. Overrides the configuration's data.path.
+        out: Folder of the run: model/, checkpoint, history.
+        resume: Go on with the run that stands in --out. Its --epochs may be longer than before.
+        device: Where the model computes, such as cpu or cuda. Default cuda where there is one.
+        cache: Folder of the feature cache. Default RUNGWISE_CACHE or the system's.
     """
 
     config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[CONFIG]")]
@@ -45,12 +59,30 @@ class Train:
     out: Path = Path("run")
     resume: bool = False
     device: str | None = None
-    cache: Path | None = None
-    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    cache: Path | None = field(default=None, metadata=ADVANCED)
 
 
 assert Train.__doc__ is not None
 Train.__doc__ = Train.__doc__.replace("PRESETS", ", ".join(preset_names()))
+
+
+def _parsed(arguments: list[str]) -> tuple[str | None, Any]:
+    """The configuration that is named, and the command with all settings in ``settings``."""
+    said = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if any(word in HELP for word in said) and HELP_ALL not in said:
+        about = f"Train a joint embedding on pictures with captions. The presets are {', '.join(preset_names())}."
+        parse(Train, ["--help"], _COMMAND, examples=_EXAMPLES, description=about, more=len(SETTINGS))
+    known = [f"--{name}{end}" for name in SETTINGS for end in ("", ".")]
+    refuse_unknown([*options(Train), *known, HELP_ALL], said, _COMMAND)
+    from rungwise.training.config import TrainConfig
+
+    settings_field = ("settings", Annotated[TrainConfig, tyro.conf.arg(name="")], field(default_factory=TrainConfig))
+    whole: Any = make_dataclass("Train", [settings_field], bases=(Train,), namespace={"__doc__": Train.__doc__})
+    # The configuration file is named first: what it says becomes the default of every other option.
+    named = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    settings = load_config(named) if named else TrainConfig()
+    default = whole(config=named or QUICK, settings=settings)
+    return named, parse(whole, arguments, _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,))
 
 
 def main(arguments: list[str]) -> int:
@@ -58,23 +90,20 @@ def main(arguments: list[str]) -> int:
     begun = time.perf_counter()
     if unnamed := bool(arguments) and _is_data(arguments):
         arguments = [QUICK, *arguments]
-    # The configuration file is named first: what it says becomes the default of every other option.
-    named = arguments[0] if arguments and not arguments[0].startswith("-") else None
-    settings = load_config(named) if named else TrainConfig()
-    asked = tyro.cli(
-        Train,
-        args=arguments,
-        prog="rungwise train",
-        default=Train(config=named or QUICK, settings=settings),
-        config=(tyro.conf.AvoidSubcommands,),
-    )
-    config = asked.settings
+    named, asked = _parsed(arguments)
+    config: TrainConfig = asked.settings
     if asked.data is not None:
         config = replace(config, data=replace(config.data, path=str(asked.data)))
     if not config.data.path:
         raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
     if named is None:
         raise UserError(f"name a configuration first: one of {', '.join(preset_names())}, or a YAML file")
+    from rungwise.data.readers import read
+    from rungwise.data.splits import with_splits, with_validation
+    from rungwise.training.loop import train
+    from rungwise.training.processes import is_first
+    from rungwise.training.reports import TerminalWatcher
+
     if unnamed and is_first():
         say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(preset_names())}")
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
@@ -116,6 +145,8 @@ def _is_data(arguments: list[str]) -> bool:
 
 def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
     """Say what was held out, where the data did not say it themselves."""
+    from rungwise.data.collection import NO_SPLIT
+
     if split is data:
         return
     count = Counter(split.splits)

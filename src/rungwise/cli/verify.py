@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
 from rungwise.core.seals import check_seal, has_seal
-from rungwise.index import storage as index_storage
-from rungwise.index.verification import verify_index
-from rungwise.models import AlteredModelError, DualEncoder, load, load_dual_encoder
-from rungwise.models.kinds import StoredModel
-from rungwise.relevance import pair_cache
-from rungwise.relevance import storage as relevance_storage
+
+if TYPE_CHECKING:
+    from rungwise.index.storage import Manifest
+    from rungwise.models import DualEncoder
+
+_EXAMPLES = ("rungwise verify photos.index", "rungwise verify run")
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Verify:
     Prints a line for each thing that was checked. Ends with status 2 if anything is wrong. Nothing is written.
 
     Attributes:
-        folder: What is checked; scores of pairs (see rungwise relevance cascade --cache) are a file.
+        folder: What is checked. Scores of pairs (see rungwise relevance cascade --cache) are a file.
         model: Of an index: the model that built it, if it has moved.
         sample: Of an index: how many pictures and captions are encoded anew and compared.
         encode: Of an index: encode a sample anew.
@@ -38,14 +39,14 @@ class Verify:
 
     folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
     model: str | None = None
-    sample: int = 32
+    sample: int = field(default=32, metadata=ADVANCED)
     encode: bool = True
-    device: str | None = None
+    device: str | None = field(default=None, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
     """Check, and print what was found."""
-    asked = tyro.cli(Verify, args=arguments, prog="rungwise verify")
+    asked = parse(Verify, arguments, "rungwise verify", examples=_EXAMPLES)
     if asked.sample < 1:
         raise UserError(f"--sample must be at least 1, got {asked.sample}; --no-encode leaves the sample out")
     what, checks = _kind(asked)
@@ -64,6 +65,11 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
     Raises:
         UserError: If nothing that can be checked stands there.
     """
+    from rungwise.index import storage as index_storage
+    from rungwise.index.verification import verify_index
+    from rungwise.relevance import pair_cache
+    from rungwise.relevance import storage as relevance_storage
+
     folder = asked.folder
     if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
         raise UserError(f"{folder}: may not be read; change its permissions")
@@ -92,8 +98,10 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
     )
 
 
-def _model_of(asked: Verify) -> Callable[[index_storage.Manifest], DualEncoder]:
-    def load_it(manifest: index_storage.Manifest) -> DualEncoder:
+def _model_of(asked: Verify) -> Callable[[Manifest], DualEncoder]:
+    from rungwise.models import AlteredModelError, load_dual_encoder
+
+    def load_it(manifest: Manifest) -> DualEncoder:
         source = asked.model or manifest.model_location
         if not source:
             raise UserError("the index does not say where its model is; name it with --model, or give --no-encode")
@@ -108,6 +116,7 @@ def _model_of(asked: Verify) -> Callable[[index_storage.Manifest], DualEncoder]:
 
 def _cache(folder: Path) -> Iterator[Check]:
     from rungwise.encoders import cache
+    from rungwise.relevance import pair_cache
 
     yield from cache.verify(folder)
     for path in sorted(folder.iterdir()):  # the cascade keeps its scores beside them
@@ -136,6 +145,9 @@ def _sealed(folder: Path) -> str:
 
 
 def _loaded(folder: Path) -> str:
+    from rungwise.models import AlteredModelError, load
+    from rungwise.models.kinds import StoredModel
+
     try:
         model = load(folder, "cpu")
     except AlteredModelError as error:

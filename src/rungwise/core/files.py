@@ -51,6 +51,44 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def creating(path: Path) -> Iterator[Path]:
+    """As :func:`replacing`, for a file that must not be there yet: whatever has appeared in its place is left alone.
+
+    Raises:
+        FileExistsError: If something stands at ``path``, before the block or at its end.
+        UserError: As :func:`replacing`.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
+    >>> for _ in range(2):
+    ...     with creating(target) as draft:
+    ...         _ = draft.write_text("1 2 3")
+    Traceback (most recent call last):
+    FileExistsError: [Errno 17] File exists: '...numbers.txt'
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    with explained(path.parent):
+        make_folder(path.parent)
+    taken = False
+    with explained(path), drafted(path) as draft:
+        draft.touch(0o666, exist_ok=False)
+        yield draft
+        sync_file(draft)
+        try:
+            os.link(draft, path)  # unlike a move, it replaces nothing
+        except FileExistsError:
+            taken = True
+        except OSError:  # a file system without hard links
+            taken = os.path.lexists(path)
+            if not taken:
+                draft.rename(path)
+        sync_folder(path.parent)
+    if taken:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+@contextmanager
 def appending(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to append to, made if missing; what was written survives a power cut when the block ends well.
 

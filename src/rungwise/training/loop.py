@@ -298,6 +298,7 @@ class _Run:
             pairs_per_second=self.timed_pairs / max(self.seconds, 1e-9),
             batch_loss=float(batch_loss),
             spread=float(vector_spread),
+            epochs=self.config.total_epochs,
         )
         for watcher in self.watchers:
             watcher.step(report)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rungwise.core.configuration import load_yaml
 from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular
-from rungwise.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from rungwise.training.config import TrainConfig
 
 
 def preset_names() -> list[str]:
@@ -29,6 +31,10 @@ def load_config(name_or_file: str) -> TrainConfig:
     >>> load_config("vsepp").loss.margin
     0.2
     """
+    # These bring torch along, which nobody needs who only asks for the names.
+    from rungwise.core.configuration import load_yaml
+    from rungwise.training.config import TrainConfig
+
     if name_or_file in preset_names():
         with resources.as_file(_folder() / f"{name_or_file}.yaml") as path:
             return load_yaml(TrainConfig, path)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rungwise.core.printable import printable
+from rungwise.core.progress import Progress
 from rungwise.data.collection import Issue
 
 
@@ -28,6 +28,7 @@ class StepReport:
         pairs_per_second: Of training steps alone.
         batch_loss: Per pair, of the last full batch alone; nan before there was one.
         spread: Of its embeddings, see :func:`rungwise.training.collapse.spread`.
+        epochs: Of the run.
     """
 
     total_step: int
@@ -38,6 +39,7 @@ class StepReport:
     pairs_per_second: float
     batch_loss: float
     spread: float
+    epochs: int = 1
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Watcher:
 
 
 class TerminalWatcher(Watcher):
-    """A progress bar, and a line for each epoch that fits 80 columns.
+    """A bar with the time left for the whole run, and a line for each epoch that fits 80 columns.
 
     >>> watcher = TerminalWatcher(Console(width=80, force_terminal=False))
     >>> watcher.say("2 pictures")
@@ -95,7 +97,6 @@ class TerminalWatcher(Watcher):
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console()
         self.progress: Progress | None = None
-        self.task: Any = None
         self.title = ""
         self.rsum = float("nan")
 
@@ -112,26 +113,23 @@ class TerminalWatcher(Watcher):
 
     def work(self, title: str, done: int, total: int) -> None:
         """Advance a plain bar."""
-        if self.title != title:
-            self._start(title, total)
-        assert self.progress is not None
-        self.progress.advance(self.task, done)
-        if self.progress.tasks[0].finished:
+        progress = self._started(title, total)
+        progress.advance(done)
+        if progress.done >= total:
             self.close()
 
     def step(self, report: StepReport) -> None:
-        """Advance the epoch's bar."""
-        title = f"epoch {report.epoch}"
-        if self.title != title:
-            self._start(title, report.steps)
-        assert self.progress is not None
-        rsum = "" if self.rsum != self.rsum else f"  val rsum {self.rsum:.1f}"
-        detail = f"loss {report.loss:.4f}  {report.pairs_per_second:.0f} pairs/s{rsum}"
-        self.progress.update(self.task, completed=report.step, detail=detail)
+        """Advance the bar of the run."""
+        progress = self._started("steps", report.steps * report.epochs)
+        rsum = "" if self.rsum != self.rsum else f"  rsum {self.rsum:.1f}"
+        progress.at(
+            (report.epoch - 1) * report.steps + report.step,
+            f"epoch {report.epoch}/{report.epochs}",
+            f"loss {report.loss:.4f}{rsum}",
+        )
 
     def epoch(self, report: EpochReport) -> None:
         """Print the epoch's line."""
-        self.close()
         numbers = report.numbers
         self.rsum = numbers["rsum"]
         self.say(
@@ -139,28 +137,21 @@ class TerminalWatcher(Watcher):
             f"  {numbers['pairs_per_second']:>6.0f} pairs/s  val rsum {numbers['rsum']:6.1f}"
             f"{'  kept' if report.best else ''}"
         )
+        if report.epoch == report.epochs:
+            self.close()
 
     def close(self) -> None:
         """Remove the bar."""
         if self.progress is not None:
-            self.progress.stop()
+            self.progress.close()
         self.progress, self.title = None, ""
 
-    def _start(self, title: str, total: int) -> None:
-        self.close()
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=12),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[detail]}"),
-            TimeRemainingColumn(compact=True),
-            console=self.console,
-            transient=True,
-            disable=not self.console.is_terminal,
-        )
-        self.task = self.progress.add_task(title, total=total, detail="")
-        self.title = title
-        self.progress.start()
+    def _started(self, title: str, total: int, done: int = 0) -> Progress:
+        """The bar of this title, which takes the place of another one."""
+        if self.progress is None or self.title != title:
+            self.close()
+            self.progress, self.title = Progress(title, total, self.console, done=done), title
+        return self.progress
 
 
 class TensorBoardWatcher(Watcher):

@@ -1,0 +1,203 @@
+"""``rungwise check INDEX``: what the approximate search of an index costs in quality, and what it saves in time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from rungwise.cli.parsing import ADVANCED, parse
+from rungwise.cli.terminal import console, messages_apart, progress_bar, say
+from rungwise.core.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rungwise.index import Index
+    from rungwise.index.check import Check
+    from rungwise.index.check_degrees import Grading
+    from rungwise.index.check_queries import Queries
+
+_OWN = ("captions", "pictures")
+_BY_MODEL = "model"
+_USUAL_SOURCE = "cider-d"
+_EXAMPLES = (
+    "rungwise check photos.index",
+    "rungwise check photos.index --queries queries.txt --where 'year >= 2020'",
+)
+
+
+@dataclass
+class CheckIndex:
+    """How good the answers of an index are: its search as it is served beside the exact one.
+
+    Prints how many of the best pictures the approximate search finds (recall), what those that it misses cost in graded
+    measures of the ranking (nDCG and CS), and how long both searches take.
+
+    Attributes:
+        index: Folder of the index.
+        queries: What to ask: captions or pictures of the index, or a file with one query a line. Default: captions,
+            or pictures where there are no captions.
+        number: How many queries to ask at most; they are drawn at random.
+        k: How many pictures to look at for each query.
+        where: A filter, such as "year >= 2020 and tags has 'beach'": the queries are asked without it and with it.
+        relevance: What says how relevant a picture is to a query: a source such as cider-d or tfidf, which compares
+            captions, degrees that "rungwise relevance" stored, or model: the model's own exact similarity. Default:
+            cider-d, or model where there are no captions.
+        json: Print everything as JSON.
+        model: For a file of queries: the model that built the index, if it has moved.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
+        seed: Of the draw of queries.
+    """
+
+    index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
+    queries: str | None = None
+    number: int = 200
+    k: int = 10
+    where: str | None = None
+    relevance: str | None = None
+    json: bool = False
+    model: str | None = None
+    device: str | None = field(default=None, metadata=ADVANCED)
+    altered_model: bool = field(default=False, metadata=ADVANCED)
+    seed: int = field(default=0, metadata=ADVANCED)
+
+
+def main(arguments: list[str]) -> int:
+    """Ask, compare, print."""
+    asked = parse(CheckIndex, arguments, "rungwise check", examples=_EXAMPLES)
+    _refuse_mistakes(asked)
+    from rungwise.index import Index
+    from rungwise.index.check import check, searches
+    from rungwise.index.where_text import parse_where
+
+    filters = {"": None} if asked.where is None else {"": None, asked.where: parse_where(asked.where)}
+    with messages_apart(asked.json):
+        index = Index.open(asked.index)
+        if not len(index):
+            raise UserError(f"{asked.index}: the index is empty; add pictures with rungwise index")
+        queries = _queries(asked, index)
+        grading = _grading(asked, index, queries)
+        store = index.picture_store
+        with progress_bar("searches", searches(store, queries, len(filters))) as advance:
+            found = check(store, queries, grading, k=asked.k, filters=filters, progress=advance)
+    if asked.json:
+        print(json.dumps(found.plain(), indent=1, allow_nan=False))
+        return 0
+    _say(found)
+    return 0
+
+
+def _refuse_mistakes(asked: CheckIndex) -> None:
+    for option, number in (("--number", asked.number), ("--k", asked.k)):
+        if number < 1:
+            raise UserError(f"{option} must be at least 1, got {number}")
+    takes_model = asked.queries is not None and asked.queries not in _OWN
+    for option, given in (
+        ("--model", asked.model),
+        ("--device", asked.device),
+        ("--altered-model", asked.altered_model),
+    ):
+        if given and not takes_model:
+            raise UserError(
+                f"{option} does nothing without --queries FILE: the index has the vectors of its own queries"
+            )
+    if takes_model and not Path(str(asked.queries)).is_file():
+        raise UserError(
+            f"--queries {asked.queries}: no such file; name a file with one query a line, or write captions or pictures"
+        )
+
+
+def _queries(asked: CheckIndex, index: Index) -> Queries:
+    from rungwise.cli.models import read_dual_encoder, say_cut
+    from rungwise.data.textfiles import read_lines
+    from rungwise.index.check_queries import given_texts, own_captions, own_pictures
+
+    kind = asked.queries or ("captions" if next(index.captions(), None) is not None else "pictures")
+    try:
+        if kind == "captions":
+            return own_captions(index, asked.number, asked.seed)
+        if kind == "pictures":
+            return own_pictures(index, asked.number, asked.seed)
+    except UserError as error:
+        raise UserError(f"{asked.index}: {error}") from None
+    texts = [line for _, line in read_lines(Path(kind))]
+    if not texts:
+        raise UserError(f"{kind}: holds no query; write one a line")
+    model = read_dual_encoder(asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model)
+    queries = given_texts(index, model, texts, asked.number, asked.seed)
+    if line := index.stand_in(model):
+        say(line)
+    say_cut(model, queries.names)
+    return queries
+
+
+def _grading(asked: CheckIndex, index: Index, queries: Queries) -> Grading:
+    from rungwise.index.check_degrees import CaptionGrading, ModelGrading
+
+    has_captions = next(index.captions(), None) is not None
+    source = asked.relevance or (_USUAL_SOURCE if has_captions else _BY_MODEL)
+    if source == _BY_MODEL:
+        return ModelGrading(index, queries)
+    if not has_captions:
+        raise UserError(f"--relevance {source}: {asked.index} has no captions to compare; take --relevance model")
+    return CaptionGrading(index, queries, source)
+
+
+def _say(found: Check) -> None:
+    say(f"store: {found.store.kind}, {'exact' if found.store.exact else 'approximate'}: {found.store.why}")
+    say(f"queries: {found.queries} {'texts' if found.kind == 'texts' else found.kind + ' of the index'}, k {found.k}")
+    say(f"degrees of relevance: {found.grades}")
+    console.print(_table(found))
+    for case in found.cases:
+        under = f" under {case.where}" if case.where else ""
+        if case.recall is not None:
+            say(f"{case.incomplete} of {found.queries} queries miss a picture that the exact search finds{under}")
+        if case.ungraded:
+            say(f"{case.ungraded} of {found.queries} queries have no relevant picture and count 0 in nDCG{under}")
+    if found.store.exact:
+        say("every picture is compared, so that none is missed")
+
+
+def _table(found: Check) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        caption=("" if found.store.exact else "intervals: 95 %, paired bootstrap over pictures; ")
+        + "ms: a search in the store, one at a time, without encoding the query",
+    )
+    table.add_column("", overflow="fold")
+    heads = ("served",) if found.store.exact else ("served", "exact", "served - exact", "interval")
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for case in found.cases:
+        if len(found.cases) > 1:
+            table.add_row(Text(f"{case.where or 'no filter'} ({case.pictures} pictures)", style="bold"))
+        if case.recall is not None:
+            recall, (low, high) = case.recall.value, case.recall.interval
+            name = f"recall@{found.k}, %"
+            table.add_row(
+                name, f"{recall:.2f}", "100.00", f"{recall - 100:+.2f}", f"{low - 100:+.2f}..{high - 100:+.2f}"
+            )
+        for loss in case.losses:
+            places, unit = (3, "") if loss.name.startswith("CS") else (2, ", %")
+            row = [f"{loss.served:.{places}f}"]
+            if case.recall is not None:
+                low, high = loss.difference.interval
+                row += [f"{loss.exact:.{places}f}", f"{loss.difference.value:+.{places}f}"]
+                row += [f"{low:+.{places}f}..{high:+.{places}f}"]
+            table.add_row(loss.name + unit, *row)
+        for name in ("p50", "p99"):
+            row = [f"{getattr(case.latency, name):.1f}"]
+            if case.exact_latency is not None:
+                row.append(f"{getattr(case.exact_latency, name):.1f}")
+            table.add_row(f"{name}, ms", *row)
+    return table

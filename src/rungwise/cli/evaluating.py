@@ -1,0 +1,230 @@
+"""The work of ``rungwise evaluate``, once its command line is understood."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rungwise.cli.evaluate_options import Evaluate
+from rungwise.cli.scored import Scored, read_beside, read_scored
+from rungwise.cli.terminal import console, messages_apart, say, say_issues
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
+from rungwise.core.printable import printable
+from rungwise.evaluation import (
+    Result,
+    card_facts,
+    diagnose,
+    evaluate,
+    format_result,
+    protocol_named,
+    published_beside,
+    render_published,
+    render_table,
+    report_page,
+    write_false_negatives,
+)
+from rungwise.evaluation.diagnostics import Diagnostics, false_negatives_by_gallery, in_positions_of_data
+from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
+from rungwise.evaluation.published import PublishedRow
+from rungwise.evaluation.ranked_lists import RankedLists
+from rungwise.evaluation.tables import Intervals
+from rungwise.metrics import Total, parse_all
+from rungwise.metrics.rankings import positives_of
+from rungwise.metrics.sources import SimilaritySource
+from rungwise.models.folder import CARD
+
+
+def run(asked: Evaluate) -> int:
+    """Evaluate, print, write; gives the exit status.
+
+    Raises:
+        UserError: If options contradict each other, or what they name does not fit.
+    """
+    asked = _with_data_in_place(asked)
+    protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
+    parse_all(asked.measures)
+    _refuse_idle_options(asked)
+    with messages_apart(asked.format != "table"):
+        scored = read_scored(asked)
+        _refuse_missing_degrees(asked, scored)
+        positives = _positives(asked, scored)
+        result = evaluate(
+            similarity=scored.similarity,
+            image_of_caption=scored.data.image_of_caption,
+            relevance=scored.relevance,
+            measures=_measures(asked, scored, positives),
+            protocol=asked.protocol,
+            positives=positives,
+            data_name=scored.data.name,
+            data_hash=scored.data.content_hash() if scored.has_texts else "",
+            model_hash=scored.model_hash,
+            relevance_name=scored.relevance_name,
+            seed=scored.seed,
+            image_ids=scored.data.image_ids if scored.has_texts else None,
+            caption_ids=scored.data.caption_ids if scored.has_texts else None,
+        )
+        intervals = result.intervals() if asked.intervals or asked.report or asked.card else None
+        rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
+        _print(asked, result, rows, intervals if asked.intervals else None)
+        if asked.out:
+            result.to_json(asked.out, per_query=True)
+            say(f"written: {asked.out}")
+        if asked.card:
+            from rungwise.models import add_evaluation  # torch, which files of numbers do not need
+
+            add_evaluation(str(asked.model), card_facts(result, intervals))
+            say(f"written: {asked.model}/{CARD}")
+        if asked.report or asked.false_negatives:
+            _look_closer(asked, scored, positives, result, rows, intervals)
+    return 0
+
+
+def _with_data_in_place(asked: Evaluate) -> Evaluate:
+    """DATA alone stands where MODEL would, and the old spelling is an option."""
+    if asked.has_files and asked.model is not None and asked.data is None:
+        asked = replace(asked, model=None, data=Path(asked.model))
+    if asked.old_data is None:
+        return asked
+    if asked.data is not None:
+        raise UserError(f"data were given twice, {asked.data} and --data {asked.old_data}; give one")
+    return replace(asked, data=asked.old_data, old_data=None)
+
+
+def _refuse_idle_options(asked: Evaluate) -> None:
+    """An option that would change nothing is a misunderstanding."""
+    report, false_negatives = asked.report is not None, asked.false_negatives is not None
+    has_data, runs_a_model = asked.data is not None, asked.model is not None or len(asked.beside) == 1
+    for option, given, other, is_there in (
+        ("--beside", bool(asked.beside), "--report", report),
+        ("--thresholds", bool(asked.thresholds), "--report", report),
+        ("--right-from", asked.right_from is not None, "--false-negatives or --report", false_negatives or report),
+        ("--dataset", asked.dataset is not None, "--paper", bool(asked.paper)),
+        ("--split", asked.split != Evaluate.split, "DATA", has_data),
+        ("--captions-only", asked.captions_only, "DATA", has_data),
+        ("--join-restval", asked.join_restval, "DATA", has_data),
+        ("--device", asked.device is not None, "a model", runs_a_model),
+        ("--altered-model", asked.altered_model, "a model", runs_a_model),
+        ("--card", asked.card, "a model", asked.model is not None),
+    ):
+        if given and not is_there:
+            raise UserError(f"{option} changes nothing without {other}; give both, or leave {option} out")
+    if asked.card and not Path(str(asked.model)).is_dir():
+        raise UserError(f"--card writes into the folder of a model, which {asked.model} is not; leave --card out")
+    for option, given in (
+        ("--captions-per-image", asked.captions_per_image is not None),
+        ("--image-of-caption", asked.image_of_caption is not None),
+    ):
+        if given and has_data:
+            raise UserError(f"{option} contradicts DATA {asked.data}, which says whose each caption is; give one")
+
+
+def _refuse_missing_degrees(asked: Evaluate, scored: Scored) -> None:
+    needing = [str(one) for one in parse_all(asked.measures or protocol_named(asked.protocol).measures) if one.graded]
+    needing += ["--false-negatives"] * (asked.false_negatives is not None)
+    needing += ["--thresholds"] * bool(asked.thresholds)
+    needing += ["--right-from"] * (asked.right_from is not None)
+    if needing and scored.relevance is None:
+        raise UserError(f"{needing[0]} needs degrees of relevance; give --relevance, or leave {needing[0]} out")
+
+
+def _measures(asked: Evaluate, scored: Scored, positives: RightAnswers | None) -> tuple[str, ...]:
+    """Those that were asked for; else the protocol's, without those that short lists cannot answer."""
+    usual = asked.measures or protocol_named(asked.protocol).measures
+    lists = scored.similarity
+    if asked.measures or not isinstance(lists, RankedLists):
+        return usual
+    right = positives or positives_of(scored.data.image_of_caption, len(scored.data))
+    kept = []
+    for measure in parse_all(usual):
+        terms = measure.terms if isinstance(measure, Total) else (measure,)
+        reasons = [why for term in terms if (why := lists.reads(term, right))]
+        if reasons:
+            say(f"left out {measure}: {reasons[0]}")
+        else:
+            kept.append(str(measure))
+    if not kept:
+        raise UserError("the ranked lists are too short for every usual measure; ask for --measures that they answer")
+    return tuple(kept)
+
+
+def _positives(asked: Evaluate, scored: Scored) -> RightAnswers | None:
+    if asked.positives:
+        if len(asked.positives) != 2:
+            raise UserError("--positives takes two files: IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json")
+        if not scored.has_texts:
+            raise UserError("--positives names ids; give DATA, whose ids they are")
+        positives, issues = positives_from_json(*asked.positives, scored.data)
+        say_issues(issues)
+        return positives
+    if asked.protocol == "labels":
+        if not scored.data.labels:
+            raise UserError(f"{scored.data.name}: has no class labels; give data with a column 'label' or 'labels'")
+        return positives_from_labels(scored.data.labels, scored.data.image_of_caption)
+    rule = protocol_named(asked.protocol)
+    if rule.takes_positives:
+        raise UserError(
+            f"protocol {rule.name} needs {rule.right}; give --positives IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json"
+        )
+    return None
+
+
+def _published(asked: Evaluate, paper: str, result: Result, split: str) -> list[PublishedRow]:
+    rows = published_beside(result, paper, dataset=asked.dataset, split=split)
+    theirs = dict.fromkeys(name for row in rows for name in row.numbers)
+    if not any(name in result.numbers for name in theirs):
+        raise UserError(
+            f"--paper {paper}: its rows have none of these --measures; ask for one of"
+            f" {', '.join(dict.fromkeys(name.rpartition('/')[2] for name in theirs))}"
+        )
+    return rows
+
+
+def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals: Intervals | None) -> None:
+    if asked.format != "table":
+        print(printable(format_result(result, asked.format, rows, asked.names[0], intervals)))
+        return
+    console.print(render_table(result, intervals))
+    if rows:
+        say(render_published(result, asked.names[0], rows))
+
+
+def _look_closer(
+    asked: Evaluate,
+    scored: Scored,
+    positives: RightAnswers | None,
+    result: Result,
+    rows: list[PublishedRow],
+    intervals: Intervals | None,
+) -> None:
+    def diagnosed(similarity: SimilaritySource) -> Diagnostics:
+        return diagnose(
+            similarity,
+            scored.data,
+            relevance=scored.relevance,
+            positives=positives,
+            protocol=asked.protocol,
+            thresholds=asked.thresholds,
+        )
+
+    found = diagnosed(scored.similarity)
+    galleries = None if asked.false_negatives else 1  # a report shows those of the first
+    wrong = false_negatives_by_gallery(found, right_from=asked.right_from, galleries=galleries)
+    if asked.false_negatives:
+        everywhere = in_positions_of_data(found, wrong)
+        write_false_negatives(asked.false_negatives, everywhere, scored.data)
+        say(f"written: {asked.false_negatives} ({len(everywhere)} candidates)")
+    if asked.report:
+        page = report_page(
+            result,
+            found,
+            false_negatives=wrong[0],
+            published=rows,
+            intervals=intervals,
+            beside=diagnosed(read_beside(asked.beside, scored, asked)) if asked.beside else None,
+            names=asked.names,
+            has_texts=scored.has_texts,
+        )
+        with replacing(asked.report) as draft:
+            draft.write_text(page, encoding="utf-8")
+        say(f"report: {asked.report}")

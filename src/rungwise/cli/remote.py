@@ -1,0 +1,91 @@
+"""``rungwise search http://HOST:PORT``: a server answers, and no model is loaded here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
+
+from rungwise.cli.found import Answered, Shown
+from rungwise.cli.serve import TOKEN
+from rungwise.core.errors import UserError
+from rungwise.serving.client import Client
+
+if TYPE_CHECKING:
+    from rungwise.cli.search_options import Search
+
+
+def search(asked: Search) -> Answered:
+    """What the server answers.
+
+    Raises:
+        UserError: If it cannot be reached, refuses, or is none of rungwise.
+    """
+    address, token = _address(asked)
+    client = Client(address, token)
+    sent = [client.send(file) for file in asked.image]
+    answer = client.search(
+        asked.query or "",
+        asked.k,
+        offset=asked.offset,
+        where=asked.where or "",
+        like=asked.like,
+        unlike=asked.unlike,
+        pictures=sent,
+        fold=asked.fold,
+        diversity=asked.diversity or None,
+        words=asked.words,
+    )
+    captions: Mapping[str, Any] = {}
+    if len(sent) == 1 and not (asked.query or asked.like or asked.unlike):
+        captions = client.captions(sent[0], asked.k)
+    try:
+        return _answered(asked, client, answer, captions)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{client.address}: what answers there is no server of this rungwise; correct the address"
+        ) from error
+
+
+def _answered(asked: Search, client: Client, answer: Mapping[str, Any], captions: Mapping[str, Any]) -> Answered:
+    unknown = answer["unknown"]
+    return Answered(
+        query=asked.query or "",
+        hits=tuple(_shown(client, hit) for hit in answer["hits"]),
+        reading=str(answer["reading"]),
+        unknown=tuple(str(one["line"]) for one in unknown),
+        unknown_words=tuple((str(one["word"]), tuple(map(str, one["near"]))) for one in unknown),
+        notes=tuple(map(str, answer["notes"])),
+        folded={str(hit["id"]): tuple(map(str, hit["folded"])) for hit in answer["hits"] if hit["folded"]},
+        captions=tuple((str(one["text"]), float(one["score"])) for one in captions.get("captions", ())),
+        more=bool(answer["more"]),
+        first=asked.offset + 1,
+    )
+
+
+def _shown(client: Client, hit: Mapping[str, Any]) -> Shown:
+    item_id, has_file = str(hit["id"]), bool(hit["has_file"])
+    score = hit["score"]
+    columns = {str(name): value for name, value in hit["columns"].items()}
+    return Shown(
+        id=item_id,
+        path=f"{client.address}images/{quote(item_id, safe='')}" if has_file else None,
+        score=None if score is None else float(score),
+        captions=tuple(map(str, hit["captions"])),
+        columns=columns,
+        content=partial(client.picture, item_id) if has_file else None,
+        file_name=str(columns.get("file", item_id)),
+    )
+
+
+def _address(asked: Search) -> tuple[str, str | None]:
+    """The address without a token, and the token: of the option, of the address as it was printed, or of the system."""
+    try:
+        parts = urlsplit(asked.index)
+    except ValueError:
+        return asked.index, asked.token
+    inside = parse_qs(parts.query).get("token", [""])[0]
+    token = asked.token or inside or os.environ.get(TOKEN) or None
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), token

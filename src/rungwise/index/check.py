@@ -1,0 +1,399 @@
+"""What the approximate search of an index costs in quality: its answers beside the exact ones, on the index as it is.
+
+Each query is answered twice by the store, as it is served and by comparing every picture. What is reported is how many
+of the exact hits are found (recall), what that does to graded measures of the ranking (nDCG@k and CS@k by degrees of
+relevance), and how long both take. Measures and intervals are those of :mod:`rungwise.metrics` and
+:mod:`rungwise.evaluation`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
+from rungwise.index.check_degrees import DegreeRows, Graded, Grading
+from rungwise.index.check_queries import Queries
+from rungwise.index.store import Found, Store, StoreFacts, Vectors
+from rungwise.index.where import Where
+from rungwise.metrics import CS, NDCG, Recall
+from rungwise.metrics.measures import Measure
+from rungwise.metrics.rankings import KeptLists, Positives, Rankings
+
+Progress = Callable[[int], None]
+
+_WARM_UP = 3
+"""Queries that are answered before time is taken: the first ones read from the disk."""
+
+_EQUAL = 1e-6
+"""How far apart, relatively, two ways of computing one similarity may be."""
+
+_NOWHERE = 1 << 40
+"""The rank of what was not found."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A mean over queries, with its 95 % bootstrap interval over the pictures that queries belong to.
+
+    >>> Number(99.5, Interval(99.1, 99.8)).value
+    99.5
+    """
+
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds that the store takes for one query, without the time to encode it.
+
+    >>> Latency.of([0.001, 0.002, 0.003]).p50
+    2.0
+    """
+
+    p50: float
+    p99: float
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> Latency:
+        """Of queries that were asked one after the other."""
+        p50, p99 = 1000 * np.quantile(seconds, [0.5, 0.99])
+        return cls(float(p50), float(p99))
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A graded measure of the ranking that is served, and of the exact one.
+
+    Attributes:
+        name: Of the measure: nDCG@k in percent, CS@k from -1 to 1.
+        served: Mean over queries.
+        exact: Mean over queries.
+        difference: Served minus exact, query by query.
+
+    >>> Loss("nDCG@10", 80.0, 80.5, Number(-0.5, Interval(-0.7, -0.3))).difference.value
+    -0.5
+    """
+
+    name: str
+    served: float
+    exact: float
+    difference: Number
+
+
+@dataclass(frozen=True)
+class Case:
+    """What was found under one filter.
+
+    Attributes:
+        where: The filter as it was asked for; empty where there is none.
+        pictures: How many may be found.
+        latency: Of the search as it is served.
+        exact_latency: Of the exact search; None where the store has no other.
+        recall: Percent of the exact first k that are served; None where the store is exact.
+        incomplete: Queries that miss one of the exact first k.
+        ungraded: Queries to which no picture is relevant; they count 0 in nDCG.
+        losses: Of graded measures.
+    """
+
+    where: str
+    pictures: int
+    latency: Latency
+    exact_latency: Latency | None
+    recall: Number | None
+    incomplete: int
+    ungraded: int
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What :func:`check` found.
+
+    Attributes:
+        store: What the engine does and why.
+        queries: How many were asked.
+        kind: Captions or pictures of the index, or texts.
+        k: Length of the lists.
+        grades: What the degrees of relevance are.
+        cases: Without a filter, and under the filter that was asked for.
+    """
+
+    store: StoreFacts
+    queries: int
+    kind: str
+    k: int
+    grades: str
+    cases: tuple[Case, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it; what is not known is None."""
+        found: dict[str, Any] = _plain(asdict(self))
+        return found
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a store answered to all queries, one at a time.
+
+    Attributes:
+        found: The hits.
+        seconds: (queries,) how long each took.
+    """
+
+    found: Found
+    seconds: tuple[float, ...]
+
+
+def check(
+    store: Store,
+    queries: Queries,
+    grading: Grading,
+    *,
+    k: int = 10,
+    filters: Mapping[str, Where | None] | None = None,
+    progress: Progress | None = None,
+) -> Check:
+    """Compare what a store serves with what an exact search finds.
+
+    Args:
+        store: Of the pictures.
+        queries: To ask.
+        grading: How relevant pictures are to them.
+        k: Length of the lists.
+        filters: By name, the filters to ask under; no filter alone unless given.
+        progress: Called with how many more searches are done; see :func:`searches`.
+
+    Raises:
+        UserError: If no picture fulfils a filter, or k is less than 1.
+
+    >>> from rungwise.index.index import Index
+    >>> from rungwise.index.check_degrees import ModelGrading
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from rungwise.index.exact import ExactStore
+    >>> from rungwise.index.storage import Manifest
+    >>> from rungwise.similarity import Cosine
+    >>> place = Path(tempfile.mkdtemp())
+    >>> pets = ExactStore.create(place / "pictures", 2, Cosine())
+    >>> pets.upsert(["dog", "cat", "wolf"], [[1, 0], [0, 1], [0.8, 0.6]])
+    >>> index = Index(Manifest("pets", "", "", 2), pets, ExactStore.create(place / "captions", 2, Cosine(), "text"))
+    >>> dogs = Queries("texts", ("a dog",), np.array([[1, 0]], np.float32))
+    >>> found = check(pets, dogs, ModelGrading(index, dogs), k=2)
+    >>> found.cases[0].pictures, found.cases[0].recall, found.cases[0].losses[0].served
+    (3, None, 100.0)
+    """
+    cases = []
+    for name, where in (filters or {"": None}).items():
+        pictures = store.count(where)
+        if not pictures:
+            raise UserError(f"no picture fulfils {name}: there is nothing to find" if name else "the index is empty")
+        served = answered(store, queries, k, where, progress=progress)
+        exact = served if store.about().exact else answered(store, queries, k, where, exact=True, progress=progress)
+        searches = (served.found, exact.found)
+        graded = grading.grade(searches, exact.found, where, k)
+        other = None if exact is served else Latency.of(exact.seconds)
+        recalls = None if exact is served else recalls_of(served.found, exact.found, k)
+        cases.append(
+            Case(
+                name,
+                pictures,
+                Latency.of(served.seconds),
+                other,
+                None if recalls is None else mean_of(Recall(k), recalls, queries.clusters),
+                0 if recalls is None else int((recalls < 100).sum()),
+                int((graded.ideal.sum(axis=1) == 0).sum()),
+                losses_of(searches, graded, queries.clusters, k),
+            )
+        )
+    return Check(store.about(), len(queries), queries.kind, k, grading.title, tuple(cases))
+
+
+def searches(store: Store, queries: Queries, filters: int = 1) -> int:
+    """How many searches :func:`check` makes, for a bar of progress."""
+    return len(queries) * filters * (1 if store.about().exact else 2)
+
+
+def answered(
+    store: Store,
+    queries: Queries,
+    k: int,
+    where: Where | None = None,
+    *,
+    exact: bool = False,
+    progress: Progress | None = None,
+) -> Answered:
+    """Ask a store one query at a time, as a server does.
+
+    Args:
+        store: Of the pictures.
+        queries: To ask.
+        k: Hits of each.
+        where: Which pictures may be found.
+        exact: Compare every picture.
+        progress: Called after each query.
+    """
+
+    def ask(number: int) -> tuple[tuple[str, ...], Vectors]:
+        found = store.search(
+            queries.vectors[number : number + 1],
+            k,
+            queries.where(number, where),
+            metric=queries.metric,
+            exact=exact,
+        )
+        return found.ids[0], found.scores[0]
+
+    for number in range(min(_WARM_UP, len(queries))):
+        ask(number)
+    ids, scores, seconds = [], [], []
+    for number in range(len(queries)):
+        start = time.perf_counter()
+        hits, values = ask(number)
+        seconds.append(time.perf_counter() - start)
+        ids.append(hits)
+        scores.append(values)
+        if progress:
+            progress(1)
+    return Answered(Found(tuple(ids), tuple(scores)), tuple(seconds))
+
+
+def recalls_of(served: Found, exact: Found, k: int) -> NDArray[np.float64]:
+    """(queries,) percent of the exact hits that are served: Recall@k, where the exact hits are the right ones.
+
+    A picture that is served in place of another that is just as alike, such as its copy, is right too.
+
+    Args:
+        served: Hits of the queries.
+        exact: Hits of the same queries by the exact search.
+        k: Length of the lists.
+
+    >>> served = Found((("b", "c"),), (np.array([0.8, 0.7], np.float32),))
+    >>> exact = Found((("a", "b"),), (np.array([0.9, 0.8], np.float32),))
+    >>> recalls_of(served, exact, 2)
+    array([50.])
+    """
+    ranks = [rank for number in range(len(exact.ids)) for rank in _ranks(served, exact, number)]
+    counts = [len(right) for right in exact.ids]
+    positives = Positives(np.cumsum([0, *counts]), np.concatenate([np.arange(count) for count in counts]))
+    return Recall(k).per_query(Rankings(positives, direction="t2i", ranks=np.array(ranks, np.int64)))
+
+
+def mean_of(measure: Measure, values: NDArray[np.float64], clusters: NDArray[np.int64]) -> Number:
+    """The number of a measure with its interval.
+
+    Args:
+        measure: Whose values these are.
+        values: (queries,).
+        clusters: (queries,) whose queries these are.
+
+    >>> mean_of(Recall(1), np.array([100.0, 100.0]), np.array([0, 1]))
+    Number(value=100.0, interval=Interval(low=100.0, high=100.0))
+    """
+    name = f"t2i/{measure}"
+    drawn = bootstrap([_PerQuery({name: values}, clusters)], [name])[name]
+    return Number(measure.aggregate(values), interval_of(drawn[0]))
+
+
+def _ranks(served: Found, exact: Found, number: int) -> list[int]:
+    """At which place each exact hit of a query is served, or another that is just as alike; else a place too far."""
+    right, scores = exact.ids[number], exact.scores[number]
+    places = {one: place for place, one in enumerate(served.ids[number], start=1)}
+    if not right:
+        return []
+    bar = float(scores[-1]) - _EQUAL * max(1.0, abs(float(scores[-1])))
+    others = [
+        place
+        for (one, place), score in zip(places.items(), served.scores[number], strict=True)
+        if one not in right and score >= bar
+    ]
+    return [places[one] if one in places else others.pop(0) if others else _NOWHERE for one in right]
+
+
+def losses_of(searches: Sequence[Found], graded: Graded, clusters: NDArray[np.int64], k: int) -> tuple[Loss, ...]:
+    """nDCG@k and CS@k of what is served beside the exact ranking.
+
+    Args:
+        searches: What is served, and what the exact search found.
+        graded: Degrees of both.
+        clusters: (queries,) whose queries these are.
+        k: Length of the lists.
+    """
+    found = []
+    for measure in (NDCG(k), CS(k)):
+        name = f"t2i/{measure}"
+        both = [
+            _PerQuery({name: _values(measure, hits, degrees, graded.ideal)}, clusters)
+            for hits, degrees in zip(searches, graded.found, strict=True)
+        ]
+        served, exact = (measure.aggregate(one.per_query(name)) for one in both)
+        drawn = bootstrap(both, [name])[name]
+        difference = Number(served - exact, interval_of(drawn[0] - drawn[1]))
+        found.append(Loss(str(measure), served, exact, difference))
+    return tuple(found)
+
+
+def _values(measure: Measure, found: Found, degrees: DegreeRows, ideal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(queries,) of a measure; NaN where nothing was found, by queries whose lists are equally long."""
+    values = np.full(len(found.ids), np.nan)
+    lengths = np.array([len(ids) for ids in found.ids], np.int64)
+    for length in np.unique(lengths):
+        which = np.flatnonzero(lengths == length)
+        width = ideal.shape[1] if isinstance(measure, NDCG) else length
+        if not width:
+            continue
+        kept = KeptLists(
+            top=np.tile(np.arange(width), (len(which), 1)),
+            scores=_stacked([found.scores[query] for query in which], width),
+            degrees=_stacked([degrees[query] for query in which], width),
+            best=np.tile(np.arange(width), (len(which), 1)),
+            best_degrees=ideal[which, :width],
+            lowest_degree=0.0,
+            gallery=int(width),
+        )
+        none = Positives(np.zeros(len(which) + 1, np.int64), np.empty(0, np.int64))
+        values[which] = measure.per_query(Rankings(none, direction="t2i", lists=kept))
+    return values
+
+
+def _stacked(rows: Sequence[NDArray[Any]], width: int) -> NDArray[np.float64]:
+    """(rows, width), where a place without a hit is worth nothing."""
+    return np.stack([np.pad(row.astype(np.float64), (0, width - len(row))) for row in rows])
+
+
+@dataclass(frozen=True)
+class _PerQuery:
+    """Values as the bootstrap reads them of a result: all queries are captions of the one fold."""
+
+    values: Mapping[str, NDArray[np.float64]]
+    clusters: NDArray[np.int64]
+
+    @property
+    def gallery(self) -> Mapping[str, tuple[int, ...]]:
+        return {"t2i": (0,), "i2t": (len(self.clusters),)}
+
+    def __getitem__(self, name: str) -> float:
+        return float(np.mean(self.values[name]))
+
+    def per_query(self, name: str) -> NDArray[np.float64]:
+        return self.values[name]
+
+    def image_of_query(self, direction: str) -> NDArray[np.int64]:
+        return self.clusters if direction == "t2i" else np.empty(0, np.int64)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, Interval):
+        return {"low": _plain(value.low), "high": _plain(value.high)}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and np.isnan(value) else value

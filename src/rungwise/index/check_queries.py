@@ -1,0 +1,137 @@
+"""The queries with which an index is checked: its own captions or pictures, or texts that people would type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.index.index import Index
+from rungwise.index.store import Metric, Store, Vectors
+from rungwise.index.where import Where
+
+if TYPE_CHECKING:
+    from rungwise.models.contracts import DualEncoder
+
+QueryKind = Literal["captions", "pictures", "texts"]
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Queries as vectors.
+
+    Attributes:
+        kind: Captions of the index, pictures of the index, or texts from outside.
+        names: (queries,) the captions or texts themselves, or the ids of the pictures.
+        vectors: (queries, D) float32.
+        owners: (queries,) id of the picture that a query is, or was written for; empty for texts from outside.
+
+    >>> Queries("texts", ("a dog",), np.zeros((1, 2), np.float32)).metric is None
+    True
+    """
+
+    kind: QueryKind
+    names: tuple[str, ...]
+    vectors: Vectors
+    owners: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.names)
+
+    @property
+    def metric(self) -> Metric | None:
+        """How the store compares them: pictures by cosine, texts by the model's similarity."""
+        return "cosine" if self.kind == "pictures" else None
+
+    def where(self, number: int, where: Where | None) -> Where | None:
+        """The filter of one query: a picture is not looked for among pictures like it."""
+        if self.kind != "pictures":
+            return where
+        return (where or Where()).and_without(frozenset((self.names[number],)))
+
+    @cached_property
+    def clusters(self) -> NDArray[np.int64]:
+        """(queries,) queries of one picture have one number: they are not independent."""
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(one, len(numbers)) for one in self.owners or self.names], np.int64)
+
+
+def own_captions(index: Index, number: int, seed: int = 0) -> Queries:
+    """Captions of the index, drawn at random; no model is needed, since the index has their vectors.
+
+    Args:
+        index: What is checked.
+        number: How many; all where there are fewer.
+        seed: Of the draw.
+
+    Raises:
+        UserError: If no picture of the index has a caption.
+    """
+    texts = _drawn(list(index.captions()), number, seed)
+    bearers = index.ids_with_captions(texts) if texts else {}
+    texts = [text for text in texts if text in bearers]
+    if not texts:
+        raise UserError("the index has no captions to take as queries; take its pictures, or texts of your own")
+    return Queries("captions", tuple(texts), _vectors(index.caption_store, texts), tuple(bearers[t][0] for t in texts))
+
+
+def own_pictures(index: Index, number: int, seed: int = 0) -> Queries:
+    """Pictures of the index, drawn at random, each of which looks for others like it; no model is needed.
+
+    Args:
+        index: What is checked.
+        number: How many; all where there are fewer.
+        seed: Of the draw.
+
+    Raises:
+        UserError: If the index has fewer than two pictures.
+    """
+    ids = [one for one, _ in index.picture_store.records()]
+    if len(ids) < 2:
+        raise UserError(
+            f"the index has {len(ids)} picture{'' if len(ids) == 1 else 's'}: there is no other to find; add pictures"
+        )
+    drawn = _drawn(ids, number, seed)
+    return Queries("pictures", tuple(drawn), _vectors(index.picture_store, drawn), tuple(drawn))
+
+
+def given_texts(index: Index, model: DualEncoder, texts: Sequence[str], number: int, seed: int = 0) -> Queries:
+    """Texts of one's own, each once; of more than ``number``, so many are drawn.
+
+    Args:
+        index: What is checked.
+        model: That built it.
+        texts: Blank ones are left out.
+        number: How many at most.
+        seed: Of the draw.
+
+    Raises:
+        UserError: If there is none, or another model built the index.
+    """
+    index.check(model)
+    distinct = list(dict.fromkeys(text.strip() for text in texts if text.strip()))
+    if not distinct:
+        raise UserError("there are no queries; write one a line")
+    drawn = _drawn(distinct, number, seed)
+    return Queries("texts", tuple(drawn), np.asarray(model.encode_text(drawn), np.float32))
+
+
+def _drawn(names: list[str], number: int, seed: int) -> list[str]:
+    """So many of them, in their order."""
+    if number < 1:
+        raise UserError(f"{number} queries were asked for; take at least 1")
+    if len(names) <= number:
+        return names
+    chosen = np.random.default_rng(seed).choice(len(names), number, replace=False)
+    return [names[place] for place in np.sort(chosen)]
+
+
+def _vectors(store: Store, ids: Sequence[str]) -> Vectors:
+    rows = store.get(ids)
+    return np.stack([rows[one].vector for one in ids]).astype(np.float32)
