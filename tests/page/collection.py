@@ -31,7 +31,7 @@ SIZES = ((160, 120), (120, 160), (140, 140), (240, 100), (160, 120))
 FILLERS = ("a", "on", "square", "circle", "above", "below", "and", "of")
 KINDS = ("poster", "card", "stamp")
 LONG = "a red square on blue " + "that goes on and on without an end in sight " * 40
-ODD_ID = "odd/näme & 100% \"b\"?#+.png"
+ODD_ID = 'odd/näme & 100% "b"?#+.png'
 
 
 class PaletteModel(DualEncoder):
