@@ -30,16 +30,14 @@ from rich.console import Console
 from rich.table import Table
 
 PATIENCE = 60_000
-LOOKS: dict[str, dict[str, Any]] = {
-    "desktop": {"viewport": {"width": 1440, "height": 900}},
-    "phone": {
-        "viewport": {"width": 390, "height": 844},
-        "device_scale_factor": 2,
-        "is_mobile": True,
-        "has_touch": True,
-    },
-}
+PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
+LOOKS: dict[str, dict[str, Any]] = {"desktop": {"viewport": {"width": 1440, "height": 900}}, "phone": PHONE}
 DRAWN = "() => [...document.querySelectorAll('.frame img')].some((img) => img.complete && img.naturalWidth)"
+ALL_DRAWN = """() => [...document.querySelectorAll('img')].every((img) => {
+  const place = img.getBoundingClientRect();
+  const seen = place.width && place.bottom > 0 && place.top < innerHeight && place.right > 0 && place.left < innerWidth;
+  return !seen || (img.complete && img.naturalWidth);
+})"""
 FOUND = "query => document.title.startsWith(query) && document.querySelector('#results .frame img.here')"
 
 
@@ -82,6 +80,7 @@ class Wire:
         devtools.on("Network.loadingFinished", answered)
 
     def since(self, requests: int, size: int) -> tuple[int, int]:
+        """How many more requests and bytes there are than these."""
         return self.requests - requests, self.bytes - size
 
 
@@ -116,8 +115,8 @@ def search(page: Page, wire: Wire, query: str) -> Visit:
     page.locator("#query").press("Enter")
     page.wait_for_function(FOUND, arg=query)
     drawn = 1000 * (time.perf_counter() - start)
-    page.wait_for_load_state("networkidle")
-    page.wait_for_timeout(600)
+    page.wait_for_timeout(1000)
+    page.wait_for_function(ALL_DRAWN)
     return Visit(*wire.since(*before), pictures=drawn)
 
 
@@ -162,8 +161,8 @@ def screenshots(browser: Browser, address: str, query: str, folder: Path) -> Non
             page = context.new_page()
 
             def keep(what: str, page: Page = page, name: str = f"{look}-{scheme}") -> None:
-                page.wait_for_load_state("networkidle")
-                page.wait_for_timeout(500)
+                page.wait_for_timeout(1500)  # captions and neighbours are asked for after the pictures
+                page.wait_for_function(ALL_DRAWN)
                 page.screenshot(path=folder / f"{name}-{what}.png")
 
             page.goto(address)

@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { nothing } from "./address.js";
 import { element, make, wantsNewTab } from "./dom.js";
-import { number, short } from "./facts.js";
+import { heading, number } from "./facts.js";
 import { tile } from "./tile.js";
 
 const GROUPS = 8;
@@ -21,7 +21,7 @@ export function makeStart(on) {
     element("start-note").textContent = `${parts[0]}. Write a few words, or drop a picture anywhere on this page.`;
     element("examples").replaceChildren(
       ...about.examples.map((text) => {
-        const button = make("button", { type: "button", class: "soft", dir: "auto", textContent: short(text, 60), title: text });
+        const button = make("button", { type: "button", class: "soft", dir: "auto", textContent: heading(text, 60), title: text });
         button.onclick = () => on.search({ ...nothing(), q: text });
         return make("li", {}, button);
       }),
@@ -83,7 +83,7 @@ export function makeStart(on) {
     const pictures = make("ol", { class: label ? "grid row" : "grid" }, ...group.items.map((item) => tile(item, [0, 1], on)));
     const made = make("section", { class: "group" });
     if (label) {
-      const title = make("a", { href: on.address(search), dir: "auto", textContent: short(label, 80) });
+      const title = make("a", { href: on.address(search), dir: "auto", textContent: heading(label, 80) });
       title.onclick = (event) => {
         if (wantsNewTab(event)) return;
         event.preventDefault();
