@@ -1,5 +1,11 @@
 import json
+import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -71,7 +77,10 @@ def test_with_a_folder_of_a_published_model_search_takes_two_commands(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert main(["search", "../photos.index", "a dog"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 6
+    place, *hits = capsys.readouterr().out.splitlines()
+    assert place == "files in ../photos"
+    # A model of random numbers finds pictures alike, and these stand in one line.
+    assert sum(1 + int(alike[1]) if (alike := re.search(r"\+(\d+) alike", hit)) else 1 for hit in hits) == 5
     stored = next(tmp_path.glob("photos.index/*.json")).read_text()
     assert json.loads(stored)["model_location"] == f"{prefix}{tmp_path / 'model'}"
 
@@ -94,3 +103,87 @@ def test_the_index_stands_beside_the_pictures(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     assert beside(Path("photos/")) == Path("photos.index")
     assert beside(Path()) == tmp_path.with_name(f"{tmp_path.name}.index")
+
+
+@pytest.fixture
+def model(published: Published) -> str:
+    return f"hf:{published.siglip2}"
+
+
+def test_the_same_command_again_touches_only_what_changed(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pictures / "table.csv").write_text("image,title,year,tags\n0.jpg,A dog,2020,sea;sun\n1.jpg,A cat,2021,\n")
+    assert main(["index", "photos", "--model", model, "--explain"]) == 0
+    said = capsys.readouterr().out
+    assert "columns: title (texts), year (numbers), tags (lists of texts)" in said
+    assert "5 added, 0 changed, 0 removed, 0 unchanged (5 encoded)" in said
+    assert "store: " in said
+    (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
+    (pictures / "2.jpg").write_bytes(b"no picture")
+    (pictures / "3.jpg").unlink()
+    for changed in ("1 added, 0 changed, 2 removed, 3 unchanged", "0 added, 0 changed, 0 removed, 4 unchanged"):
+        assert main(["index", "photos"]) == 0
+        said = capsys.readouterr().out
+        assert f"{changed} (0 encoded)" in said
+        assert "1 pictures could not be read and are left out:" in said
+        assert "2.jpg" in said
+
+
+def test_another_model_is_refused_with_what_to_do(
+    pictures: Path, model: str, published: Published, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", "photos", "--model", model]) == 0
+    assert main(["index", "photos", "--model", f"hf:{published.clip}"]) == 2
+    said = capsys.readouterr().err
+    assert "was made with another model" in said
+    assert "begin anew with --overwrite" in said
+    assert main(["index", "photos", "--model", f"hf:{published.clip}", "--overwrite"]) == 0
+
+
+def test_a_folder_that_holds_nothing_any_more_costs_nothing(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["index", "photos", "--model", model]) == 0
+    pictures.rename(tmp_path / "elsewhere")
+    assert main(["index", "photos"]) == 2
+    assert main(["index", "photos", "--allow-empty"]) == 2
+    pictures.mkdir()
+    assert main(["index", "photos"]) == 2
+    assert "no pictures in this folder" in capsys.readouterr().err
+    assert main(["index", "photos", "--allow-empty"]) == 0
+    assert "0 added, 0 changed, 5 removed, 0 unchanged" in capsys.readouterr().out
+
+
+def test_nothing_is_left_of_an_index_of_nothing(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for file in pictures.iterdir():
+        file.write_bytes(b"no picture")
+    assert main(["index", "photos", "--model", model]) == 2
+    assert "none of 5 pictures could be read" in capsys.readouterr().err
+    assert not (tmp_path / "photos.index").exists()
+
+
+@pytest.mark.slow
+def test_watching_goes_on_through_errors_until_it_is_ended(pictures: Path, model: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-u", "-m", "rungwise", "index", "photos", "--model", model, "--watch"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+
+        def wait_for(words: str) -> str:
+            assert process.stdout is not None
+            return next(line for line in process.stdout if words in line)
+
+        wait_for("watching photos")
+        time.sleep(1)
+        (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
+        assert "1 added, 0 changed, 0 removed, 5 unchanged" in wait_for("added")
+        pictures.rename(tmp_path / "away")
+        wait_for("no such file or folder")
+        (tmp_path / "away").rename(pictures)
+        (pictures / "1.jpg").unlink()
+        assert "0 added, 0 changed, 1 removed, 5 unchanged" in wait_for("added")
+        os.kill(process.pid, signal.SIGINT)
+        wait_for("ended; the index is whole")
+    assert process.returncode == 0

@@ -342,3 +342,12 @@ def test_reserved_names_get_an_underscore_and_mappings_are_left_out(tmp_path: Pa
     assert [issue.kind for issue in data.issues] == [
         "malformed text", "column left out", "column renamed", "column renamed",
     ]  # fmt: skip
+
+
+def test_titles_are_captions_where_nothing_else_is_and_a_column_as_well(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    row = {"image": "a.jpg", "title": "Red hat", "price": 20}
+    data = read(write(tmp_path / "products.csv", [row]))
+    assert (data.captions, data.columns) == (("Red hat",), {"title": ("Red hat",), "price": (20,)})
+    data = read(write(tmp_path / "products.csv", [row | {"description": "A hat of felt."}]))
+    assert (data.captions, data.columns["title"]) == (("A hat of felt.",), ("Red hat",))

@@ -10,6 +10,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Condition, ExactStore, Store, Where
+from rungwise.index.lance import LanceStore
 from rungwise.index.store import Batch, Side
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from tests.index.toy_store import ToyStore
@@ -31,7 +32,14 @@ def toy(_: Path) -> Make:
     return make
 
 
-STORES = {"exact": exact, "toy": toy}
+def lance(folder: Path) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return LanceStore.create(folder, "store", dimension, similarity or Cosine(), side)
+
+    return make
+
+
+STORES = {"exact": exact, "lance": lance, "toy": toy}
 
 
 @pytest.fixture(params=STORES)
@@ -133,9 +141,15 @@ def test_filters_decide_what_is_found_and_counted(pets: Store, where: Where, fit
 
 @pytest.mark.parametrize("side", ["image", "text"])
 @pytest.mark.parametrize("similarity", [Cosine(), Inner(), ShiftedCosine(), Order(), Order(root=True, absolute=True)])
-def test_scores_are_the_similarity(make: Make, similarity: Similarity, side: Side) -> None:
+def test_scores_are_the_similarity(
+    make: Make, similarity: Similarity, side: Side, request: pytest.FixtureRequest
+) -> None:
     generator = np.random.default_rng(0)
     rows, queries = (generator.standard_normal((n, 5)).astype(np.float32) for n in (7, 2))
+    if similarity.metric is None and request.node.callspec.params["make"] == "lance":
+        with pytest.raises(UserError, match=f"'{similarity.kind}'.*exact store"):
+            make(5, similarity, side)
+        return
     store = make(5, similarity, side)
     assert (store.dimension, store.similarity, store.side) == (5, similarity, side)
     store.upsert([str(n) for n in range(7)], rows)
@@ -148,7 +162,7 @@ def test_scores_are_the_similarity(make: Make, similarity: Similarity, side: Sid
 
 
 def test_metrics_compare_vectors_of_any_length(make: Make) -> None:
-    store = make(2, Order())
+    store = make(2, Inner())
     store.upsert(["short", "long", "none"], [[0.1, 0.0], [3.0, 4.0], [0.0, 0.0]])
     cosine = store.search([[2.0, 0.0]], 3, metric="cosine")
     assert cosine.ids == (("short", "long", "none"),)

@@ -3,35 +3,58 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from rungwise.cli import upkeep
 from rungwise.cli.models import DEFAULT, encoding_in, location, read_dual_encoder, say_cut, say_default
-from rungwise.cli.parsing import parse
+from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows
-from rungwise.data.readers import read
-from rungwise.index import Index, storage
-from rungwise.index.encoding import require_pictures
 
-_EXAMPLES = ("rungwise index photos", "rungwise index photos --model run/model --out index")
+if TYPE_CHECKING:
+    from rungwise.data.collection import ImageCaptions
+    from rungwise.index import Index
+    from rungwise.index.update import Changes
+    from rungwise.models import DualEncoder
+
+_EXAMPLES = (
+    "rungwise index photos",
+    "rungwise index photos --model run/model --out index",
+    "rungwise index photos --out index --watch",
+    "rungwise index compact INDEX",
+    "rungwise index export INDEX --out rows.parquet",
+)
 
 
 @dataclass
 class MakeIndex:
     """Encode pictures (and their captions, if there are any) so that they can be searched.
 
+    The same command again touches only what changed. An interrupted one goes on where it was. Two more commands look
+    after an index: rungwise index compact, and rungwise index export.
+
     Attributes:
         pictures: Folder of pictures, with or without captions.
-        model: Folder of a model, a hub repository, or a published model: hf:, open_clip: or st:, and a folder or a
-            name; default a published one, which is said and fetched.
-        out: Folder of the index; default beside the pictures, PICTURES.index.
-        overwrite: Replace an index that is there.
+        model: Folder or name of a model. A hub repository, or a published model: hf:, open_clip: or st:, and a folder
+            or a name; default the one that made the index, and for a new one a published one, which is said and
+            fetched.
+        out: Folder of the index. Default beside the pictures, PICTURES.index.
+        watch: Stay, and index what changes, until Ctrl-C.
+        thumbnails: Keep small copies of the pictures in the index. The page then opens no large files; an index
+            remembers it.
+        explain: Say which store keeps the rows, and why.
+        overwrite: Begin anew where an index is.
+        rehash: Compare the content of every file. Without it, files whose size and time are as they were are taken to
+            be the same.
+        allow_empty: Remove all from the index when all pictures are gone. Without it, a folder that suddenly holds
+            nothing is refused, since it may only not be mounted.
+        store: Which store keeps the rows. auto takes exact.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
         least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
@@ -41,48 +64,229 @@ class MakeIndex:
     pictures: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PICTURES")]
     model: str | None = None
     out: Path | None = None
+    watch: bool = False
+    thumbnails: bool = False
+    explain: bool = False
     overwrite: bool = False
-    device: str | None = None
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    least_cosine: float = 0.999
-    altered_model: bool = False
+    rehash: bool = field(default=False, metadata=ADVANCED)
+    allow_empty: bool = field(default=False, metadata=ADVANCED)
+    store: Literal["auto", "exact"] = field(default="auto", metadata=ADVANCED)
+    device: str | None = field(default=None, metadata=ADVANCED)
+    precision: Literal["auto", "float32", "bfloat16"] = field(default="auto", metadata=ADVANCED)
+    least_cosine: float = field(default=0.999, metadata=ADVANCED)
+    altered_model: bool = field(default=False, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
-    """Build, and print what was indexed."""
+    """Make an index, or bring one up to date, and print what was done."""
+    if arguments and (command := upkeep.COMMANDS.get(arguments[0])):
+        return command(arguments[1:])
     asked = parse(MakeIndex, arguments, "rungwise index", examples=_EXAMPLES)
+    from rungwise.index import storage
+
     out = asked.out or beside(asked.pictures)
-    if storage.is_index(out) and not asked.overwrite:
-        raise UserError(f"{out}: an index stands here already; name another folder, or replace it with --overwrite")
-    name = asked.model or str(DEFAULT)
-    model = read_dual_encoder(name, asked.device, altered=asked.altered_model) if asked.model else None
-    data = read(asked.pictures)
-    say_issues(data.issues)
-    if model is None:
-        require_pictures(data)  # for a folder without pictures nothing is fetched
-        if isinstance(data.pictures, FeatureRows):
-            raise UserError(f"{data.name}: rows of features need the model that was trained on them; name it: --model")
-        say_default()
-        model = read_dual_encoder(name, asked.device, altered=asked.altered_model)
-    say_cut(model, data.captions)
-    start = time.perf_counter()
-    encoding = encoding_in(name, asked.precision, asked.least_cosine)
-    with encoding, progress_bar("pictures", len(data)) as advance:
-        index = Index.build(
-            data,
-            model,
-            out,
-            model_location=location(name),
-            progress=advance,
-            overwrite=asked.overwrite,
-        )
-    seconds = time.perf_counter() - start
-    if index.issues:
-        say(f"{len(index.issues)} pictures could not be read and are left out:")
-        say_issues(index.issues)
-    say(f"{len(index)} pictures, {index.caption_store.count()} captions indexed in {seconds:.1f} s: {out}")
+    again = storage.is_index(out) and not asked.overwrite
+    run = _Again(asked, out) if again else _First(asked, out)
+    with encoding_in(run.name, asked.precision, asked.least_cosine):
+        run.once()
+        if asked.watch:
+            run.watch()
+            return 0
     say(f'next: rungwise search {quote(str(out))} "a text"   or   rungwise serve {quote(str(out))}')
     return 0
+
+
+class _Run:
+    """One run of the command: the model, the index, and what is printed of both."""
+
+    name: str
+    model: DualEncoder
+    index: Index | None = None
+
+    def __init__(self, asked: MakeIndex, out: Path) -> None:
+        self.asked, self.out = asked, out
+
+    def once(self) -> None:
+        """Read the collection, say what is odd about it, and bring the index up to date."""
+        raise NotImplementedError
+
+    def _load(self, name: str) -> DualEncoder:
+        return read_dual_encoder(name, self.asked.device, altered=self.asked.altered_model)
+
+    def _changed(self, data: ImageCaptions, progress: Callable[[int], None] | None = None) -> Changes:
+        """The index brought up to date with a collection."""
+        assert self.index is not None
+        return self.index.update(
+            data,
+            self.model,
+            progress=progress,
+            rehash=self.asked.rehash,
+            allow_empty=self.asked.allow_empty,
+            thumbnails=self.asked.thumbnails or None,
+        )
+
+    def _update(self, data: ImageCaptions) -> None:
+        """Bring the index up to date, and say what was done."""
+        say_columns(data)
+        say_cut(self.model, data.captions)
+        start = time.perf_counter()
+        try:
+            with progress_bar("pictures", len(data)) as advance:
+                changes = self._changed(data, advance)
+        except KeyboardInterrupt:
+            say(f"interrupted; what was encoded is in {self.out}, and the same command goes on from there")
+            raise
+        self._say_done(changes, time.perf_counter() - start)
+
+    def _say_done(self, changes: Changes, seconds: float) -> None:
+        assert self.index is not None
+        if changes.issues:
+            say(f"{len(changes.issues)} pictures could not be read and are left out:")
+            say_issues(changes.issues)
+        say(f"{changes} ({changes.encoded} encoded)")
+        captions = self.index.caption_store.count()
+        say(f"{len(self.index)} pictures, {captions} captions indexed in {seconds:.1f} s: {self.out}")
+        if self.asked.explain:
+            facts = self.index.picture_store.about()
+            say(f"store: {facts.kind}, {'exact' if facts.exact else 'approximate'}: {facts.why}")
+
+    def watch(self) -> None:
+        """Index what changes until Ctrl-C; what goes wrong is said and does not end it."""
+        from rungwise.index.watching import changes_below
+
+        asked = self.asked.pictures
+        root = asked if asked.is_dir() else asked.parent
+        say(f"watching {root}; Ctrl-C ends")
+        due, complaint = True, ""  # what changed before the watch began is looked for first
+        try:
+            for changed in changes_below(root, self.out):
+                if not (due or changed):
+                    continue
+                try:
+                    changes = self._changed(read_collection(asked, self.asked.allow_empty))
+                except (UserError, OSError) as error:
+                    due = True  # it is tried again, and said once
+                    if str(error) != complaint:
+                        complaint = str(error)
+                        say(f"{time.strftime('%H:%M:%S')} {complaint}")
+                    continue
+                due, complaint = False, ""
+                if changes:
+                    unread = f", {len(changes.issues)} cannot be read" if changes.issues else ""
+                    say(f"{time.strftime('%H:%M:%S')} {changes}{unread}")
+        except KeyboardInterrupt:
+            say(f"ended; the index is whole: {self.out}")
+
+
+class _Again(_Run):
+    """An index stands there already."""
+
+    def __init__(self, asked: MakeIndex, out: Path) -> None:
+        super().__init__(asked, out)
+        from rungwise.index import Index
+
+        self.index = Index.open(out)
+        self.name = asked.model or self.index.manifest.model_location
+        if not self.name:
+            raise UserError(f"{out}: does not say where its model is; name it: --model")
+
+    def once(self) -> None:
+        """See :class:`_Run`."""
+        assert self.index is not None
+        data = read_collection(self.asked.pictures, self.asked.allow_empty)
+        say_issues(data.issues)
+        self.model = self._load(self.name)
+        if self.asked.model and not self.index.is_of(self.model):
+            raise UserError(
+                f"{self.out}: was made with another model ({self.index.manifest.model_location or 'unknown'}); leave"
+                " --model out, name another folder with --out, or begin anew with --overwrite"
+            )
+        self._update(data)
+
+
+class _First(_Run):
+    """There is no index yet, or it is to be replaced."""
+
+    def __init__(self, asked: MakeIndex, out: Path) -> None:
+        super().__init__(asked, out)
+        self.name = asked.model or str(DEFAULT)
+
+    def once(self) -> None:
+        """See :class:`_Run`."""
+        from rungwise.data.features import FeatureRows
+        from rungwise.index import Index, storage
+        from rungwise.index.encoding import require_pictures
+
+        storage.refuse_strangers(self.out)
+        if self.asked.model:
+            self.model = self._load(self.name)
+        data = read_collection(self.asked.pictures, allow_empty=False)
+        say_issues(data.issues)
+        require_pictures(data)
+        if not self.asked.model:  # for a folder without pictures nothing is fetched
+            if isinstance(data.pictures, FeatureRows):
+                raise UserError(
+                    f"{data.name}: rows of features need the model that was trained on them; name it: --model"
+                )
+            say_default()
+            self.model = self._load(self.name)
+        if self.asked.overwrite:
+            self._build(data)
+            return
+        self.index = Index.create(self.out, self.model, name=data.name, model_location=location(self.name))
+        try:
+            self._update(data)
+        except UserError:
+            if not len(self.index):
+                storage.discard(self.out)
+            raise
+
+    def _build(self, data: ImageCaptions) -> None:
+        """The new index takes the place of the old one when it is whole."""
+        from rungwise.index import Index
+        from rungwise.index.update import Changes
+
+        say_columns(data)
+        say_cut(self.model, data.captions)
+        start = time.perf_counter()
+        with progress_bar("pictures", len(data)) as advance:
+            self.index = Index.build(
+                data,
+                self.model,
+                self.out,
+                model_location=location(self.name),
+                progress=advance,
+                overwrite=True,
+                thumbnails=self.asked.thumbnails,
+            )
+        changes = Changes(added=len(self.index), encoded=len(self.index), issues=self.index.issues)
+        self._say_done(changes, time.perf_counter() - start)
+
+
+def read_collection(pictures: Path, allow_empty: bool) -> ImageCaptions:
+    """The collection, or an empty one for a folder without pictures where that is allowed.
+
+    Raises:
+        UserError: If there is nothing to read.
+    """
+    import numpy as np
+
+    from rungwise.data.collection import ImageCaptions
+    from rungwise.data.folder import PictureFolder, folder_name
+    from rungwise.data.readers import read
+
+    try:
+        return read(pictures)
+    except UserError:
+        if not (allow_empty and pictures.is_dir()) or PictureFolder(pictures).pictures:
+            raise
+        return ImageCaptions((), (), np.empty(0, np.int64), name=folder_name(pictures))
+
+
+def say_columns(data: ImageCaptions) -> None:
+    """Say which columns of the user's table are kept, and as what each was taken."""
+    if kinds := data.column_kinds:
+        say("columns: " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()))
 
 
 def beside(pictures: Path) -> Path:

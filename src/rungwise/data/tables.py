@@ -27,8 +27,10 @@ IMAGE_COLUMNS = (
 )  # fmt: skip
 """Names of the column that says which picture, the first present one counts."""
 
-CAPTION_COLUMNS = ("caption", "captions", "text", "texts", "sentence", "sentences", "description", "raw")
-"""Names of the column that holds the caption, or in JSON and Parquet a list of captions."""
+_TITLE = "title"
+CAPTION_COLUMNS = ("caption", "captions", "text", "texts", "sentence", "sentences", "description", "raw", _TITLE)
+"""Names of the column that holds the caption, or in JSON and Parquet a list of captions; the first present one counts.
+"""
 
 _OPTIONAL = {
     "split": ("split", "subset"),
@@ -162,7 +164,9 @@ def _gather(gatherer: Gatherer, table: Table, split_of_file: str | None) -> None
     optional = {what: table.column(names) for what, names in _OPTIONAL.items()}
     assert image_column is not None
     assert caption_column is not None
-    consumed = {image_column, caption_column, optional["split"], optional["caption_id"]}
+    consumed = {image_column, optional["split"], optional["caption_id"]}
+    if caption_column != table.column((_TITLE,)):  # a filter asks for titles by their name
+        consumed.add(caption_column)
     further = [column for column in dict.fromkeys(table.columns) if column not in consumed]
     for place, cells in table.rows:
         where = f"{table.path}, {place}"

@@ -5,6 +5,7 @@ from rungwise.index.exact import ExactStore
 from rungwise.index.hits import CaptionHit, Hit
 from rungwise.index.index import Index
 from rungwise.index.items import Item
+from rungwise.index.lance import LanceStore
 from rungwise.index.queries import LESS, Given, GivenVector, Like, Query, Term, Words
 from rungwise.index.query_text import parse_query
 from rungwise.index.searcher import Searcher
@@ -30,6 +31,7 @@ __all__ = [
     "Hit",
     "Index",
     "Item",
+    "LanceStore",
     "Like",
     "Manifest",
     "Meaning",

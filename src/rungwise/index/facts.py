@@ -92,7 +92,8 @@ def facts_of_picture(data: bytes) -> dict[str, Value]:
         return {}
     # Pillow looks for EXIF behind the pixels of a PNG, and would decode them.
     has_exif = image.format != "PNG" or "exif" in image.info
-    turned = has_exif and orientation(image) >= 5
+    # It gives the size of a TIFF as it is seen.
+    turned = image.format != "TIFF" and has_exif and orientation(image) >= 5
     width, height = (image.height, image.width) if turned else image.size
     facts: dict[str, Value] = {"width": width, "height": height, "format": str(image.format)}
     # Pillow raises whatever it likes on damaged metadata.
@@ -157,9 +158,9 @@ def _from_iptc(image: ImageFile.ImageFile) -> list[str]:
         found: Mapping[Any, Any] = IptcImagePlugin.getiptcinfo(image) or {}
     except Exception:  # of damaged metadata Pillow raises many kinds
         return []
-    keywords = found.get(_KEYWORDS, ())
+    keywords = found.get(_KEYWORDS)
     coding = "utf-8" if found.get(_CODING) == _UTF_8 else None
-    listed = [keywords] if isinstance(keywords, bytes) else keywords
+    listed = keywords if isinstance(keywords, list) else [keywords]
     return [_decoded(one, coding) for one in listed if isinstance(one, bytes)]
 
 

@@ -19,6 +19,8 @@ from rungwise.index.encoding import Progress, one_line, require_pictures
 from rungwise.index.files import damaged
 from rungwise.index.hits import Hit, hits_of
 from rungwise.index.items import CAPTIONS, Item, from_record, ids_of_texts, source_of
+from rungwise.index.lance import LanceStore
+from rungwise.index.lance_tuning import Approximation
 from rungwise.index.left_out import LeftOut
 from rungwise.index.store import Record, Store, checked_queries
 from rungwise.index.thumbnails import Thumbnails
@@ -84,6 +86,8 @@ class Index:
         self.folder = folder
         self.left_out = left_out
         self._stamps: storage.Stamps | None = None
+        self._checked: DualEncoder | None = None
+        self._place = None if folder is None else folder.resolve()
 
     @classmethod
     def build(
@@ -124,7 +128,7 @@ class Index:
             require_pictures(data)
             manifest, both = opening.created(draft, data.name, model, model_location, store, thumbnails=thumbnails)
             kept = Thumbnails(draft) if thumbnails else None
-            update = Update(Target(*both, folder, nullcontext, kept), data, model, progress=progress)
+            update = Update(Target(*both, folder.resolve(), nullcontext, kept), data, model, progress=progress)
             _refuse_if_none(data, update.run())
             storage.write_issues(draft, manifest, update.left_out)
         return cls.open(folder)
@@ -157,7 +161,9 @@ class Index:
         with storage.replacing_folder(folder, overwrite=False) as draft:
             manifest, _ = opening.created(draft, name, model, model_location, store, thumbnails=thumbnails)
             storage.write_issues(draft, manifest, ())
-        return cls.open(folder)
+        index = cls.open(folder)
+        index._checked = model
+        return index
 
     @classmethod
     def open(cls, folder: Path, *, all_vectors: bool = False) -> Index:
@@ -265,13 +271,18 @@ class Index:
         Raises:
             UserError: Naming both models and the remedy.
         """
-        ours, theirs = self.manifest, model.fingerprint
-        if ours.dimension != model.dimension or not ours.models & {theirs, model.stands_for}:
+        if not self.is_of(model):
+            ours, theirs = self.manifest, model.fingerprint
             raise UserError(
                 f"{self._where}: built by model {ours.model_fingerprint[:12]} (dimension {ours.dimension}), not by"
                 f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
                 " index again with this one"
             )
+
+    def is_of(self, model: DualEncoder) -> bool:
+        """Whether a model gives the vectors of this index; see :meth:`check`."""
+        ours = self.manifest
+        return ours.dimension == model.dimension and bool(ours.models & {model.fingerprint, model.stands_for})
 
     def stand_in(self, model: DualEncoder) -> str:
         """One line about a model that :meth:`check` takes in place of the one that built the index; empty for that one.
@@ -372,7 +383,8 @@ class Index:
 
         Args:
             data: As for :meth:`build`.
-            model: That built the index.
+            model: That built the index. Its fingerprint is compared once, so that updates that follow each other do not
+                read its weights again.
             progress: Called with how many more pictures are done, out of all that the collection has.
             stored: Called with the ids of each batch when it is in.
             rehash: Compare the content of every file, whatever its size and time.
@@ -383,7 +395,9 @@ class Index:
             UserError: If another model built the index, another update is under way, no picture can be read, nothing
                 would be left, or the place cannot be written.
         """
-        self.check(model)
+        if self._checked is not model:
+            self.check(model)
+            self._checked = model
         with nullcontext() if self.folder is None else alone(self.folder, "an indexing run", UPDATE_LOCK):
             with self._newest():
                 if self.folder is not None and thumbnails not in (None, self.manifest.thumbnails):
@@ -420,6 +434,17 @@ class Index:
                 contents = (source_of(record) for _, record in self.picture_store.records())
                 kept.keep_only(source.content for source in contents if source is not None)
 
+    def approximate(self, settings: Approximation) -> None:
+        """Let the approximate search of pictures look so hard from now on.
+
+        Raises:
+            UserError: If every picture is compared, so that there is nothing to set, or the place cannot be written.
+        """
+        with self._changing():
+            if not isinstance(self.picture_store, LanceStore) or self.picture_store.approximation is None:
+                raise UserError(f"{self._where}: there is nothing to set: {self.picture_store.about().why}")
+            self.picture_store.keep(settings)
+
     def thumbnail(self, item_id: str) -> bytes | None:
         """A small JPEG of a picture, where the index keeps them and has this one."""
         row = self.picture_store.get([item_id]).get(item_id) if self._thumbnails else None
@@ -447,7 +472,7 @@ class Index:
         return Thumbnails(self.folder) if self.folder is not None and self.manifest.thumbnails else None
 
     def _target(self) -> Target:
-        return Target(self.picture_store, self.caption_store, self.folder, self._changing, self._thumbnails)
+        return Target(self.picture_store, self.caption_store, self._place, self._changing, self._thumbnails)
 
     def _refuse_to_empty(self, known: set[str], data: ImageCaptions) -> None:
         """A folder that is not mounted, or another one by mistake, shall not cost an index its rows.
@@ -511,7 +536,7 @@ class Index:
 
     def _item(self, item_id: str, record: Record) -> Item:
         try:
-            return from_record(item_id, record, self.folder)
+            return from_record(item_id, record, self._place)
         except (KeyError, TypeError) as error:
             raise damaged(self._where, f"the picture {item_id!r} lacks path or captions") from error
 

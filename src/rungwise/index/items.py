@@ -189,19 +189,26 @@ def to_record(item: Item, folder: Path | None, source: Source | None = None) -> 
 
 def _place_of(item: Item, folder: Path | None) -> dict[str, Any]:
     path = item.path.file if isinstance(item.path, PackedPicture) else item.path
-    if path is not None and folder is not None and path.is_relative_to(folder.resolve().parent):
-        path = Path(os.path.relpath(path, folder.resolve()))
+    folder = _absolute_folder(folder)
+    if path is not None and folder is not None and path.is_relative_to(folder.parent):
+        path = Path(os.path.relpath(path, folder))
     own: dict[str, Any] = {"path": None if path is None else path.as_posix(), "caption_ids": list(item.caption_ids)}
     return own | {"place": item.path.place} if isinstance(item.path, PackedPicture) else own
+
+
+def _absolute_folder(folder: Path | None) -> Path | None:
+    """To look through the links of a folder takes longer than all else; who has many items does it once before."""
+    return folder if folder is None or folder.is_absolute() else folder.resolve()
 
 
 def _words(item: Item) -> Iterable[str]:
     """Everything in words that its owner, or the name of its file, says of a picture."""
     yield from item.captions
+    captions = set(item.captions)
     for name, value in item.columns.items():
         if name in FACTS - _FACTS_WITH_WORDS:
             continue
-        if isinstance(value, str):
+        if isinstance(value, str) and value not in captions:
             yield Path(value).stem if name == "file" else value
         elif isinstance(value, tuple):
             yield from value
@@ -256,7 +263,7 @@ def _place(path: object, place: object, folder: Path | None) -> Picture | None:
     """A picture's file, or its place in a larger one."""
     if not (path is None or isinstance(path, str)) or "\0" in (path or ""):
         raise TypeError(f"the path is {path!r}")
-    file = None if path is None else Path(os.path.normpath((folder or Path()).resolve() / path))
+    file = None if path is None else Path(os.path.normpath((_absolute_folder(folder) or Path.cwd()) / path))
     if not (place is None or (isinstance(place, dict) and file is not None)):
         raise TypeError(f"the place is {place!r}")
     return file if place is None or file is None else packed_picture(file, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +15,7 @@ from rungwise.core.files import replacing
 from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.core.seals import digest_of
 from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
+from rungwise.index.lance_tables import FILES as LANCE_FILES
 from rungwise.index.left_out import LeftOut
 from rungwise.index.parts import DESCRIPTION as STORE
 from rungwise.index.stores import Kind
@@ -41,6 +43,7 @@ _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
 _KNOWN |= {f"{THUMBNAILS}/*/*{THUMBNAIL}"}
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
+_KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in LANCE_FILES}
 
 
 @dataclass(frozen=True)
@@ -228,6 +231,18 @@ def refuse_strangers(folder: Path) -> None:
     >>> refuse_strangers(Path("nowhere"))
     """
     folders.refuse_strangers(folder, _KNOWN, "an index")
+
+
+def discard(folder: Path) -> None:
+    """Remove an index of which nothing came.
+
+    Raises:
+        UserError: If the folder holds anything but an index.
+
+    >>> discard(Path("nowhere"))
+    """
+    refuse_strangers(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -7,36 +7,82 @@ from typing import Literal, get_args
 
 from rungwise.core.errors import UserError
 from rungwise.index.exact import ExactStore
+from rungwise.index.lance import LanceStore
+from rungwise.index.lance_tables import is_remote
 from rungwise.index.store import Side, Store
 from rungwise.similarity import Similarity
 
-Kind = Literal["exact"]
+Kind = Literal["exact", "lance"]
 
 
-def create_store(kind: Kind, folder: Path, name: str, dimension: int, similarity: Similarity, side: Side) -> Store:
+def choose(kind: Kind | Literal["auto"], place: Path | str, similarity: Similarity) -> Kind:
+    """The kind of store for a new index: LanceDB's where it can compare by the similarity.
+
+    Args:
+        kind: As a user wishes; ``"auto"`` leaves the choice here.
+        place: Of the index.
+        similarity: How queries and rows are compared.
+
+    Raises:
+        UserError: If no store does what is wished: an object store takes LanceDB's only, which has not every
+            similarity.
+
+    >>> from rungwise.similarity import Cosine, Order
+    >>> choose("auto", Path("pets"), Cosine()), choose("auto", Path("pets"), Order())
+    ('lance', 'exact')
+    """
+    if kind == "auto":
+        kind = "exact" if similarity.metric is None and not is_remote(place) else "lance"
+    _check(kind)
+    if kind == "exact" and is_remote(place):
+        raise UserError(f"{place}: an exact store is a folder; keep the index there, or choose the store lance")
+    if kind == "lance" and similarity.metric is None:
+        raise UserError(
+            f"LanceDB does not compare by the similarity {getattr(similarity, 'kind', similarity)!r}; choose the store"
+            " exact, in a folder"
+        )
+    return kind
+
+
+def create_store(
+    kind: Kind,
+    folder: Path | str,
+    name: str,
+    dimension: int,
+    similarity: Similarity,
+    side: Side,
+    *,
+    half: bool = False,
+) -> Store:
     """Make an empty store in the folder of an index.
 
     Args:
         kind: Of store.
-        folder: Of the index.
+        folder: Of the index; an address such as ``s3://bucket/prefix`` for LanceDB.
         name: Of the store: pictures or captions.
         dimension: D.
         similarity: How queries and rows are compared.
         side: Which side of it the rows are.
+        half: Keep vectors in half precision.
 
     Raises:
-        UserError: If one stands there already, the kind is unknown, or the place cannot be written.
+        UserError: If one stands there already, the kind is unknown or cannot do what is asked, or the place cannot be
+            written.
     """
     _check(kind)
-    return ExactStore.create(folder / name, dimension, similarity, side)
+    if kind == "lance":
+        return LanceStore.create(folder, name, dimension, similarity, side, half=half)
+    if half:
+        raise UserError("an exact store keeps vectors in full precision; choose the store lance for half of it")
+    return ExactStore.create(Path(folder) / name, dimension, similarity, side)
 
 
-def open_store(kind: Kind, folder: Path, name: str, *, all_vectors: bool = False) -> Store:
+def open_store(kind: Kind, folder: Path | str, name: str, *, all_vectors: bool = False) -> Store:
     """Open a store of an index.
 
     Args:
         kind: As the index says.
-        folder: Of the index.
+        folder: Of the index, or its address.
         name: Of the store.
         all_vectors: Compare the checksums of large files of vectors too, where the store has any.
 
@@ -44,7 +90,9 @@ def open_store(kind: Kind, folder: Path, name: str, *, all_vectors: bool = False
         UserError: If there is none, it is damaged or was altered, or the kind is unknown.
     """
     _check(kind)
-    return ExactStore.open(folder / name, all_vectors=all_vectors)
+    if kind == "lance":
+        return LanceStore.open(folder, name)
+    return ExactStore.open(Path(folder) / name, all_vectors=all_vectors)
 
 
 def _check(kind: str) -> None:

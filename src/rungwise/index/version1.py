@@ -57,12 +57,12 @@ def open_stores(folder: Path) -> tuple[ReadOnlyStore, ReadOnlyStore]:
     Raises:
         UserError: If the folder is damaged.
     """
-    path = folder / storage.DESCRIPTION
+    place, path = folder.resolve(), folder / storage.DESCRIPTION
     counts = from_plain(_Counts, read_description(path, storage.FORMAT, 1, unchecked=(1,)), str(path))
     path = folder / storage.ITEMS_1
     records = list(read_lines(path))
     try:
-        items = [from_record(str(record["id"]), record, folder) for record in records]
+        items = [from_record(str(record["id"]), record, place) for record in records]
     except (KeyError, TypeError) as error:
         raise damaged(path, "an item lacks id, path or captions") from error
     if len(items) != counts.pictures:
@@ -122,8 +122,8 @@ def _rewrite_records(pictures: ExactStore, folder: Path) -> None:
 
 
 def _with_new_records(pictures: ExactStore, folder: Path) -> Iterator[Batch]:
-    ids = list(pictures.snapshot.positions)
+    ids, place = list(pictures.snapshot.positions), folder.resolve()
     for start in range(0, len(ids), _ROWS_AT_ONCE):
         rows = pictures.get(ids[start : start + _ROWS_AT_ONCE])
-        records = [to_record(from_record(one, row.record, folder), folder) for one, row in rows.items()]
+        records = [to_record(from_record(one, row.record, place), place) for one, row in rows.items()]
         yield Batch(list(rows), np.stack([row.vector for row in rows.values()]), records)

@@ -1,0 +1,357 @@
+"""The LanceDB store: rows in a LanceDB table, in a folder or in an object store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rungwise.core.configuration import to_plain
+from rungwise.core.errors import UserError
+from rungwise.index.lance_rows import (
+    ID,
+    MOST_COLUMNS,
+    RECORD,
+    SEAL_OF_RECORD,
+    SEAL_OF_VECTOR,
+    SEQ,
+    TEXT,
+    VECTOR,
+    filterable,
+    nothing_of,
+    schema_of,
+    table_of,
+    to_engine,
+)
+from rungwise.index.lance_tables import Tables
+from rungwise.index.lance_tuning import PAYS_FROM_BYTES, SCALARS_PAY_FROM, Approximation
+from rungwise.index.lance_view import APPROXIMATION, DESCRIPTION, Description, View, ids_of
+from rungwise.index.store import (
+    Batch,
+    Found,
+    Metric,
+    Record,
+    Row,
+    Side,
+    Store,
+    StoreFacts,
+    check_k,
+    checked_queries,
+    checked_rows,
+)
+from rungwise.index.where import Where
+from rungwise.index.words import words_of
+from rungwise.similarity import Similarity
+
+if TYPE_CHECKING:
+    from lancedb.table import Table
+
+_IDS_AT_ONCE, _ROWS_AT_ONCE = 1000, 4096
+_MANY_FILES = 64
+"""From so many files of rows on, a change puts them together."""
+_READERS_MAY_LAG = timedelta(hours=1)
+_NEVER = timedelta(days=36500)
+
+
+class LanceStore(Store):
+    """A store in a LanceDB table; see :class:`rungwise.index.Store` for what it does.
+
+    Every row is compared while there are few; :meth:`compact` makes an approximate index once that pays. Scores are
+    computed from whole vectors in any case. One process writes to a folder at a time and others wait; any number may
+    read meanwhile. In an object store, a change is tried again when another one came first.
+
+    Attributes:
+        place: Folder or address of the database.
+        name: Of the table.
+
+    >>> import tempfile
+    >>> from rungwise.similarity import Cosine
+    >>> store = LanceStore.create(Path(tempfile.mkdtemp()), "pets", 2, Cosine())
+    >>> store.upsert(["dog", "cat", "wolf"], [[1, 0], [0, 1], [0.8, 0.6]], [{"legs": 4}] * 3)
+    >>> found = store.search([[1, 0]], k=2)
+    >>> found.ids, found.scores[0].tolist()
+    ((('dog', 'wolf'),), [1.0, 0.800000...])
+    >>> store.delete(["dog", "fox"]), store.count()
+    (1, 2)
+    >>> LanceStore.open(store.place, "pets").get(["cat"])["cat"].record
+    {'legs': 4}
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.place, self.name = tables.place, tables.name
+        self._view = self._looked()
+        described = self._view.description
+        self.dimension, self.similarity, self.side = described.dimension, described.similarity, described.side
+        self._written: tuple[int, int] | None = None  # the version that this store wrote, and the next place in order
+
+    @property
+    def identity(self) -> str:
+        """Differs from that of every other store."""
+        return self._view.description.identity
+
+    @property
+    def approximation(self) -> Approximation | None:
+        """How hard the approximate index looks; None while every row is compared."""
+        return self._view.approximation if self._view.approximate else None
+
+    @classmethod
+    def create(
+        cls,
+        place: Path | str,
+        name: str,
+        dimension: int,
+        similarity: Similarity,
+        side: Side = "image",
+        *,
+        half: bool = False,
+    ) -> Self:
+        """Make an empty store.
+
+        Args:
+            place: Folder of the database, made together with its parents, or an address such as
+                ``s3://bucket/prefix``. Credentials and endpoint of an object store are taken from the environment.
+            name: Of the table.
+            dimension: D, the length of a vector.
+            similarity: How queries and rows are compared.
+            side: Which side of it the rows are.
+            half: Keep vectors in half precision, which takes half the place.
+
+        Raises:
+            UserError: If a store stands there already, LanceDB does not compare by this similarity, or the place cannot
+                be written.
+        """
+        if similarity.metric is None:
+            raise UserError(
+                f"LanceDB does not compare by the similarity {getattr(similarity, 'kind', similarity)!r}; keep this"
+                " index in an exact store"
+            )
+        described = Description(dimension, similarity, side, uuid4().hex, half)  # type: ignore[arg-type]  # a union
+        tables = Tables(place, name)
+        tables.create(schema_of(dimension, half, {DESCRIPTION: json.dumps(to_plain(described))}), _index_words)
+        return cls(tables)
+
+    @classmethod
+    def open(cls, place: Path | str, name: str) -> Self:
+        """Open a store. It stays as it is, whatever others write meanwhile, until :meth:`refresh`.
+
+        Raises:
+            UserError: If there is none, or it is damaged.
+        """
+        return cls(Tables(place, name))
+
+    def trying(self, settings: Approximation) -> Self:
+        """The same store, whose searches look so hard; nothing is written."""
+        tried = copy(self)
+        tried._view = self._view.with_approximation(settings)
+        return tried
+
+    def keep(self, settings: Approximation) -> None:
+        """Look so hard from now on, also when others open the store.
+
+        Raises:
+            UserError: If the place cannot be written.
+        """
+        metadata = {APPROXIMATION: json.dumps(to_plain(settings))}
+        with self._writing() as table:
+            self._tables.retried(lambda: table.update_field_metadata({"path": VECTOR, "metadata": metadata}))
+
+    def refresh(self) -> None:
+        """See :meth:`Store.refresh`."""
+        if self._tables.version() != self._view.table.version:
+            self._view = self._looked()
+
+    def close(self) -> None:
+        """See :meth:`Store.close`."""
+        self._tables.close()
+
+    def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
+        """See :meth:`Store.upsert`; one commit of LanceDB."""
+        ids, vectors, records = checked_rows(Batch(ids, vectors, records), self.dimension)
+        if not ids:
+            return
+        filled = [filterable(record) for record in records]
+        with self._writing() as table:
+            self._add_columns(table, {name for one in filled for name in one})
+            first = self._first_free(table)
+            rows = table_of(ids, vectors, records, filled, first, table.schema)
+
+            def change() -> Any:
+                return table.merge_insert(ID).when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+            self._tables.retried(change)
+            self._written = int(table.version), first + len(ids)
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """See :meth:`Store.delete`; one commit of LanceDB."""
+        from lancedb.expr import col
+
+        keys = sorted({to_engine(one) for one in ids})
+        if not keys:
+            return 0
+        with self._writing() as table:
+            deleted: Any = self._tables.retried(lambda: table.delete(col(ID).isin(keys)))
+            return int(deleted.num_deleted_rows)
+
+    def compact(self, *, readers_may_lag: timedelta = _READERS_MAY_LAG) -> None:
+        """Free the place of deleted rows, bring all indexes up to date, and make those that pay by now.
+
+        Args:
+            readers_may_lag: Versions that are older than this are removed. A process that has not refreshed for so long
+                can no longer read.
+        """
+        with self._writing() as table:
+            self._put_together(table)
+            self._index(table)
+            self._tables.acknowledge(table)  # before anything is removed that still counts
+            self._tables.retried(lambda: table.optimize(cleanup_older_than=readers_may_lag))
+
+    def search(
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        metric: Metric | None = None,
+        exact: bool = False,
+    ) -> Found:
+        """See :meth:`Store.search`."""
+        queries, view = checked_queries(vectors, self.dimension, k), self._view
+        with self._tables.speaking():
+            found = [view.nearest(query, k, where, metric, exact) for query in queries]
+        return Found(tuple(ids_of(keys) for keys, _ in found), tuple(scores for _, scores in found))
+
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
+        """See :meth:`Store.find_words`; by LanceDB's full-text index, in which new rows are found at once."""
+        check_k(k)
+        view = self._view
+        with self._tables.speaking():
+            keys, scores = view.by_words(" ".join(words_of(words)), k, where)
+        return Found((ids_of(keys),), (scores,))
+
+    def get(self, ids: Sequence[str]) -> dict[str, Row]:
+        """See :meth:`Store.get`."""
+        from lancedb.expr import col
+
+        view, rows = self._view, {}
+        keys = {to_engine(one): one for one in ids}
+        names = [ID, VECTOR, RECORD, SEAL_OF_VECTOR, SEAL_OF_RECORD]
+        with self._tables.speaking():
+            for start in range(0, len(keys), _IDS_AT_ONCE):
+                some = list(keys)[start : start + _IDS_AT_ONCE]
+                found = view.table.search().where(col(ID).isin(some)).select(names).to_arrow()
+                whole = zip(found[ID].to_pylist(), view.vectors(found), view.records(found), strict=True)
+                rows.update({key: Row(np.array(vector, np.float32), record) for key, vector, record in whole})
+        return {one: rows[key] for key, one in keys.items() if key in rows}
+
+    def count(self, where: Where | None = None) -> int:
+        """See :meth:`Store.count`."""
+        view = self._view
+        with self._tables.speaking():
+            return view.rows if where is None else view.count(where)
+
+    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
+        """See :meth:`Store.records`."""
+        view = self._view
+        with self._tables.speaking():
+            rows = view.in_order(where)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            with self._tables.speaking():
+                found = view.taken(rows[start : start + _ROWS_AT_ONCE], [ID, RECORD, SEAL_OF_RECORD])
+                pairs = list(zip(ids_of(found[ID].to_pylist()), view.records(found), strict=True))
+            yield from pairs
+
+    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
+        """See :meth:`Store.newest`."""
+        view = self._view
+        with self._tables.speaking():
+            rows = view.in_order(where)[::-1][offset : offset + count]
+            return ids_of(view.taken(rows, [ID])[ID].to_pylist()[::-1]) if len(rows) else ()
+
+    def about(self) -> StoreFacts:
+        """See :meth:`Store.about`."""
+        view = self._view
+        size = view.rows * view.description.row_bytes
+        kept = f"{view.rows:,} vectors of {self.dimension} numbers ({size / 1e6:,.1f} MB)"
+        if view.approximate:
+            chosen = view.approximation
+            why = (
+                f"{kept}: an index of near neighbours (IVF_HNSW_SQ, ef {chosen.ef}, refine {chosen.refine}) is faster"
+                f" than comparing all; of up to {chosen.flat:,} rows that pass a filter, all are compared"
+            )
+        elif size < PAYS_FROM_BYTES:
+            why = f"{kept}: every row is compared; an approximate index pays from {PAYS_FROM_BYTES / 1e6:,.0f} MB on"
+        else:
+            why = f"{kept}: every row is compared until the index is compacted, which makes an approximate index"
+        return StoreFacts("lance", exact=not view.approximate, why=why)
+
+    def _looked(self) -> View:
+        table = self._tables.reading()
+        with self._tables.speaking():
+            return View(table, self._tables.label)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Table]:
+        """The newest version, alone among those that write; what becomes of it counts once the block ends well."""
+        with self._tables.writing_alone():
+            table = self._tables.writing()
+            before = table.version
+            yield table
+            if table.version != before:
+                stats: Any = table.stats()
+                if stats["fragment_stats"]["num_fragments"] > _MANY_FILES:
+                    self._put_together(table)
+                self._tables.acknowledge(table)
+                self._view = self._looked()
+
+    def _add_columns(self, table: Table, names: set[str]) -> None:
+        new = sorted(names - set(table.schema.names))
+        if len(table.schema.names) + len(new) > MOST_COLUMNS:
+            raise UserError(
+                f"{self._tables.label}: the records have more entries than {MOST_COLUMNS} columns hold; keep fewer of"
+                " them"
+            )
+        if new:
+            self._tables.retried(lambda: table.add_columns(nothing_of(new)))
+
+    def _first_free(self, table: Table) -> int:
+        """The next place in the order of rows."""
+        if self._written is not None and self._written[0] == table.version:
+            return self._written[1]
+        with self._tables.speaking():
+            places = table.search().select([SEQ]).to_arrow()[SEQ].to_numpy()
+        return int(places.max(initial=-1)) + 1
+
+    def _put_together(self, table: Table) -> None:
+        """Merge small files and add new rows to the indexes; removes nothing that anybody may read."""
+        self._tables.retried(lambda: table.optimize(cleanup_older_than=_NEVER))
+
+    def _index(self, table: Table) -> None:
+        """Make the indexes that pay and are not there."""
+        from lancedb.index import BTree, HnswSq
+
+        rows, there = table.count_rows(), {config.columns[0] for config in table.list_indices()}
+        if VECTOR not in there and rows * self._view.description.row_bytes >= PAYS_FROM_BYTES:
+            self._tables.retried(lambda: table.create_index(VECTOR, config=HnswSq(distance_type="dot")))
+        if rows >= SCALARS_PAY_FROM:
+            for name in table.schema.names:
+                if name not in there and (name == ID or name.startswith(("number_", "text_", "truth_"))):
+                    self._tables.retried(partial(table.create_index, name, config=BTree()))
+
+
+def _index_words(table: Table) -> None:
+    from lancedb.index import FTS
+
+    # The words were taken from their texts before: they need only be parted.
+    config = FTS(base_tokenizer="whitespace", lower_case=False, stem=False, remove_stop_words=False,
+                 ascii_folding=False, max_token_length=None)  # fmt: skip
+    table.create_index(TEXT, config=config)

@@ -1,0 +1,310 @@
+"""Where a LanceDB table lies, and which of its versions counts.
+
+LanceDB makes a new version in one step, but it waits for no disk: after a power cut a version may be there whose files
+are not. So a table in a folder has ``rungwise.json`` beside its files, which names the version that counts. It is
+replaced, in one step, once all files of the version are on the disk. Whatever LanceDB wrote later was never
+acknowledged: readers do not see it, and the next who writes removes it. Object stores keep what they have acknowledged,
+so that there the newest version counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rungwise.core import drafts
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained, make_folder, sync_file, sync_folder
+from rungwise.core.locks import writing_alone
+from rungwise.core.reading import MissingFileError, read_bytes
+from rungwise.index.files import damaged, read_description, write_description
+
+if TYPE_CHECKING:
+    from lancedb.db import DBConnection
+    from lancedb.table import Table
+
+COUNTS = "rungwise.json"
+FORMAT, VERSION = "rungwise-lance-store", 1
+FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*")
+"""Which files there are in the folder of a table."""
+
+_ATTEMPTS = 8
+_LAST_VERSION = 2**64 - 1
+_MANIFEST = re.compile(r"(\d{20})\.manifest")
+_VERSIONS = "_versions"
+_ONE_LINE = 200
+_T = TypeVar("_T")
+
+
+def is_remote(place: Path | str) -> bool:
+    """Whether a place is in an object store rather than a folder.
+
+    >>> is_remote("s3://bucket/pets"), is_remote(Path("pets"))
+    (True, False)
+    """
+    return isinstance(place, str) and "://" in place
+
+
+class Tables:
+    """A table of a LanceDB database, opened at the version that counts.
+
+    Args:
+        place: Folder of the database, or its address in an object store (``s3://bucket/prefix``), whose credentials and
+            endpoint are taken from the environment.
+        name: Of the table.
+
+    Attributes:
+        label: What messages call it.
+        folder: Of the table's files; None in an object store.
+    """
+
+    def __init__(self, place: Path | str, name: str) -> None:
+        self.place, self.name = place, name
+        self.label = f"{str(place).rstrip('/')}/{name}.lance"
+        self.folder = None if is_remote(place) else Path(place) / f"{name}.lance"
+        self._database: DBConnection | None = None
+        self._synced: set[Path] | None = None
+
+    def create(self, schema: Any, prepare: Callable[[Table], None]) -> None:
+        """Make an empty table.
+
+        Args:
+            schema: Of Arrow.
+            prepare: What is done to it before it counts.
+
+        Raises:
+            UserError: If one stands there, or the place cannot be written.
+        """
+        taken = UserError(f"{self.label}: a store stands here already; open it, or choose another place")
+        if self.folder is None:
+            with self.speaking():
+                if self.name in self._connected().table_names(limit=1 << 20):
+                    raise taken
+                prepare(self._connected().create_table(self.name, schema=schema))
+            return
+        if (self.folder / COUNTS).exists():
+            raise taken
+        with explained(self.folder):
+            make_folder(self.folder.parent)
+        with self.writing_alone(), self.speaking():
+            # Files without rungwise.json were left by one who died while making a store.
+            table = self._connected().create_table(self.name, schema=schema, mode="overwrite")
+            prepare(table)
+            self.acknowledge(table)
+
+    def reading(self) -> Table:
+        """The table at the version that counts; it stays at it.
+
+        Raises:
+            UserError: If there is none, or it is damaged.
+        """
+        with self.speaking():
+            if self.folder is None:
+                table = self._connected().open_table(self.name)
+                table.checkout(table.version)
+                return table
+            try:
+                return self._connected().open_table(self.name, version=self._acknowledged())
+            except UserError:
+                raise
+            except Exception:
+                # LanceDB looks at the newest version first, which a power cut may have left in pieces.
+                with self.writing_alone():
+                    if not self._drop_unacknowledged(self.folder):
+                        raise
+                return self._connected().open_table(self.name, version=self._acknowledged())
+
+    def writing(self) -> Table:
+        """The table at the version that counts, to be changed; within :meth:`writing_alone`."""
+        with self.speaking():
+            if self.folder is not None:
+                self._drop_unacknowledged(self.folder)
+            return self._connected().open_table(self.name)
+
+    def version(self) -> int:
+        """Which version counts now."""
+        if self.folder is not None:
+            return self._acknowledged()
+        with self.speaking():
+            return int(self._connected().open_table(self.name).version)
+
+    def writing_alone(self) -> AbstractContextManager[None]:
+        """Alone among those of rungwise that write; in an object store, LanceDB finds out who was first."""
+        return nullcontext() if self.folder is None else writing_alone(self.folder)
+
+    def acknowledge(self, table: Table) -> None:
+        """Make the version of a table the one that counts, once it is on the disk."""
+        if self.folder is None:
+            return
+        version = int(table.version)
+        with explained(self.folder):
+            self._sync(self.folder)
+            digest = hashlib.sha256(self._manifest(version).read_bytes()).hexdigest()
+            write_description(
+                self.folder / COUNTS,
+                {"format": FORMAT, "version": VERSION, "counts": version, "manifest_sha256": digest},
+            )
+
+    def retried(self, change: Callable[[], _T]) -> _T:
+        """What a change gives that is tried again while others' commits come in between.
+
+        Raises:
+            UserError: If the place cannot be written.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self.speaking(writing=True):
+                    return change()
+            except _ConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def speaking(self, *, writing: bool = False) -> Iterator[None]:
+        """Turn what LanceDB raises into one line that names the place.
+
+        Raises:
+            UserError: In place of its errors, of the system's and of panics.
+        """
+        try:
+            yield
+        except UserError:
+            raise
+        except Exception as error:
+            raise self._said(error, writing) from error
+        except BaseException as error:
+            # Rust code that panics on damaged files is no Exception in Python.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise self._said(error, writing) from None
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database = None
+
+    def _connected(self) -> DBConnection:
+        if self._database is None:
+            self._database = connected(self.place)
+        return self._database
+
+    def _acknowledged(self) -> int:
+        assert self.folder is not None
+        path = self.folder / COUNTS
+        try:
+            stored = read_description(path, FORMAT, VERSION)
+        except MissingFileError:
+            raise UserError(
+                f"{self.label}: no store here; build the index with Index.build or `rungwise index`"
+            ) from None
+        version, digest = stored.get("counts"), stored.get("manifest_sha256")
+        if not isinstance(version, int) or not 0 < version < _LAST_VERSION:
+            raise damaged(path, "it names no version")
+        manifest = self._manifest(version)
+        try:
+            found = hashlib.sha256(read_bytes(manifest, "json_bytes")).hexdigest()
+        except MissingFileError:
+            # Another process may have gone on to a later version and cleared this one away.
+            if read_description(path, FORMAT, VERSION) != stored:
+                return self._acknowledged()
+            raise damaged(manifest, "the file is missing") from None
+        if found != digest:
+            raise damaged(manifest, "it is not the file that was written")
+        return version
+
+    def _manifest(self, version: int) -> Path:
+        assert self.folder is not None
+        return self.folder / _VERSIONS / f"{_LAST_VERSION - version:020}.manifest"
+
+    def _drop_unacknowledged(self, folder: Path) -> bool:
+        """Remove versions that never counted; whether there were any."""
+        counts = self._acknowledged()
+        drafts.sweep(folder / COUNTS)
+        later = [one for one in _entries(folder / _VERSIONS) if _version_of(one.name) > counts]
+        if later:
+            for one in sorted(later, key=lambda one: _version_of(one.name), reverse=True):
+                Path(one.path).unlink()
+            sync_folder(folder / _VERSIONS)
+            # What was read of those versions must not be taken for later ones of the same number.
+            self._database = None
+        return bool(later)
+
+    def _sync(self, folder: Path) -> None:
+        """Bring what LanceDB has written since the last time to the disk."""
+        known = self._synced or set()
+        found = {Path(one.path) for one in _files_below(folder)}
+        new = found - known
+        for path in sorted(new):
+            sync_file(path)
+        for one in sorted({folder, *(path.parent for path in new), *(path.parent.parent for path in new)}):
+            sync_folder(one)
+        self._synced = found
+
+    def _said(self, error: BaseException, writing: bool) -> UserError:
+        line = " ".join(str(error).split())
+        lower = line.lower()
+        if "no space left" in lower or "os error 28" in lower or "quota" in lower:
+            return UserError(f"{self.label}: the disk is full; free some space or choose another place, then run again")
+        if any(sign in lower for sign in ("permission denied", "os error 13", "read-only file system", "os error 30")):
+            return UserError(
+                f"{self.label}: may not be written or read; choose another place or change its permissions"
+            )
+        if "file too large" in lower or "os error 27" in lower:
+            return UserError(f"{self.label}: a file would be larger than this place takes; choose another place")
+        if "input/output error" in lower or "os error 5)" in lower:
+            return UserError(f"{self.label}: the disk fails (input/output error); choose another place")
+        if "too many open files" in lower or "os error 24" in lower:
+            return UserError(f"{self.label}: too many open files; raise the limit of the system (ulimit -n)")
+        if "conflict" in lower or "concurrent" in lower:
+            return _ConflictError(f"{self.label}: others keep writing here; try again when they have finished")
+        shortened = line if len(line) <= _ONE_LINE else f"{line[:_ONE_LINE]}..."
+        if self.folder is None:
+            return UserError(f"{self.label}: {shortened}; check the address, the credentials and the store's state")
+        if writing:
+            return UserError(f"{self.label}: could not be written ({shortened}); what stood there before still counts")
+        return damaged(self.label, shortened)
+
+
+class _ConflictError(UserError):
+    """Somebody else's commit came first."""
+
+
+def connected(place: Path | str) -> DBConnection:
+    """A LanceDB database.
+
+    Raises:
+        UserError: If LanceDB is not installed.
+    """
+    try:
+        import lancedb
+    except ImportError as error:
+        raise UserError(
+            f"{place}: kept by LanceDB, which is not installed ({error}); install it with `pip install lancedb`"
+        ) from error
+    return lancedb.connect(str(place))
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except FileNotFoundError:
+        return []
+
+
+def _files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    for one in _entries(folder):
+        if one.is_dir(follow_symlinks=False):
+            yield from _files_below(Path(one.path))
+        elif one.is_file(follow_symlinks=False):
+            yield one
+
+
+def _version_of(name: str) -> int:
+    found = _MANIFEST.fullmatch(name)
+    return _LAST_VERSION - int(found[1]) if found else 0

@@ -1,0 +1,362 @@
+"""One version of a LanceDB table, and the search in it: exact scores, and equal ones in the order of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.configuration import STRICT, check_size, from_plain
+from rungwise.index.files import damaged
+from rungwise.index.lance_filters import Compiled, all_of, compiled
+from rungwise.index.lance_rows import (
+    ID,
+    LENGTH,
+    RECORD,
+    SEAL_OF_RECORD,
+    SEAL_OF_VECTOR,
+    SEQ,
+    TEXT,
+    VECTOR,
+    from_engine,
+    schema_of,
+    seals,
+    to_engine,
+    vectors_of,
+)
+from rungwise.index.lance_tuning import Approximation
+from rungwise.index.store import Metric, Record, Side, Vectors
+from rungwise.index.where import Both, Where
+from rungwise.similarity import AnySimilarity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lancedb.table import Table
+
+DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
+"""Where the schema of a table says what it holds, and its field of vectors how hard to look."""
+
+_MORE = 16
+"""So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
+_ASKED = 1000
+"""Up to so many ids that a filter leaves out are left out here, and more of them by the engine."""
+_UNIT = 1e-4
+"""How far the length of a vector may be from 1 where its inner product stands for its cosine in choosing candidates."""
+_ROUNDING, _ROUNDING_OF_HALVES = 4e-6, 2e-3
+"""How far the engine's scores of vectors of length 1 may be from exact ones."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a table says of itself, in its schema.
+
+    Attributes:
+        dimension: D.
+        similarity: Of queries and rows.
+        side: Which side of it the rows are.
+        identity: Differs from that of every other store.
+        half: Vectors are kept in half precision.
+    """
+
+    __pydantic_config__ = STRICT
+
+    dimension: int
+    similarity: AnySimilarity
+    side: Side
+    identity: str
+    half: bool = False
+
+    def __post_init__(self) -> None:
+        check_size("dimension", self.dimension)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a vector."""
+        return self.dimension * (2 if self.half else 4)
+
+
+class View:
+    """One version of a table, which never changes, and what has been learnt of it.
+
+    Args:
+        table: At this version.
+        label: What messages call it.
+
+    Attributes:
+        description: What the table says of itself.
+        approximation: How hard its approximate index looks.
+        approximate: Whether it has one.
+        rows: How many there are.
+    """
+
+    def __init__(self, table: Table, label: str) -> None:
+        self.table, self.label = table, label
+        self.description, self.approximation = _described(table, label)
+        self.columns = frozenset(table.schema.names)
+        self.rows = int(table.count_rows())
+        self.approximate = any(config.columns == [VECTOR] for config in table.list_indices())
+        # Pages of one search ask for the same filter again and again.
+        self._passing = lru_cache(maxsize=64)(self._counted)
+
+    def with_approximation(self, settings: Approximation) -> View:
+        """The same, looking otherwise."""
+        other = copy(self)
+        other.approximation = settings
+        return other
+
+    def compiled(self, where: Where | None) -> Compiled:
+        """What a filter says, but for the ids that it leaves out."""
+        return True if where is None else compiled(Both(where.conditions), self.columns)
+
+    def chosen(self, where: Where | None) -> Compiled:
+        """What a filter says."""
+        from lancedb.expr import col
+
+        only = self.compiled(where)
+        if where is None or not where.without or only is False:
+            return only
+        return all_of([only, ~col(ID).isin(sorted(map(to_engine, where.without)))])
+
+    def count(self, where: Where) -> int:
+        """How many rows fulfil a filter."""
+        if not where.without:
+            return self._passing(where)
+        return int(self._rows_of(self.chosen(where), [SEQ]).num_rows)
+
+    def in_order(self, where: Where | None) -> NDArray[np.int64]:
+        """The engine's numbers of the rows that fulfil a filter, in order of rows."""
+        found = self._rows_of(self.chosen(where), [SEQ])
+        order = np.argsort(found[SEQ].to_numpy(), kind="stable")
+        return np.asarray(found["_rowid"].to_numpy().astype(np.int64)[order])
+
+    def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
+        """Columns of rows by the engine's numbers, in order of rows."""
+        found = self.table.take_row_ids(rows.tolist()).select([*names, SEQ]).to_arrow().sort_by(SEQ)
+        if found.num_rows != len(rows):
+            raise damaged(self.label, f"{len(rows) - found.num_rows} rows are missing")
+        return found
+
+    def nearest(
+        self, query: Vectors, k: int, where: Where | None, metric: Metric | None, exact: bool
+    ) -> tuple[list[str], Vectors]:
+        """Ids, as the engine has them, and scores of the k rows most alike to a query.
+
+        Args:
+            query: (D,).
+            k: At least 1.
+            where: Which rows may be found.
+            metric: As in :meth:`rungwise.index.Store.search`.
+            exact: Compare every row.
+        """
+        only, without = self._left(where)
+        if only is False or not self.rows:
+            return [], np.empty(0, np.float32)
+        cosine = metric == "cosine"
+        length = float(np.linalg.norm(query.astype(np.float64)))
+        if not length:
+            hits = self._all_zero(only)
+        else:
+            sought = (query / np.float32(length)) if cosine else query
+            engine: Literal["dot", "cosine"] = "cosine" if cosine and not self._lengths.unit else "dot"
+            near = self.approximate and not exact and engine == "dot" and self._worth_it(where)
+            found = self._near(sought, k, only, without, cosine) if near else None
+            hits = found or self._compared(sought, k, only, without, cosine, engine)
+        ids, scores = hits.best(k, without)
+        return ids, (self.description.similarity.of_metric(scores) if metric is None else scores)
+
+    def by_words(self, words: str, k: int, where: Where | None) -> tuple[list[str], Vectors]:
+        """Ids, as the engine has them, and scores of the k rows that fit words best; see :func:`words_of`."""
+        from lancedb.query import MatchQuery
+
+        find: Any = self.table.search
+        only, without = self._left(where)
+        if only is False or not words or not self.rows:
+            return [], np.empty(0, np.float32)
+        wanted = k + len(without) + _MORE
+        while True:
+            query = find(MatchQuery(words, TEXT), query_type="fts").limit(wanted)  # type: ignore[call-arg]
+            if not isinstance(only, bool):
+                query = query.where(only)
+            found = query.select([ID, SEQ, "_score"]).to_arrow()
+            scores = found["_score"].to_numpy().astype(np.float32)
+            hits = _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), scores)
+            if len(scores) < wanted or hits.whole(k, without, float(scores.min())):
+                return hits.best(k, without)
+            wanted *= 4
+
+    def vectors(self, found: pa.Table) -> NDArray[Any]:
+        """(rows, D) vectors of rows, compared with their checksums."""
+        vectors = vectors_of(found[VECTOR], self.description.dimension)
+        self._check(found, SEAL_OF_VECTOR, vectors)
+        return vectors
+
+    def records(self, found: pa.Table) -> list[Record]:
+        """Records of rows, compared with their checksums."""
+        texts = found[RECORD].to_pylist()
+        self._check(found, SEAL_OF_RECORD, texts)
+        return [json.loads(text) for text in texts]
+
+    def _check(self, found: pa.Table, column: str, contents: Any) -> None:
+        keys = found[ID].to_pylist()
+        wrong = np.flatnonzero(seals(keys, contents) != found[column].to_numpy())
+        if wrong.size:
+            raise damaged(self.label, f"the row {keys[wrong[0]]!r} is not as it was written"[:200])
+
+    def _counted(self, where: Where) -> int:
+        only = self.compiled(where)
+        if isinstance(only, bool):
+            return self.rows if only else 0
+        return int(self._rows_of(only, [SEQ]).num_rows)
+
+    def _rows_of(self, only: Compiled, names: list[str]) -> pa.Table:
+        query = self.table.search().with_row_id(True).select(names)
+        if only is False:
+            return query.limit(1).to_arrow().slice(0, 0)
+        return (query if only is True else query.where(only)).to_arrow()
+
+    def _left(self, where: Where | None) -> tuple[Compiled, frozenset[str]]:
+        """What the engine filters, and the ids, as it has them, that are to be left out of what it finds."""
+        if where is None or len(where.without) > _ASKED:
+            return self.chosen(where), frozenset()
+        return self.compiled(where), frozenset(map(to_engine, where.without))
+
+    @cached_property
+    def _lengths(self) -> _Lengths:
+        found = self._rows_of(True, [LENGTH])[LENGTH].to_numpy()
+        within = np.abs(found[found > 0] - 1) <= _UNIT
+        return _Lengths(bool(within.all()), float(found.max(initial=0)), bool((found == 0).any()))
+
+    def _worth_it(self, where: Where | None) -> bool:
+        """Whether more rows pass a filter than are compared in no time; a walk through a graph may miss few ones."""
+        if where is None or not where.conditions:
+            return True
+        return self._passing(Where(where.conditions)) > self.approximation.flat
+
+    def _all_zero(self, only: Compiled) -> _Hits:
+        """A query of zeros has the score 0 with all rows."""
+        found = self._rows_of(only, [ID, SEQ])
+        return _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), np.zeros(found.num_rows, np.float32))
+
+    def _near(self, sought: Vectors, k: int, only: Compiled, without: frozenset[str], cosine: bool) -> _Hits | None:
+        """What the approximate index finds; None if it finds fewer rows than there may be."""
+        wanted, chosen = k + len(without), self.approximation
+        query = self._query(sought, "dot", wanted, only)
+        query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted)).refine_factor(chosen.refine)
+        found = query.to_arrow()
+        return self._scored(found, sought, cosine) if found.num_rows == wanted else None
+
+    def _compared(
+        self,
+        sought: Vectors,
+        k: int,
+        only: Compiled,
+        without: frozenset[str],
+        cosine: bool,
+        engine: Literal["dot", "cosine"],
+    ) -> _Hits:
+        """Of all rows: at least the k best, and whatever is equal to the last of them."""
+        wanted = min(self.rows, k + len(without) + _MORE)
+        rounding = _ROUNDING_OF_HALVES if self.description.half else _ROUNDING
+        if cosine:
+            rounding += _UNIT if engine == "dot" else 0
+        else:
+            rounding *= float(np.linalg.norm(sought)) * self._lengths.longest
+        while True:
+            found = self._query(sought, engine, wanted, only).bypass_vector_index().to_arrow()
+            hits = self._scored(found, sought, cosine)
+            if engine == "cosine" and self._lengths.zeros:
+                hits = hits.and_those(self._without_direction(only))
+            reached = 1 - found["_distance"].to_numpy()
+            if found.num_rows < wanted or wanted == self.rows:
+                return hits
+            if hits.whole(k, without, float(np.nanmin(reached)) + rounding):
+                return hits
+            wanted = min(self.rows, wanted * 4)
+
+    def _query(self, sought: Vectors, engine: Literal["dot", "cosine"], wanted: int, only: Compiled) -> Any:
+        search: Any = self.table.search(sought, vector_column_name=VECTOR)
+        query = search.distance_type(engine).limit(wanted)
+        query = query.select([ID, SEQ, VECTOR, SEAL_OF_VECTOR, "_distance"])
+        return query if isinstance(only, bool) else query.where(only)
+
+    def _scored(self, found: pa.Table, sought: Vectors, cosine: bool) -> _Hits:
+        """What was found with exact scores, in double precision: of equal vectors they are equal."""
+        vectors = self.vectors(found).astype(np.float64)
+        scores = (vectors * sought.astype(np.float64)).sum(axis=1)
+        if cosine:
+            lengths = np.sqrt((vectors * vectors).sum(axis=1)) * np.linalg.norm(sought.astype(np.float64))
+            scores = np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
+        # Adding zero turns -0.0 into 0.0.
+        return _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), scores.astype(np.float32) + np.float32(0))
+
+    def _without_direction(self, only: Compiled) -> _Hits:
+        """Rows of zeros, which the engine cannot compare by cosine; theirs is 0."""
+        from lancedb.expr import col, lit
+
+        return self._all_zero(all_of([only, col(LENGTH) == lit(0.0)]))
+
+
+@dataclass(frozen=True)
+class _Lengths:
+    """Of the vectors of a table: whether each is 1 or 0, the longest, and whether there are zeros."""
+
+    unit: bool
+    longest: float
+    zeros: bool
+
+
+@dataclass(frozen=True)
+class _Hits:
+    """Rows that were found: ids as the engine has them, places in the order of rows, and scores."""
+
+    ids: list[str]
+    order: NDArray[np.int64]
+    scores: Vectors
+
+    def best(self, k: int, without: frozenset[str]) -> tuple[list[str], Vectors]:
+        """The k best but for some, equal ones in the order of rows."""
+        places = [at for at in np.lexsort((self.order, -self.scores)) if self.ids[at] not in without][:k]
+        return [self.ids[at] for at in places], self.scores[places]
+
+    def whole(self, k: int, without: frozenset[str], reached: float) -> bool:
+        """Whether the k best are among them, if what was not found has scores of at most ``reached``."""
+        _, scores = self.best(k, without)
+        return len(scores) == k and float(scores[-1]) > reached
+
+    def and_those(self, others: _Hits) -> _Hits:
+        """Both, each row once."""
+        known = set(self.ids)
+        new = [at for at, one in enumerate(others.ids) if one not in known]
+        return _Hits(
+            self.ids + [others.ids[at] for at in new],
+            np.concatenate([self.order, others.order[new]]),
+            np.concatenate([self.scores, others.scores[new]]),
+        )
+
+
+def _described(table: Table, label: str) -> tuple[Description, Approximation]:
+    stored = (table.schema.metadata or {}).get(DESCRIPTION.encode())
+    if stored is None:
+        raise damaged(label, "its schema does not say what it holds")
+    try:
+        description = from_plain(Description, json.loads(stored), label)
+        wanted = schema_of(description.dimension, description.half, {})
+        changed = [one.name for one in wanted if one.type != table.schema.field(one.name).type]
+        chosen = (table.schema.field(VECTOR).metadata or {}).get(APPROXIMATION.encode())
+        approximation = from_plain(Approximation, json.loads(chosen), label) if chosen else Approximation()
+    except (ValueError, KeyError, RecursionError) as error:
+        raise damaged(label, "its schema is another one") from error
+    if changed:
+        raise damaged(label, f"its schema has another type of {changed[0]}")
+    return description, approximation
+
+
+def ids_of(keys: Iterable[str]) -> tuple[str, ...]:
+    """Ids as users know them."""
+    return tuple(map(from_engine, keys))

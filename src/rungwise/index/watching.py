@@ -1,0 +1,40 @@
+"""Noticing that files below a folder were made, changed or removed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_GROUPED_MS, _QUIET_MS, _WAIT_MS = 2000, 200, 2000
+
+
+def changes_below(folder: Path, without: Path) -> Iterator[bool]:
+    """True whenever something changed, False now and then where nothing did; it goes on until the caller stops.
+
+    Changes that come together are told together. What changes while the caller is busy is told afterwards. Hidden files
+    do not count, as no collection reads them.
+
+    Args:
+        folder: Watched with all that is below it.
+        without: A file or folder whose changes do not count, such as the index that the caller writes.
+    """
+    from watchfiles import Change, watch  # which few commands need
+
+    root, ours = Path(os.path.realpath(folder)), Path(os.path.realpath(without))
+
+    def counts(_: Change, name: str) -> bool:
+        path = Path(name)
+        inner = path.relative_to(root).parts if path.is_relative_to(root) else path.parts[-1:]
+        return not (path.is_relative_to(ours) or any(part.startswith(".") for part in inner))
+
+    for changes in watch(
+        root,
+        watch_filter=counts,
+        debounce=_GROUPED_MS,
+        step=_QUIET_MS,
+        rust_timeout=_WAIT_MS,
+        yield_on_timeout=True,
+        ignore_permission_denied=True,
+    ):
+        yield bool(changes)

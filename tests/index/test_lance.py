@@ -1,0 +1,247 @@
+"""What the LanceDB store promises beyond the contract (see test_store.py).
+
+Also tests rungwise.index.lance_filters.
+Also tests rungwise.index.lance_rows.
+Also tests rungwise.index.lance_tuning.
+Also tests rungwise.index.lance_view.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rungwise.core.errors import UserError
+from rungwise.index import Condition, LanceStore, Where
+from rungwise.index.lance_rows import as_list, as_text, column_of, from_engine, to_engine
+from rungwise.index.where import Expression
+from rungwise.similarity import Cosine, Inner
+from tests.index.filters import EXPRESSIONS, RECORDS, TEXTS
+from tests.index.toy_store import ToyStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LanceStore:
+    store = LanceStore.create(tmp_path, "store", 2, Cosine())
+    store.upsert(list("abcdehijkl"), rows(10), [{"n": n} for n in range(10)])
+    store.upsert(["f", "g"], rows(2))
+    return store
+
+
+def rows(count: int, dimension: int = 2) -> np.ndarray:
+    return np.random.default_rng(count).standard_normal((count, dimension)).astype(np.float32)
+
+
+def reopened(store: LanceStore) -> LanceStore:
+    return LanceStore.open(store.place, store.name)
+
+
+def state(store: Any) -> list[tuple[str, dict, list[float]]]:
+    """Everything a store holds, in order."""
+    records = list(store.records())
+    found = store.get([one for one, _ in records])
+    return [(one, dict(record), found[one].vector.tolist()) for one, record in records]
+
+
+NAMES = st.lists(st.sampled_from("abcdefghij"), max_size=8, unique=True)
+CHANGES = st.lists(st.tuples(st.sampled_from(["upsert", "delete", "compact", "reopen"]), NAMES), max_size=6)
+
+
+@given(changes=CHANGES, query=st.lists(st.integers(-2, 2), min_size=2, max_size=2), k=st.integers(1, 12))
+@settings(max_examples=8, deadline=None)
+def test_any_sequence_of_changes_equals_a_dictionary(
+    changes: list[tuple[str, list[str]]], query: list[int], k: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, model = LanceStore.create(Path(folder), "store", 2, Inner()), ToyStore(2, Inner())
+        for step, (change, names) in enumerate(changes):
+            vectors = np.array([[(step + place) % 3 - 1, place % 2] for place in range(len(names))], np.float32)
+            if change == "upsert":
+                for one in (store, model):
+                    one.upsert(names, vectors.reshape(-1, 2), [{"step": step}] * len(names))
+            elif change == "delete":
+                assert store.delete(names) == model.delete(names)
+            elif change == "compact":
+                store.compact()
+            else:
+                store = reopened(store)
+            assert state(store) == state(model)
+        where = Where((Condition("step", "<", 3),), without=frozenset("a"))
+        for metric in (None, "cosine"):
+            for answer in (None, where):
+                ours, theirs = (one.search([query], k, answer, metric=metric) for one in (store, model))  # type: ignore[arg-type]
+                assert ours.ids == theirs.ids
+                np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-6)
+                assert store.count(answer) == model.count(answer)
+                assert store.newest(3, 1, answer) == model.newest(3, 1, answer)
+        assert state(reopened(store)) == state(model)
+
+
+@given(records=RECORDS, later=RECORDS, filters=st.lists(EXPRESSIONS, min_size=4, max_size=8))
+@settings(max_examples=12, deadline=None)
+def test_filters_hold_for_the_rows_for_which_they_hold_in_python(
+    records: list[dict], later: list[dict], filters: list[Expression]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, model = LanceStore.create(Path(folder), "store", 1, Inner()), ToyStore(1, Inner())
+        for prefix, some in (("a", records), ("b", later)):
+            names = [f"{prefix}{number}" for number in range(len(some))]
+            for one in (store, model):
+                one.upsert(names, np.ones((len(some), 1)), some)
+        for expression in filters:
+            where = Where((expression,))
+            fit = [one for one, _ in model.records(where)]
+            assert [one for one, _ in store.records(where)] == fit, expression
+            assert store.count(where) == len(fit)
+            assert list(store.search([[1.0]], 20, where).ids[0]) == fit
+            left = Where((expression,), without=frozenset(fit[:1]))
+            assert list(store.search([[1.0]], 20, left).ids[0]) == fit[1:]
+
+
+@given(texts=st.lists(st.text(), max_size=5))
+def test_texts_keep_their_order_and_identity_in_the_engine(texts: list[str]) -> None:
+    assert [from_engine(to_engine(one)) for one in texts] == texts
+    assert sorted(texts, key=to_engine) == sorted(texts)
+    assert all(to_engine(one).encode() is not None for one in texts)
+    assert all(as_text(one) != "" for one in texts)
+
+
+@given(held=st.lists(TEXTS, max_size=4), sought=TEXTS)
+def test_a_list_holds_a_text_exactly(held: list[str], sought: str) -> None:
+    assert (as_list([sought]) in as_list(held)) == (sought in held)
+
+
+def test_entries_have_columns_of_their_own() -> None:
+    names = ["year", "Year", "y_ear", "y__ear", "_59_ear", "é", "e", "x" * 500, "x" * 501, "", " "]
+    assert len({column_of("text", one) for one in names}) == len(names)
+
+
+def test_the_set_of_rows_with_a_word_is_that_of_the_plain_implementation(tmp_path: Path) -> None:
+    store, model = LanceStore.create(tmp_path, "store", 1, Inner()), ToyStore(1, Inner())
+    texts = ["A CAFÉ by the sea", "cafe", "the the the dog", "犬 dog", "", "don't-stop", "x" * 100]
+    for one in (store, model):
+        one.upsert([f"{number}" for number in range(len(texts))], np.ones((len(texts), 1)),
+                   [{"rungwise.words": text, "n": len(text)} for text in texts])  # fmt: skip
+        one.upsert(["none"], np.ones((1, 1)))
+    for compacted in (False, True):
+        for words in ("café", "the", "dog sea", "犬", "stop", "x" * 100, "nothing", "", "'"):
+            ours, theirs = store.find_words(words, 10), model.find_words(words, 10)
+            assert sorted(ours.ids[0]) == sorted(theirs.ids[0]), (words, compacted)
+            assert (np.diff(ours.scores[0]) <= 0).all()
+        assert store.find_words("the", 1).ids == (("2",),)
+        assert store.find_words("dog", 5, Where((Condition("n", ">", 10),), frozenset("9"))).ids == (("2",),)
+        store.compact()
+
+
+def test_a_store_is_made_once_and_opened_where_it_is(tmp_path: Path, store: LanceStore) -> None:
+    with pytest.raises(UserError, match=r"store\.lance: a store stands here already"):
+        LanceStore.create(tmp_path, "store", 2, Cosine())
+    with pytest.raises(UserError, match=r"nowhere.*no store here"):
+        LanceStore.open(tmp_path / "nowhere", "store")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_another_writes_is_seen_after_a_refresh(store: LanceStore) -> None:
+    other = reopened(store)
+    store.upsert(["new"], [[1, 0]])
+    store.delete(["a"])
+    store.compact()
+    assert (other.count(), "new" in other.get(["new"]), "a" in other.get(["a"])) == (12, False, True)
+    other.refresh()
+    assert state(other) == state(store)
+    other.upsert(["late"], [[0, 1]])
+    assert [one for one, _ in other.records()][-2:] == ["new", "late"]
+
+
+def test_settings_of_the_approximate_index_are_stored(store: LanceStore) -> None:
+    from rungwise.index.lance_tuning import Approximation
+
+    assert store.approximation is None
+    other, settings = reopened(store), Approximation(probes=2, ef=77, refine=5)
+    assert store.trying(settings)._view.approximation == settings
+    assert store._view.approximation != settings
+    store.keep(settings)
+    store.upsert(["x"], [[1, 0]])
+    store.compact()
+    assert reopened(store)._view.approximation == settings
+    assert other._view.approximation == Approximation()
+    other.refresh()
+    assert other._view.approximation == settings
+
+
+def test_an_approximate_index_answers_with_exact_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rungwise.index import lance
+
+    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1000)
+    monkeypatch.setattr(lance, "SCALARS_PAY_FROM", 10)
+    store = LanceStore.create(tmp_path, "store", 16, Cosine())
+    vectors = rows(600, 16)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    store.upsert([str(n) for n in range(600)], vectors, [{"n": n % 10, "tag": str(n % 3)} for n in range(600)])
+    assert store.about().exact
+    store.compact()
+    assert not store.about().exact
+    assert "HNSW" in store.about().why
+    store.upsert(["new"], vectors[:1])
+    where = Where((Condition("n", "==", 3),), frozenset({"3"}))
+    tuned = store.trying(type(store.approximation)(flat=1))  # type: ignore[misc]
+    for one in (store, tuned):
+        for answer in (None, where, Where(without=frozenset({"0"}))):
+            found, exact = one.search(vectors[:3], 10, answer), one.search(vectors[:3], 10, answer, exact=True)
+            for query in range(3):
+                assert len(set(found.ids[query]) & set(exact.ids[query])) >= 8
+                known = dict(zip(exact.ids[query], exact.scores[query].tolist(), strict=True))
+                for name, score in zip(found.ids[query], found.scores[query].tolist(), strict=True):
+                    assert known.get(name, score) == score
+    assert store.search(vectors[:1], 2).ids == (("0", "new"),)
+    assert store.search(vectors[:1], 2, metric="cosine").ids == (("0", "new"),)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "gone"])
+def test_damaged_files_are_refused_in_one_line(store: LanceStore, damage: str) -> None:
+    files = sorted(
+        path for path in (Path(store.place) / "store.lance").rglob("*") if path.suffix in (".lance", ".manifest")
+    )
+    refused, whole = 0, state(store)
+    for path in files:
+        before = path.read_bytes()
+        if damage == "cut":
+            path.write_bytes(before[: len(before) // 2])
+        elif damage == "flip":
+            path.write_bytes(bytes(255 - one for one in before))
+        else:
+            path.unlink()
+        said = refusal(store, whole)
+        path.write_bytes(before)
+        refused += bool(said)
+        assert not said or ("store.lance" in said and "\n" not in said)
+    assert refused >= 3
+
+
+def refusal(store: LanceStore, whole: list) -> str:
+    """What opening and reading everything says; empty if it is all there."""
+    try:
+        assert state(reopened(store)) == whole
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def test_a_vector_or_record_that_was_altered_is_refused(tmp_path: Path) -> None:
+    import lancedb
+
+    store = LanceStore.create(tmp_path, "store", 2, Cosine())
+    store.upsert(["a", "b"], np.eye(2), [{"x": 1}, {"x": 2}])
+    table = lancedb.connect(str(tmp_path)).open_table("store")
+    for values in ({"vector": [0.5, 0.5]}, {"record": json.dumps({"x": 3})}):
+        table.update(where="id = 'a'", values=values)
+        store._tables.acknowledge(table)
+        with pytest.raises(UserError, match="'a' is not as it was written"):
+            reopened(store).get(["a"])

@@ -1,0 +1,215 @@
+"""Which version of a LanceDB table counts: after deaths and power cuts, on full disks, and for several processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.index import LanceStore
+from rungwise.index.lance_tables import COUNTS, Tables, is_remote
+from rungwise.similarity import Cosine
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LanceStore:
+    store = LanceStore.create(tmp_path, "store", 2, Cosine())
+    store.upsert(["a", "b"], np.eye(2))
+    return store
+
+
+def ids(store: LanceStore) -> list[str]:
+    return [one for one, _ in store.records()]
+
+
+def manifests(store: LanceStore) -> list[Path]:
+    return sorted((Path(store.place) / "store.lance/_versions").glob("*.manifest"))
+
+
+def test_what_was_not_acknowledged_is_not_seen_and_is_cleared_away(
+    store: LanceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(manifests(store))
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "acknowledge", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            store.upsert(["c"], [[1, 0]])
+        with pytest.raises(KeyboardInterrupt):
+            LanceStore.open(store.place, "store").delete(["a"])
+    assert len(manifests(store)) == before + 1
+    assert ids(store) == ids(LanceStore.open(store.place, "store")) == ["a", "b"]
+    LanceStore.open(store.place, "store").upsert(["d"], [[1, 0]])
+    store.refresh()
+    assert ids(store) == ["a", "b", "d"]
+    assert store.search([[1.0, 0.0]], 5).ids == (("a", "d", "b"),)
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense"])
+def test_a_version_that_a_power_cut_left_in_pieces_does_not_count(store: LanceStore, content: bytes) -> None:
+    newest = manifests(store)[0]
+    (newest.parent / f"{int(newest.stem) - 1:020}.manifest").write_bytes(content)
+    (newest.parent / "latest_version_hint.json").write_bytes(content)
+    other = LanceStore.open(store.place, "store")
+    assert ids(other) == ["a", "b"]
+    other.upsert(["c"], [[1, 0]])
+    assert ids(LanceStore.open(store.place, "store")) == ["a", "b", "c"]
+
+
+def test_a_store_whose_making_was_cut_short_is_made_again(tmp_path: Path) -> None:
+    LanceStore.create(tmp_path, "store", 3, Cosine()).upsert(["x"], np.ones((1, 3)))
+    (tmp_path / "store.lance" / COUNTS).unlink()
+    with pytest.raises(UserError, match="no store here"):
+        LanceStore.open(tmp_path, "store")
+    store = LanceStore.create(tmp_path, "store", 2, Cosine())
+    assert (store.dimension, store.count()) == (2, 0)
+
+
+def test_a_description_that_was_altered_is_refused(store: LanceStore) -> None:
+    path = Path(store.place) / "store.lance" / COUNTS
+    path.write_text(path.read_text().replace('"counts": 3', '"counts": 2'))
+    with pytest.raises(UserError, match=r"rungwise\.json"):
+        LanceStore.open(store.place, "store")
+
+
+def test_files_are_synced_before_they_count(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rungwise.index import lance_tables
+
+    done: list[str] = []
+    for name in ("sync_file", "sync_folder", "write_description"):
+        original = getattr(lance_tables, name)
+
+        def noted(path: Path, *rest: object, original=original) -> None:
+            done.append(path.name)
+            original(path, *rest)
+
+        monkeypatch.setattr(lance_tables, name, noted)
+    store.upsert(["c"], [[1, 0]])
+    assert done[-1] == COUNTS
+    first = manifests(store)[0].name
+    for name in (first, "_versions", "data", "store.lance"):
+        assert name in done[:-1]
+    assert any(name.endswith(".lance") and name != "store.lance" for name in done)
+    done.clear()
+    store.delete(["c"])
+    assert first not in done
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("LanceError(IO): No space left on device (os error 28)", "disk is full"),
+        ("Permission denied (os error 13)", "may not be written"),
+        ("Retryable commit conflict for version 3", "others keep writing"),
+        ("strange\nthing " * 100, "could not be written .*what stood there before"),
+    ],
+)
+def test_errors_of_the_engine_become_one_line(store: LanceStore, said: str, wanted: str) -> None:
+    def fail() -> None:
+        raise RuntimeError(said)
+
+    with pytest.raises(UserError, match=rf"store\.lance: .*{wanted}") as caught:
+        store._tables.retried(fail)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_conflict_is_tried_again(store: LanceStore) -> None:
+    left = ["Retryable commit conflict", "conflict"]
+
+    def change() -> str:
+        if left:
+            raise RuntimeError(left.pop())
+        return "done"
+
+    assert store._tables.retried(change) == "done"
+
+
+def test_a_panic_is_a_user_error_and_an_interrupt_is_not(store: LanceStore) -> None:
+    class PanicException(BaseException):
+        pass
+
+    with pytest.raises(UserError, match="damaged"), store._tables.speaking():
+        raise PanicException("index out of bounds")
+    with pytest.raises(KeyboardInterrupt), store._tables.speaking():
+        raise KeyboardInterrupt
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_said(store: LanceStore) -> None:
+    folder = Path(store.place) / "store.lance"
+    for path in (folder, folder / "data"):
+        path.chmod(0o500)
+    with pytest.raises(UserError, match="may not be written"):
+        store.upsert(["c"], [[1, 0]])
+    for path in (folder, folder / "data"):
+        path.chmod(0o700)
+
+
+def test_a_store_can_be_moved(store: LanceStore, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move(tmp_path / "store.lance", tmp_path / "elsewhere" / "store.lance")
+    moved = LanceStore.open(tmp_path / "elsewhere", "store")
+    moved.upsert(["c"], [[1, 0]])
+    assert ids(moved) == ["a", "b", "c"]
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+import numpy as np
+from rungwise.index import LanceStore
+
+store, name = LanceStore.open(Path(sys.argv[1]), "store"), sys.argv[2]
+print("ready", flush=True)
+for number in range(int(sys.argv[3])):
+    ids = [f"{name}{number}-{row}" for row in range(20)]
+    store.upsert(ids, np.ones((20, 2)), [{"n": number}] * 20)
+    if number % 4 == 3:
+        store.delete(ids[10:])
+    if number % 5 == 4:
+        store.compact()
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_two_writers_of_which_one_is_killed_and_a_reader(store: LanceStore) -> None:
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(store.place), name, count], stdout=subprocess.PIPE, text=True
+        )
+        for name, count in (("x", "5"), ("y", "1000"))
+    ]
+    for one in started:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    while started[0].poll() is None:
+        store.refresh()
+        known = ids(store)
+        assert len(known) == len(set(known))
+        assert store.count() == len(known)
+        time.sleep(0.05)
+    started[1].send_signal(signal.SIGKILL)
+    said = started[1].communicate()[0].split()
+    assert started[0].returncode == 0
+    store.upsert(["z"], [[1, 0]])
+    known = ids(store)
+    assert len(known) == len(set(known))
+    # Of the one that was killed, everything that it said was done is there.
+    for number in map(int, said):
+        rows = [one for one in known if one.startswith(f"y{number}-")]
+        assert len(rows) == (10 if number % 4 == 3 else 20)
+    assert sum(one.startswith("x") for one in known) == 5 * 20 - 10
+
+
+def test_remote_places_are_addresses() -> None:
+    assert is_remote("s3://bucket/pets")
+    assert not is_remote("pets")
