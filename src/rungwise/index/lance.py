@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
 from rungwise.index.files import damaged
+from rungwise.index.lance_description import APPROXIMATION, DESCRIPTION, Description
 from rungwise.index.lance_rows import (
     ID,
     MOST_COLUMNS,
@@ -36,7 +37,7 @@ from rungwise.index.lance_rows import (
 )
 from rungwise.index.lance_tables import Tables
 from rungwise.index.lance_tuning import PAYS_FROM_BYTES, SCALARS_PAY_FROM, Approximation
-from rungwise.index.lance_view import APPROXIMATION, DESCRIPTION, Description, View, ids_of
+from rungwise.index.lance_view import View, ids_of
 from rungwise.index.store import (
     Batch,
     Found,
