@@ -83,9 +83,11 @@ class Tables:
         taken = UserError(f"{self.label}: a store stands here already; open it, or choose another place")
         if self.folder is None:
             with self.speaking():
-                if self.name in self._connected().table_names(limit=1 << 20):
-                    raise taken
-                prepare(self._connected().create_table(self.name, schema=schema))
+                try:
+                    table = self._connected().create_table(self.name, schema=schema)
+                except ValueError as error:
+                    raise (taken if "already exists" in str(error) else error) from None
+                prepare(table)
             return
         if (self.folder / COUNTS).exists():
             raise taken
@@ -279,6 +281,8 @@ def connected(place: Path | str) -> DBConnection:
     Raises:
         UserError: If LanceDB is not installed.
     """
+    # LanceDB would warn on the error stream that it makes a table where none was; it reads this when it is loaded.
+    os.environ.setdefault("LANCEDB_LOG", "error")
     try:
         import lancedb
     except ImportError as error:

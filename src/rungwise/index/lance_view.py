@@ -34,7 +34,7 @@ from rungwise.index.lance_rows import (
 )
 from rungwise.index.lance_tuning import HELD_BYTES, Approximation
 from rungwise.index.scan import compare_all
-from rungwise.index.store import Metric, Record, Side, Vectors
+from rungwise.index.store import Metric, Record, Row, Side, Vectors
 from rungwise.index.where import Both, Where
 from rungwise.similarity import AnySimilarity
 
@@ -202,6 +202,18 @@ class View:
             hits = found or self._compared(sought, k, only, without, cosine, engine)
         ids, scores = hits.best(k, without)
         return ids, (self.description.similarity.of_metric(scores) if metric is None else scores)
+
+    def rows_with(self, keys: list[str]) -> dict[str, Row]:
+        """The rows with these ids, which are as the engine has them."""
+        from lancedb.expr import col
+
+        rows: dict[str, Row] = {}
+        names = [ID, VECTOR, RECORD, SEAL_OF_VECTOR, SEAL_OF_RECORD]
+        for start in range(0, len(keys), _ASKED):
+            found = self.table.search().where(col(ID).isin(keys[start : start + _ASKED])).select(names).to_arrow()
+            whole = zip(found[ID].to_pylist(), self.vectors(found), self.records(found), strict=True)
+            rows.update({key: Row(np.array(vector, np.float32), record) for key, vector, record in whole})
+        return rows
 
     def by_words(self, words: str, k: int, where: Where | None) -> tuple[list[str], Vectors]:
         """Ids, as the engine has them, and scores of the k rows that fit words best; see :func:`words_of`."""
