@@ -34,7 +34,7 @@ RECALL, P50 = 0.99, 8.0
 OF_BANDWIDTH = 1.5
 """Aim of an exact scan: so many times what it takes to read the vectors."""
 
-LANCE_SWEEP = ((32, 1), (32, 2), (64, 2), (64, 3), (128, 3), (256, 4))
+LANCE_SWEEP = tuple({"ef": ef, "refine": refine} for ef, refine in ((32, 1), (32, 2), (64, 3), (128, 3), (256, 4)))
 HNSW_SWEEP = (16, 32, 64, 128, 256, 512)
 
 _EARLIER = {"ours, exact": 9.0, "faiss flat": 9.0, "ours, LanceDB": 3.8}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,12 +119,12 @@ def exact_store(made: Made) -> Engine:
     return _of_store("ours, exact", made, folder, ExactStore.open(folder), time.perf_counter() - start)
 
 
-def lance_store(made: Made, sweep: Sequence[tuple[int, int]]) -> Engine:
+def lance_store(made: Made, sweep: Sequence[Mapping[str, int]]) -> Engine:
     """Our LanceDB store, with its own setting and with others.
 
     Args:
         made: The data.
-        sweep: Pairs of ef and refine.
+        sweep: What of the usual setting is changed.
     """
     from rungwise.index.lance import LanceStore
     from rungwise.similarity import Cosine
@@ -136,18 +136,19 @@ def lance_store(made: Made, sweep: Sequence[tuple[int, int]]) -> Engine:
         store.compact()
     took, memory = time.perf_counter() - start, status("VmHWM")
     opened = LanceStore.open(folder, "pictures")
-    found = _of_store("ours, LanceDB", made, folder, opened, took, setting=_said(opened))
-    if (usual := opened.approximation) is not None:
-        for ef, refine in sweep:
-            tried = replace(usual, ef=ef, refine=refine)
-            rows = measured(made, _searching(opened.trying(tried)), f"ef {ef}, refine {refine}", usual=False)
+    usual = opened.approximation
+    setting = "exact" if usual is None else f"usual: {_said(asdict(usual))}"
+    found = _of_store("ours, LanceDB", made, folder, opened, took, setting=setting)
+    if usual is not None:
+        for changes in sweep:
+            tried = opened.trying(replace(usual, **changes))
+            rows = measured(made, _searching(tried), _said(changes), usual=False)
             found = replace(found, measured=(*found.measured, *rows))
     return replace(found, memory=memory)
 
 
-def _said(store: Any) -> str:
-    chosen = store.approximation
-    return "exact" if chosen is None else f"ef {chosen.ef}, refine {chosen.refine} (usual)"
+def _said(settings: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def faiss_flat(made: Made) -> Engine:
