@@ -54,8 +54,8 @@ class CheckIndex:
         relevance: What says how relevant a picture is to a query: a source such as cider-d or tfidf, which compares
             captions, degrees that "rungwise relevance" stored, or model: the model's own exact similarity. Default:
             cider-d, or model where there are no captions.
-        tune: Try settings of the approximate index and keep the fastest that loses no more than --loss allows. With
-            --where it must hold under the filter, too.
+        tune: Keep the fastest setting of the approximate index. It loses no more than --loss allows, and with
+            --where under the filter, too.
         loss: How much of the exact search's result may be lost: 0.001 is one in a thousand.
         loss_in: What the loss is counted in: recall, or nDCG by the degrees of relevance.
         json: Print everything as JSON.
