@@ -146,6 +146,8 @@ class View:
 
     def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
         """Columns of rows by the engine's numbers, in order of rows."""
+        if not len(rows):
+            return self.rows_of(False, [*names, SEQ])
         found = self.table.take_row_ids(rows.tolist()).select([*names, SEQ]).to_arrow().sort_by(SEQ)
         if found.num_rows != len(rows):
             raise damaged(self.label, f"{len(rows) - found.num_rows} rows are missing")
