@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,36 @@ from rungwise.index.store import Vectors
 from rungwise.index.where import Where
 
 if TYPE_CHECKING:
-    from rungwise.index.lance_view import View
+    import pyarrow as pa
+
+    from rungwise.index.lance_filters import Compiled
 
 _SPARE = 256
+
+
+class Version(Protocol):
+    """What is asked of one version of a table: see :class:`rungwise.index.lance_view.View`."""
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        ...
+
+    def compiled(self, where: Where | None) -> Compiled:
+        """What a filter says."""
+        ...
+
+    def rows_of(self, only: Compiled, names: list[str]) -> pa.Table:
+        """Columns of the rows that a filter lets through, with the engine's numbers of them."""
+        ...
+
+    def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
+        """Columns of rows by the engine's numbers, in order of rows."""
+        ...
+
+    def vectors(self, found: pa.Table) -> NDArray[Any]:
+        """(rows, D) vectors of rows, compared with their checksums."""
+        ...
 
 
 class Held:
@@ -33,12 +60,12 @@ class Held:
         shape: (rows, D).
     """
 
-    def __init__(self, view: View, before: Held | None = None) -> None:
+    def __init__(self, view: Version, before: Held | None = None) -> None:
         self.view = view
         listed = view.rows_of(True, [SEQ, SEAL_OF_VECTOR])
         order = np.argsort(listed[SEQ].to_numpy(), kind="stable")
         self._places, self._seals = (listed[name].to_numpy()[order] for name in (SEQ, SEAL_OF_VECTOR))
-        self.shape = (len(order), view.description.dimension)
+        self.shape = (len(order), view.dimension)
         at, known = self._known(before)
         room = before._room if before is not None else None
         if room is not None and before is not None and known == len(before) and room.take(known, len(order)):
@@ -143,9 +170,9 @@ class Streamed:
         shape: (rows, D).
     """
 
-    def __init__(self, view: View, numbers: NDArray[np.int64]) -> None:
+    def __init__(self, view: Version, numbers: NDArray[np.int64]) -> None:
         self._view, self._numbers = view, numbers
-        self.shape = (len(numbers), view.description.dimension)
+        self.shape = (len(numbers), view.dimension)
 
     def __len__(self) -> int:
         """How many rows."""
