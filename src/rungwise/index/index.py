@@ -432,6 +432,7 @@ class Index:
             UserError: If the place cannot be written.
         """
         with self._changing():
+            self._settle(None)  # of a process that died between pictures and captions
             self.picture_store.compact()
             self.caption_store.compact()
             if kept := self._thumbnails:
