@@ -26,7 +26,8 @@ def main() -> int:
         sys.exit(f"rungwise needs Python 3.11 or newer; this is {sys.version.split()[0]}")
     python = install(asked.venv, "." if asked.job == "demo" else ".[dev]")
     if asked.job == "demo":
-        return subprocess.call([python, "-m", "rungwise", "demo", *rest], cwd=ROOT)
+        # Where the user is: the commands that the demo prints are pasted there.
+        return subprocess.call([python, "-m", "rungwise", "demo", *rest])
     return check(python)
 
 

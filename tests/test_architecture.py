@@ -21,6 +21,7 @@ FLOORS = (
     "evaluation",
     "training",
     "index",
+    "quality",
     "serving",
     "demo",
     "cli",
@@ -39,7 +40,8 @@ APART = {
     "models": {"losses", "metrics", "relevance", "scenes"},
     "evaluation": {"losses", "scenes", "encoders", "models"},
     "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training"},
-    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training"},
+    "quality": {"losses", "scenes", "encoders", "training"},
+    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "quality"},
 }
 """Lower rooms that are none of a room's business."""
 

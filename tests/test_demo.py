@@ -12,7 +12,6 @@ import pytest
 from rungwise import demo
 from rungwise.cli.demo import _ask
 from rungwise.core.configuration import from_plain
-from rungwise.index import Index
 from rungwise.scenes.collection import SceneConfig, held_out_queries
 from rungwise.serving import background
 from rungwise.training.config import TrainConfig
@@ -48,19 +47,26 @@ def test_every_part(made: Path) -> None:
     result = demo.evaluate_on_test(data, made / "scenes", model)
     assert 0 <= result["t2i/nDCG@10"] <= 100
     test = data.split("test")
-    index = Index.build(test, model, made / "index")
+    assert demo.made_before(made) is None
+    index = demo.index_test(data, made, model)
+    before = demo.made_before(made)
+    assert before is not None
+    assert [len(before[0]), before[1].fingerprint] == [len(test), model.fingerprint]
+    demo.forget(made)
+    assert not (made / "run" / "checkpoint.safetensors").exists()
     held_out = demo.search_held_out(made / "scenes", index, model, count=10)
     assert (held_out.queries, held_out.gallery) == (10, len(test))
     # An oracle finds a right picture for each query: the queries are made so.
     queries = held_out_queries(made / "scenes", 10, 1)
     right = demo.right_pictures(made / "scenes", index, queries)
     assert right.any(axis=0).all()
+    assert held_out.example in [query.text for query in queries]
     expected = np.mean([1 - comb(len(test) - int(k), 5) / comb(len(test), 5) for k in right.sum(axis=0)])
     assert held_out.chance == pytest.approx(100 * expected)
     with background(index, model) as address:
-        _ask(address, len(index), held_out.example)
+        _ask(address, next(item.id for item in index.items()), held_out.example)
         with pytest.raises(Exception, match="404"):
-            _ask(address, len(index) + 1, held_out.example)
+            _ask(address, "no such picture", held_out.example)
 
 
 def test_chance_is_exact() -> None:

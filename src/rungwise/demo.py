@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import Result, evaluate
 from rungwise.index import Index, Searcher
@@ -17,12 +18,15 @@ from rungwise.models import JointEmbedding
 from rungwise.scenes.collection import SceneConfig, SceneQuery, generate, held_out_queries, load_scene_file
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
+from rungwise.training.loop import CHECKPOINT, MODEL, train
 from rungwise.training.recipes import load_config
 from rungwise.training.reports import Watcher
 
 SCENES = SceneConfig(pictures=4000, side=128)
 """What the demo generates."""
+
+SCENES_FOLDER, RUN_FOLDER, INDEX_FOLDER = "scenes", "run", "index"
+"""Of the demo's own folder."""
 
 MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum", "nDCG@10", "CS@100")
 
@@ -36,7 +40,7 @@ class HeldOut:
         gallery: Pictures searched.
         found: Percent with a right picture among the first five.
         chance: What a random ranking would reach, in percent, by exact expectation.
-        example: The first of the queries.
+        example: A query whose first answers are right.
     """
 
     queries: int
@@ -70,7 +74,7 @@ def train_on(
     config = config or load_config("scenes")
     config = replace(config, data=replace(config.data, path=str(scenes)))
     relevance = SceneRelevance.load(scenes, data)
-    resume = (out / "checkpoint.safetensors").exists()
+    resume = (out / CHECKPOINT).exists()
     # So small a network gains nothing from a second thread, and one that waits for a busy core costs it much.
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -81,6 +85,35 @@ def train_on(
     finally:
         torch.set_num_threads(threads)
     return JointEmbedding.from_pretrained(result.model_folder, device)
+
+
+def made_before(folder: Path, device: str | None = None) -> tuple[Index, JointEmbedding] | None:
+    """The index and the model of an earlier demo; None where it left none that are whole.
+
+    >>> made_before(Path("nowhere")) is None
+    True
+    """
+    try:
+        index = Index.open(folder / INDEX_FOLDER)
+        model = JointEmbedding.from_pretrained(folder / RUN_FOLDER / MODEL, device)
+        index.check(model)
+    except UserError:
+        return None
+    return index, model
+
+
+def forget(folder: Path) -> None:
+    """Let the next demo train anew, in place of going on with the run of an earlier one.
+
+    >>> forget(Path("nowhere"))
+    """
+    (folder / RUN_FOLDER / CHECKPOINT).unlink(missing_ok=True)
+
+
+def index_test(data: ImageCaptions, folder: Path, model: JointEmbedding) -> Index:
+    """An index of the test pictures, in the place of one that is there."""
+    location = str((folder / RUN_FOLDER / MODEL).resolve())
+    return Index.build(data.split("test"), model, folder / INDEX_FOLDER, model_location=location, overwrite=True)
 
 
 def evaluate_on_test(data: ImageCaptions, scenes: Path, model: JointEmbedding) -> Result:
@@ -115,12 +148,14 @@ def search_held_out(
     right = right_pictures(scenes, index, queries)
     searcher = Searcher(index, model)
     rows = {item.id: row for row, item in enumerate(index.items())}
-    found = 0
+    right_of = []  # how many of the first are right, and whether the very first is
     for column, query in enumerate(queries):
-        hits = searcher.search_text(query.text, first)
-        found += bool(right[[rows[hit.id] for hit in hits], column].any())
+        among = right[[rows[hit.id] for hit in searcher.search(query.text, first).hits], column]
+        right_of.append((bool(among[:1].any()), int(among.sum())))
+    found = sum(number > 0 for _, number in right_of)
     chance = float(np.mean([_chance(column, first) for column in right.T]))
-    return HeldOut(count, len(index), 100 * found / count, 100 * chance, queries[0].text)
+    best = max(range(len(queries)), key=right_of.__getitem__)
+    return HeldOut(count, len(index), 100 * found / count, 100 * chance, queries[best].text)
 
 
 def right_pictures(scenes: Path, index: Index, queries: list[SceneQuery]) -> NDArray[np.bool_]:

@@ -158,7 +158,7 @@ def test_a_command_computes_the_fingerprint_once(world: World, monkeypatch: pyte
     [
         (["search", "{index}", "a", "--device", "abacus"], "device 'abacus' is unknown"),
         (["inspect", "{folder}/nowhere"], "no such file or folder"),
-        (["search", "{index}"], "give either a text or --image"),
+        (["search", "{index}"], "give a text, --image FILE or --like ID"),
         (["search", "{folder}/nowhere", "a"], "no index here"),
         (["search", "{index}", "a", "--k", "0"], "at least 1"),
         (["search", "{index}", "--image", "{folder}/absent.jpg"], "absent.jpg"),

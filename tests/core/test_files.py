@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, make_folder, replacing
+from rungwise.core.files import creating, explained, make_folder, replacing
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -32,6 +32,30 @@ def test_it_appears_only_at_the_end(tmp_path: Path) -> None:
         draft.write_text("new")
         assert not target.exists()
     assert target.read_text() == "new"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_new_file_never_takes_the_place_of_another(
+    links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(errno.EPERM, "no hard links")))
+    target = tmp_path / "deep" / "a.txt"
+    with creating(target) as draft:
+        draft.write_text("first")
+    with pytest.raises(FileExistsError), creating(target):
+        pytest.fail("began to write")
+    other = tmp_path / "b.txt"
+
+    def too_late() -> None:
+        with creating(other) as draft:
+            draft.write_text("mine")
+            other.write_text("of somebody who was faster")
+
+    with pytest.raises(FileExistsError):
+        too_late()
+    assert (target.read_text(), other.read_text()) == ("first", "of somebody who was faster")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.txt", "deep"]
 
 
 @pytest.mark.parametrize(

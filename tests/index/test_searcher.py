@@ -82,8 +82,8 @@ def test_a_store_from_outside_the_package_is_filled_searched_and_served(tmp_path
     searcher = Searcher(index, model)
     assert [hit.id for hit in searcher.search_text("red", k=2)] == ["0-red", "3-red"]
     assert searcher.captions_for(picture_bytes(COLOURS["red"]), k=1)[0].ids == ("0-red", "3-red")
-    served = TestClient(create_app(index, model)).get("/api/search?q=blue&k=1").json()
-    assert [hit["id"] for hit in served["results"]] == ["2-blue"]
+    served = TestClient(create_app(index, model)).get("/search?q=blue&k=1").json()
+    assert [hit["id"] for hit in served["hits"]] == ["2-blue"]
     assert index.remove(["0-red"]) == 1
     assert [hit.id for hit in searcher.search_text("red", k=1)] == ["3-red"]
 

@@ -20,7 +20,9 @@ def test_positions_count_deleted_rows_and_ids_stand_once() -> None:
     assert snapshot().positions == {"a": 0, "c": 2, "b": 4, "e": 5}
     assert (len(snapshot()), snapshot().shape) == (6, (6, 2))
     assert [one for one, _ in snapshot().records()] == ["a", "c", "b", "e"]
-    assert snapshot().left_out(None) == [1, 3]
+    kept = snapshot().kept(None)
+    assert kept is not None
+    assert np.flatnonzero(~kept).tolist() == [1, 3]
     part, row = snapshot().at(4)
     assert (part.ids[row], part.number) == ("b", 9)
 

@@ -3,7 +3,8 @@ import math
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.index import Condition, Where
+from rungwise.index import Both, Condition, Either, Not, Where
+from rungwise.index.where import Expression
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,47 @@ def test_conditions_that_mean_nothing_are_refused(operator: str, value: object, 
 def test_all_conditions_hold_and_ids_are_left_out() -> None:
     where = Where((Condition("n", ">", 1), Condition("n", "<", 3)), without=frozenset({"b"}))
     assert [where.holds(one, {"n": n}) for one, n in (("a", 2), ("b", 2), ("c", 1), ("d", 3))] == [True] + [False] * 3
+
+
+RECORD = {"n": 2, "title": "A Red Boat", "tags": ["sea", "Summer"], "none": [], "rungwise.words": "red"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        (Condition("tags", "has", "sea"), True),
+        (Condition("tags", "has", "SEA"), False),
+        (Condition("tags", "has", "se"), False),
+        (Condition("none", "has", ""), False),
+        (Condition("title", "has", "A Red Boat"), False),
+        (Condition("title", "contains", "red b"), True),
+        (Condition("title", "contains", ""), True),
+        (Condition("tags", "contains", "SUM"), True),
+        (Condition("tags", "contains", "sea summer"), False),
+        (Condition("n", "contains", "2"), False),
+        (Condition("tags", "==", "sea"), False),
+        (Condition("rungwise.words", "contains", "red"), False),
+        (Not(Condition("tags", "has", "sea")), False),
+        (Not(Condition("missing", "==", 1)), True),
+        (Not(Condition("n", "==", "2")), True),
+        (Both((Condition("n", "==", 2), Not(Condition("n", "==", 3)))), True),
+        (Both(()), True),
+        (Either(()), False),
+        (Either((Condition("n", "==", 3), Condition("title", "contains", "BOAT"))), True),
+        (Not(Either((Condition("n", "==", 3), Condition("n", "==", 2)))), False),
+    ],
+)
+def test_conditions_on_texts_and_lists_and_what_is_made_of_them(condition: Expression, holds: bool) -> None:
+    assert condition.holds(RECORD) is holds
+    assert Where((condition,)).holds("a", RECORD) is holds
+
+
+@pytest.mark.parametrize("operator", ["has", "contains"])
+def test_only_texts_are_looked_for_in_texts(operator: str) -> None:
+    with pytest.raises(UserError, match=f"`{operator}` takes a text"):
+        Condition("tags", operator, 3)
+
+
+def test_more_ids_are_left_out() -> None:
+    where = Where((Condition("n", "==", 2),), frozenset("a")).and_without(frozenset("b"))
+    assert [where.holds(one, {"n": 2}) for one in "abc"] == [False, False, True]

@@ -35,7 +35,7 @@ ODD_ID = 'odd/näme & 100% "b"?#+.png'
 
 
 class PaletteModel(DualEncoder):
-    """A picture is the colours of a grid of places, a text the mean of the colours that it names."""
+    """A picture is the colours of a grid of places, a text the last colour that it names with some of the first."""
 
     dimension = 3 * GRID * GRID
     fingerprint = "fee1ce" * 10
@@ -64,7 +64,8 @@ class PaletteModel(DualEncoder):
         rows = []
         for text in texts:
             named = [COLOURS[word] for word in text.lower().split() if word in COLOURS] or [(130, 129, 128)]
-            rows.append(np.tile(np.mean(named, axis=0) - 128, GRID * GRID))
+            mixed = 0.88 * np.array(named[-1]) + 0.12 * np.array(named[0])
+            rows.append(np.tile(mixed - 128, GRID * GRID))
         return _unit(np.array(rows, np.float32).reshape(-1, self.dimension))
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
@@ -87,7 +88,7 @@ def collection(folder: Path, count: int = 130) -> ImageCaptions:
     names = list(COLOURS)
     for number in range(count):
         ground, square = names[number % 6], names[(number + 1 + number // 6 % 5) % 6]
-        ids.append(f"{number:03}-{square}-on-{ground}")
+        ids.append(f"{number:03}")
         paths.append(folder / f"{number:03}.png")
         size = SIZES[number % len(SIZES)]
         picture = Image.new("RGB", size, COLOURS[ground])

@@ -15,7 +15,7 @@ from rungwise.index import Index
 from rungwise.serving import background
 from tests.page.collection import PaletteModel, collection, rows_of_features
 
-PATIENCE = 10_000  # milliseconds until a browser gives up; nothing here takes a tenth of it
+PATIENCE = 20_000  # milliseconds until a browser gives up, on a busy machine
 TOKEN = "open-sesame-8"
 
 
@@ -32,6 +32,7 @@ def chromium() -> Iterator[Any]:
             browser = playwright.chromium.launch(executable_path=program)
         except sync_api.Error as error:
             pytest.skip(f"Chromium does not start: {error}")
+        sync_api.expect.set_options(timeout=PATIENCE)
         yield browser
         browser.close()
 

@@ -14,7 +14,7 @@ PLACES = {
     "start": ("", "#groups a.open"),
     "results": ('?q="blue" - "redd"&where=captions contains "on"', "#results a.open"),
     "like": ("?like=twin", "#fitting-list li"),
-    "detail": ("?q=blue&show=004-green-on-black", "#detail-similar li"),
+    "detail": ("?q=blue&show=004", "#detail-similar li"),
     "filters": ("?q=blue", "#results a.open"),
 }
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -17,16 +18,22 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rungwise.index import Index
-    from rungwise.index.check import Check
-    from rungwise.index.check_degrees import Grading
-    from rungwise.index.check_queries import Queries
+    from rungwise.index.lance_tuning import Approximation
+    from rungwise.index.where import Where
+    from rungwise.quality.check import Check
+    from rungwise.quality.degrees import Grading
+    from rungwise.quality.queries import Queries
+    from rungwise.quality.tuning import Tuning
 
 _OWN = ("captions", "pictures")
 _BY_MODEL = "model"
 _USUAL_SOURCE = "cider-d"
+_LOSS = 0.001
+_NAMES = {"recall": "recall", "ndcg": "nDCG"}
 _EXAMPLES = (
     "rungwise check photos.index",
     "rungwise check photos.index --queries queries.txt --where 'year >= 2020'",
+    "rungwise check photos.index --tune --loss 0.001",
 )
 
 
@@ -47,6 +54,10 @@ class CheckIndex:
         relevance: What says how relevant a picture is to a query: a source such as cider-d or tfidf, which compares
             captions, degrees that "rungwise relevance" stored, or model: the model's own exact similarity. Default:
             cider-d, or model where there are no captions.
+        tune: Try settings of the approximate index and keep the fastest that loses no more than --loss allows. With
+            --where it must hold under the filter, too.
+        loss: How much of the exact search's result may be lost: 0.001 is one in a thousand.
+        loss_in: What the loss is counted in: recall, or nDCG by the degrees of relevance.
         json: Print everything as JSON.
         model: For a file of queries: the model that built the index, if it has moved.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
@@ -60,6 +71,9 @@ class CheckIndex:
     k: int = 10
     where: str | None = None
     relevance: str | None = None
+    tune: bool = False
+    loss: float | None = None
+    loss_in: Literal["recall", "ndcg"] | None = None
     json: bool = False
     model: str | None = None
     device: str | None = field(default=None, metadata=ADVANCED)
@@ -72,8 +86,8 @@ def main(arguments: list[str]) -> int:
     asked = parse(CheckIndex, arguments, "rungwise check", examples=_EXAMPLES)
     _refuse_mistakes(asked)
     from rungwise.index import Index
-    from rungwise.index.check import check, searches
     from rungwise.index.where_text import parse_where
+    from rungwise.quality.check import check, searches
 
     filters = {"": None} if asked.where is None else {"": None, asked.where: parse_where(asked.where)}
     with messages_apart(asked.json):
@@ -83,19 +97,99 @@ def main(arguments: list[str]) -> int:
         queries = _queries(asked, index)
         grading = _grading(asked, index, queries)
         store = index.picture_store
+        if asked.tune and store.about().exact:
+            raise UserError(f"{asked.index}: there is nothing to tune: {store.about().why}")
         with progress_bar("searches", searches(store, queries, len(filters))) as advance:
             found = check(store, queries, grading, k=asked.k, filters=filters, progress=advance)
+        tuning = _tuned(asked, index, queries, grading, filters) if asked.tune else None
     if asked.json:
-        print(json.dumps(found.plain(), indent=1, allow_nan=False))
-        return 0
-    _say(found)
+        print(json.dumps(found.plain() | ({"tuning": tuning.plain()} if tuning else {}), indent=1, allow_nan=False))
+    else:
+        _say(found)
+        if tuning:
+            console.print(_frontier(tuning))
+    if tuning:
+        _keep(index, tuning)
     return 0
+
+
+def _tuned(
+    asked: CheckIndex, index: Index, queries: Queries, grading: Grading, filters: Mapping[str, Where | None]
+) -> Tuning:
+    from rungwise.quality.tuning import trials_of, tune
+
+    store = index.picture_store
+    total = len(queries) * len(filters) * (1 + len(trials_of(store, filters)))
+    with progress_bar("searches with other settings", total) as advance:
+        return tune(
+            store,
+            queries,
+            grading,
+            k=asked.k,
+            filters=filters,
+            measure=asked.loss_in or "recall",
+            allowed=_LOSS if asked.loss is None else asked.loss,
+            progress=advance,
+        )
+
+
+def _keep(index: Index, tuning: Tuning) -> None:
+    """Store the setting that was chosen; what is said keeps apart from JSON."""
+    if tuning.chosen is None:
+        best = min(tuning.trials, key=lambda trial: trial.loss(tuning.measure))
+        raise UserError(
+            f"no setting loses {tuning.allowed:g} of {_NAMES[tuning.measure]} or less: the best one loses"
+            f" {best.loss(tuning.measure):g}, so nothing is changed; allow more with --loss"
+        )
+    with messages_apart():
+        if tuning.chosen.settings == tuning.before:
+            say(f"kept as it is: {_setting(tuning.before)} is the fastest within the loss")
+            return
+        index.approximate(tuning.chosen.settings)
+        say(f"kept from now on: {_setting(tuning.chosen.settings)}, in place of {_setting(tuning.before)}")
+
+
+def _frontier(tuning: Tuning) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    shown = dict.fromkeys((*tuning.frontier(), *(one for one in tuning.trials if one.settings == tuning.before)))
+    table = Table(
+        title=f"{len(tuning.trials)} settings tried; those than which none is faster and loses less",
+        caption=f"may be lost: {tuning.allowed:g} of {_NAMES[tuning.measure]}",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("setting", overflow="fold")
+    for head in ("recall, %", "nDCG lost, %", "p50, ms", "p99, ms"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("")
+    for trial in sorted(shown, key=lambda one: one.latency.p50):
+        notes = ["chosen"] * (trial == tuning.chosen) + ["as it was"] * (trial.settings == tuning.before)
+        table.add_row(
+            _setting(trial.settings),
+            f"{trial.recall:.2f}",
+            f"{trial.ndcg_loss:.3f}",
+            f"{trial.latency.p50:.1f}",
+            f"{trial.latency.p99:.1f}",
+            ", ".join(notes),
+        )
+    return table
+
+
+def _setting(settings: Approximation) -> str:
+    return ", ".join(f"{name} {value}" for name, value in asdict(settings).items())
 
 
 def _refuse_mistakes(asked: CheckIndex) -> None:
     for option, number in (("--number", asked.number), ("--k", asked.k)):
         if number < 1:
             raise UserError(f"{option} must be at least 1, got {number}")
+    for option, idle in (("--loss", asked.loss is not None), ("--loss-in", asked.loss_in is not None)):
+        if idle and not asked.tune:
+            raise UserError(f"{option} does nothing without --tune; give both, or leave {option} out")
+    if asked.loss is not None and not 0 <= asked.loss < 1:
+        raise UserError(f"--loss must be a share from 0 to below 1, such as 0.001, got {asked.loss:g}")
     takes_model = asked.queries is not None and asked.queries not in _OWN
     for option, given in (
         ("--model", asked.model),
@@ -115,7 +209,7 @@ def _refuse_mistakes(asked: CheckIndex) -> None:
 def _queries(asked: CheckIndex, index: Index) -> Queries:
     from rungwise.cli.models import read_dual_encoder, say_cut
     from rungwise.data.textfiles import read_lines
-    from rungwise.index.check_queries import given_texts, own_captions, own_pictures
+    from rungwise.quality.queries import given_texts, own_captions, own_pictures
 
     kind = asked.queries or ("captions" if next(index.captions(), None) is not None else "pictures")
     try:
@@ -126,8 +220,6 @@ def _queries(asked: CheckIndex, index: Index) -> Queries:
     except UserError as error:
         raise UserError(f"{asked.index}: {error}") from None
     texts = [line for _, line in read_lines(Path(kind))]
-    if not texts:
-        raise UserError(f"{kind}: holds no query; write one a line")
     model = read_dual_encoder(asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model)
     queries = given_texts(index, model, texts, asked.number, asked.seed)
     if line := index.stand_in(model):
@@ -137,7 +229,7 @@ def _queries(asked: CheckIndex, index: Index) -> Queries:
 
 
 def _grading(asked: CheckIndex, index: Index, queries: Queries) -> Grading:
-    from rungwise.index.check_degrees import CaptionGrading, ModelGrading
+    from rungwise.quality.degrees import CaptionGrading, ModelGrading
 
     has_captions = next(index.captions(), None) is not None
     source = asked.relevance or (_USUAL_SOURCE if has_captions else _BY_MODEL)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rungwise.cli.terminal import shortest
 from rungwise.core.printable import printable
 
 Cell = str | bool | int | float | Sequence[str]
@@ -132,13 +132,13 @@ class Answered:
     def _hit(self, rank: int, hit: Shown, width: int | None, here: Path, base: str | None) -> Iterator[str]:
         score = "     -" if hit.score is None else f"{hit.score:6.3f}"
         head = f"{rank:>3} {score}  "
-        name = hit.id if base is not None or hit.path is None else _name(hit, here)
+        name = _line(hit.id) if base is not None or hit.path is None else _name(hit, here)
         facts = "  ".join(_facts(hit, len(self.folded.get(hit.id, ()))))
         if width is None:
-            yield f"{head}{_line(name)}{'  ' if facts else ''}{facts}"
+            yield f"{head}{name}{'  ' if facts else ''}{facts}"
         else:
             room = max(12, width - len(head) - len(facts) - 2)
-            shown = _cut_front(_line(name), room)
+            shown = _cut_front(name, room)
             yield f"{head}{shown}{' ' * (room - _cells(shown) + 2)}{facts}".rstrip()
         if words := _words(hit):
             yield _cut(f"{'':<{len(head)}}{words}", width)
@@ -186,15 +186,12 @@ def _line(text: str) -> str:
 
 def _name(hit: Shown, here: Path) -> str:
     path = _from_here(hit.path or "", here)
-    return path if path.endswith(hit.id) else f"{hit.id}  {path}"
+    return _line(path) if path.endswith(hit.id) else f"{_line(hit.id)}  {_line(path)}"
 
 
 def _from_here(path: str, here: Path) -> str:
-    """A path as short as it can be pasted."""
-    if not Path(path).is_absolute():  # the address of a server
-        return path
-    relative = os.path.relpath(path, here)
-    return relative if len(relative) < len(path) and not relative.startswith("../..") else path
+    """A path as short as it can be pasted; the address of a server as it is."""
+    return shortest(Path(path), here) if Path(path).is_absolute() else path
 
 
 def _common_folder(hits: Sequence[Shown]) -> str | None:

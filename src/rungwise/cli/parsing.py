@@ -34,13 +34,16 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 _WIDTH = 80
 _LONGEST_CHOICES = 14
 """Characters of a list of choices that stands in the place of a value."""
-_BOX = "╭╮╰╯│─"
-_RULE = re.compile("^[─]+$")
+_BOX = "╭╮╰╯│─-|+ "
+"""What boxes are drawn of, where the terminal has such letters and where it has none."""
 _PYTHON_SAYS = (
     (re.compile(r"invalid literal for int\(\) with base 10: (.+)"), r"\1 is no whole number"),
     (re.compile(r"could not convert string to float: (.+)"), r"\1 is no number"),
     (re.compile(r"Could not find valid parse for arguments: \[(.+)\]"), r"\1 is none of what it takes"),
     (re.compile(r"Error parsing (--[\w.-]+)"), r"\1"),
+    (re.compile(r"^Missing from [^:]+: (\S+).*"), r"\1 is missing"),
+    (re.compile(r"^Unrecognized options: (.+)"), r"one word too many: \1; put quotes around a text of several words"),
+    (re.compile(r"^invalid choice (.+) for argument '(.+)'\. Expected one of \((.+)\)"), r"\2: \1 is none of \3"),
 )
 """What the parser passes on of Python's own complaints, and how people say it."""
 
@@ -345,14 +348,14 @@ def _fitted(text: str, room: int) -> str:
 
 
 def _reason(printed: str) -> str:
-    """What the parser complains of, out of the box that it draws around it."""
+    """What the parser complains of, out of the box that it draws around it: a title, the reason, a rule, advice."""
     inside = [line.strip().strip(_BOX).strip() for line in printed.splitlines()]
-    body = inside[1:] if inside and inside[0] else inside
+    drawn = [bool(raw.strip()) and not line for raw, line in zip(printed.splitlines(), inside, strict=True)]
     lines: list[str] = []
-    for raw, line in zip(printed.splitlines()[1:], body, strict=False):
-        if _RULE.match(raw.strip(" │")) or raw.startswith("╰"):
+    for line, is_rule in zip(inside[1:], drawn[1:], strict=True):
+        if is_rule and lines:
             break
-        lines.append(line)
+        lines += [line] if line else []
     text = " ".join(" ".join(lines).split()).rstrip(".") or "this is no command line that can be understood"
     for pattern, plain in _PYTHON_SAYS:
         text = pattern.sub(plain, text)

@@ -81,7 +81,7 @@ def copy_to(folder: Path, hits: Sequence[Shown]) -> Copied:
     return Copied(copied, there, tuple(failed))
 
 
-def open_hits(answered: Answered, title: str, show: Callable[[str], object] = webbrowser.open) -> Path:
+def open_hits(answered: Answered, title: str, show: Callable[[str], object] | None = None) -> Path:
     """Open the pictures with what the system shows such things with; gives the file that was opened.
 
     One picture that is a file of its own is opened itself, several are put on a page that needs nothing else.
@@ -89,7 +89,7 @@ def open_hits(answered: Answered, title: str, show: Callable[[str], object] = we
     Args:
         answered: What was found.
         title: Of the page.
-        show: Opens an address.
+        show: Opens an address; default the system's browser.
 
     Raises:
         UserError: If nothing was found, or no file can be written.
@@ -105,7 +105,7 @@ def open_hits(answered: Answered, title: str, show: Callable[[str], object] = we
         body = "".join(_article(hit) for hit in hits)
         with replacing(place) as draft:
             draft.write_text(page(title, f"<main>{body}</main>", _STYLE), encoding="utf-8")
-    show(place.as_uri())
+    (show or webbrowser.open)(place.as_uri())
     return place
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -64,6 +69,36 @@ def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar with the time left, which vanishes when done, or a line now and then; yields what advances it."""
     with Progress(title, total, console) as progress:
         yield progress.advance
+
+
+def program(here: Path | None = None) -> str:
+    """How this program is called from a shell, for commands that are printed to be pasted.
+
+    Args:
+        here: The folder that the shell is in; default the present one.
+    """
+    installed = Path(sys.executable).parent / "rungwise"
+    found = shutil.which("rungwise")
+    if not installed.is_file():
+        return f"{quote(sys.executable)} -m rungwise"
+    if found is not None and Path(found).samefile(installed):
+        return "rungwise"
+    return quote(shortest(installed, here))
+
+
+def shortest(path: Path, here: Path | None = None) -> str:
+    """A path as short as it can be pasted: relative where it lies in or beside the present folder.
+
+    Args:
+        path: Absolute, or relative to the present folder.
+        here: The folder that the shell is in; default the present one.
+
+    >>> shortest(Path("/photos/dogs/a.jpg"), Path("/photos")), shortest(Path("/photos/a.jpg"), Path("/home/ada/work"))
+    ('dogs/a.jpg', '/photos/a.jpg')
+    """
+    whole = os.path.abspath(path)  # noqa: PTH100 - links are not followed: people arrange files by them
+    relative = os.path.relpath(whole, here or Path.cwd())
+    return relative if len(relative) < len(whole) and not relative.startswith("../..") else whole
 
 
 def say_issues(issues: Sequence[Issue], most: int = 10) -> None:

@@ -25,3 +25,18 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     compiled: Callable[..., Any] = njit(cache=True, nogil=True)(function)
     return compiled
+
+
+def sums_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As :func:`kernel`, for loops that add up: terms are added in any order, several at once.
+
+    NaN and infinity stay what they are.
+
+    >>> import numpy as np
+    >>> from rungwise.core.product_kernels import squares_of_rows
+    >>> squares_of_rows(np.array([[3.0, 4.0]], np.float32), found := np.empty(1, np.float32), 0, 1)
+    >>> found
+    array([25.], dtype=float32)
+    """
+    compiled: Callable[..., Any] = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function)
+    return compiled

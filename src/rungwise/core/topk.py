@@ -92,7 +92,8 @@ def rank(
     queries: int,
     k: int,
     *,
-    exclude: Sequence[int] = (),
+    exclude: Sequence[int] | NDArray[np.int64] = (),
+    weights: NDArray[np.float32] | None = None,
     block: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The k best candidates of each query by falling score, in one pass over blocks of candidates.
@@ -103,6 +104,7 @@ def rank(
         queries: How many rows of scores the scorer gives.
         k: How many to keep; more than there are means all.
         exclude: Positions that no query may get.
+        weights: (candidates,) by which their scores are multiplied, such as 1 / length for a cosine.
         block: Candidates per block, rounded up to a multiple of 16; chosen by memory unless given.
 
     Returns:
@@ -128,6 +130,8 @@ def rank(
     for start in range(0, len(candidates), rows):
         chunk = candidates[start : start + rows]
         found = np.asarray(scorer(_padded(chunk)), np.float32)[:, : len(chunk)]
+        if weights is not None:
+            found = found * weights[start : start + len(chunk)]
         if np.isnan(found).any():
             raise ValueError("a similarity is not a number; the model's vectors or the query's hold NaN")
         here = np.flatnonzero(kept[start : start + len(chunk)])

@@ -25,40 +25,59 @@ def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
     return units
 
 
-def folded(vectors: ArrayLike, hashes: Sequence[str | None], least_cosine: float = NEAR_DUPLICATE) -> list[list[int]]:
-    """Near-duplicates put under the first of them.
+class Folding:
+    """Near-duplicates of a ranking put under the first of them, as the ranking becomes known part by part.
 
     A row joins the first row before it that stands by itself and has the same hash, or a cosine of at least
-    ``least_cosine``. What comes later in the ranking changes nothing before it.
+    ``least_cosine`` with it. What comes later in the ranking changes nothing before it.
 
     Args:
-        vectors: (n, D) of a ranking, best first.
-        hashes: Of their contents; None where it is not known.
         least_cosine: At least 0.
 
-    Returns:
-        For each row that stands by itself its position, and after it those that joined it.
+    Attributes:
+        groups: For each row that stands by itself its position, and after it those that joined it.
 
-    >>> folded([[1, 0], [0, 1], [1, 0.01], [5, 5]], [None, "e3", None, "e3"])
+    >>> folding = Folding()
+    >>> folding.add([[1, 0], [0, 1]], [None, "e3"])
+    >>> folding.add([[1, 0.01], [5, 5]], [None, "e3"])
+    >>> folding.groups
     [[0, 2], [1, 3]]
     """
-    rows = unit_rows(vectors)
-    groups: list[list[int]] = []
-    firsts = np.empty_like(rows)
-    group_of_hash: dict[str, int] = {}
-    for position, content in enumerate(hashes):
-        group = group_of_hash.get(content) if content is not None else None
-        if group is None and groups:
-            alike = np.flatnonzero(firsts[: len(groups)] @ rows[position] >= least_cosine)
-            group = int(alike[0]) if alike.size else None
-        if group is None:
-            group = len(groups)
-            firsts[group] = rows[position]
-            groups.append([])
-        groups[group].append(position)
-        if content is not None:
-            group_of_hash.setdefault(content, group)
-    return groups
+
+    def __init__(self, least_cosine: float = NEAR_DUPLICATE) -> None:
+        self.groups: list[list[int]] = []
+        self._least = least_cosine
+        self._rows = 0
+        self._firsts: list[NDArray[np.float32]] = []
+        self._of_hash: dict[str, int] = {}
+
+    def add(self, vectors: ArrayLike, hashes: Sequence[str | None]) -> None:
+        """The next rows of the ranking.
+
+        Args:
+            vectors: (n, D), best first.
+            hashes: Of their contents; None where it is not known.
+        """
+        units = unit_rows(vectors)
+        before = len(self._firsts)
+        alike = units @ np.concatenate([np.stack(self._firsts), units] if before else [units]).T >= self._least
+        to_firsts, to_each_other = alike[:, :before], alike[:, before:]
+        new: list[int] = []  # rows of these that stand by themselves
+        for row, content in enumerate(hashes):
+            joined = [self._of_hash[content]] if content is not None and content in self._of_hash else []
+            if before and to_firsts[row].any():
+                joined.append(int(to_firsts[row].argmax()))
+            elif new and to_each_other[row, new].any():
+                joined.append(before + int(to_each_other[row, new].argmax()))
+            if joined:
+                self.groups[min(joined)].append(self._rows + row)
+                continue
+            if content is not None:
+                self._of_hash[content] = len(self.groups)
+            new.append(row)
+            self._firsts.append(units[row])
+            self.groups.append([self._rows + row])
+        self._rows += len(units)
 
 
 def diversified(relevance: ArrayLike, vectors: ArrayLike, diversity: float) -> list[int]:

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from rungwise.index.words import words_of
+from rungwise.index.words import word_set, words_of
 
 RANK_CONSTANT = 60
 """Of reciprocal rank fusion, as its authors found it."""
@@ -45,8 +45,8 @@ class Rarity:
         texts: Of a collection; no more than 20,000 are read.
 
     >>> rarity = Rarity(["a dog", "a cat", "a red boat"])
-    >>> round(rarity.share("a red dog", "a dog"), 2), rarity.share("boat", "a red boat")
-    (0.53, 1.0)
+    >>> [round(share, 2) for share in rarity.shares("a red dog", ["a dog", "a red dog", "the sea"])]
+    [0.53, 1.0, 0.0]
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -56,12 +56,11 @@ class Rarity:
             self._texts += 1
             self._bearers.update(set(words_of(text)))
 
-    def share(self, words: str, text: str) -> float:
-        """How much of what the words say the text holds: by rarity, 0..1; 0 where there are no words."""
-        sought = set(words_of(words))
-        rarities = {word: self._rarity(word) for word in sought}
-        whole = sum(rarities.values())
-        return sum(rarities[word] for word in sought & set(words_of(text))) / whole if whole else 0.0
+    def shares(self, words: str, texts: Iterable[str]) -> list[float]:
+        """How much of what the words say each text holds: by rarity, 0..1; 0 where there are no words."""
+        rarities = {word: self._rarity(word) for word in set(words_of(words))}
+        whole = sum(rarities.values()) or 1.0
+        return [sum(rarity for word, rarity in rarities.items() if word in word_set(text)) / whole for text in texts]
 
     def _rarity(self, word: str) -> float:
         bearers = self._bearers[word]

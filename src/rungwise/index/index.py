@@ -19,6 +19,8 @@ from rungwise.index.encoding import Progress, one_line, require_pictures
 from rungwise.index.files import damaged
 from rungwise.index.hits import Hit, hits_of
 from rungwise.index.items import CAPTIONS, Item, from_record, ids_of_texts, source_of
+from rungwise.index.lance import LanceStore
+from rungwise.index.lance_tuning import Approximation
 from rungwise.index.left_out import LeftOut
 from rungwise.index.store import Record, Store, checked_queries
 from rungwise.index.thumbnails import Thumbnails
@@ -438,6 +440,17 @@ class Index:
             if kept := self._thumbnails:
                 contents = (source_of(record) for _, record in self.picture_store.records())
                 kept.keep_only(source.content for source in contents if source is not None)
+
+    def approximate(self, settings: Approximation) -> None:
+        """Let the approximate search of pictures look so hard from now on.
+
+        Raises:
+            UserError: If every picture is compared, so that there is nothing to set, or the place cannot be written.
+        """
+        with self._changing():
+            if not isinstance(self.picture_store, LanceStore) or self.picture_store.approximation is None:
+                raise UserError(f"{self._where}: there is nothing to set: {self.picture_store.about().why}")
+            self.picture_store.keep(settings)
 
     def thumbnail(self, item_id: str) -> bytes | None:
         """A small JPEG of a picture, where the index keeps them and has this one."""

@@ -129,11 +129,11 @@ def _chunks(text: str) -> list[_Chunk]:
     for number, piece in enumerate(pieces):
         if piece.quoted or piece.text[0] not in _SIGNS or number + 1 == len(pieces) == len(piece.text):
             continue
-        before = pieces[number - 1] if number else None
         after = pieces[number + 1] if number + 1 < len(pieces) else None
         if len(piece.text) == 1:
-            numbers = before is not None and after is not None and _is_number(before.text) and _is_number(after.text)
-            counts = after is not None and not numbers
+            counts = after is not None and (
+                after.quoted or not _is_number(after.text) or bool(_WEIGHT.match(text, after.start))
+            )
         else:
             following = piece.text[1]
             counts = following.isalpha() or following in "./~" or bool(_WEIGHT.match(text, piece.start + 1))
@@ -217,7 +217,7 @@ def _picture_term(name: str, weight: float, pictures: bool, lone: bool, notes: l
     else:
         near = _near_files(path)
         wrong = f"{name}: no such picture file; {f'did you mean {near}?' if near else 'correct the name'}"
-    if not lone or len(path.parts) > 1:
+    if not lone or set(name) & {"/", "\\"}:
         raise UserError(wrong)
     notes.append(f"{wrong} It was searched for as words" if wrong.endswith("?") else f"{wrong}; searched for as words")
     return Term(Words(name), weight)

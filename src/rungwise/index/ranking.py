@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.index.diversity import diversified, folded, unit_rows
+from rungwise.index.diversity import Folding, diversified, unit_rows
 from rungwise.index.fusion import fused
 from rungwise.index.store import Metric, Row, Store
 from rungwise.index.where import Where
@@ -21,6 +21,8 @@ POOL = 200
 """Pictures nearest by their vectors that full text, reranking and diversity may put in another order."""
 _STEP = 16
 """Depths are multiples of it, so that pages of an approximate index come from few different searches."""
+_FOLDED_AT_MOST = 400
+"""Pictures of the ranking among which near-duplicates are looked for."""
 HASH = "hash"
 """The column with the hash of a picture's content."""
 
@@ -115,29 +117,41 @@ def groups_of(
         rest = candidates.nearest(depth + len(by_words) if head else depth)
         return (head + [one for one in rest if one not in known])[:depth]
 
-    # Duplicates make the answer shorter than what was looked at.
-    depth = needed + needed // 4 + 8 if fold else needed
-    depth = max(depth, POOL) if diversity else depth
-    while True:
-        ids = ordered(depth)
-        rows = candidates.rows(ids) if fold or diversity else {}
-        here = [one for one in ids if one in rows] if rows else ids
-        groups = _folded(here, rows) if fold and rows else [[place] for place in range(len(here))]
-        if len(groups) >= needed or len(ids) < depth:
-            break
-        depth *= 2
+    if not fold:
+        ids = ordered(max(needed, POOL) if diversity else needed)
+        groups = [[place] for place in range(len(ids))]
+    else:
+        ids, groups = _folded(candidates, ordered, needed, POOL if diversity else 0)
     if diversity and groups:
         first = [group for group in groups if group[0] < POOL]
-        scores = np.array(candidates.scores([here[group[0]] for group in first]))
+        firsts = [ids[group[0]] for group in first]
+        scores = np.array(candidates.scores(firsts))
         if (np.diff(scores) > 0).any():  # not in the order of scores: their ranks say what is relevant
             scores = -np.arange(len(first), dtype=np.float64)
-        vectors = np.stack([rows[here[group[0]]].vector for group in first])
+        rows = candidates.rows(firsts)
+        vectors = np.stack([rows[one].vector for one in firsts])
         groups = [first[place] for place in diversified(scores, vectors, diversity)] + groups[len(first) :]
-    return [Group(here[group[0]], tuple(here[place] for place in group[1:])) for group in groups]
+    return [Group(ids[group[0]], tuple(ids[place] for place in group[1:])) for group in groups]
 
 
-def _folded(ids: Sequence[str], rows: dict[str, Row]) -> list[list[int]]:
-    hashes = [rows[one].record.get(HASH) for one in ids]
-    return folded(
-        np.stack([rows[one].vector for one in ids]), [one if isinstance(one, str) and one else None for one in hashes]
-    )
+def _folded(
+    candidates: Candidates, ordered: Callable[[int], Sequence[str]], needed: int, least: int
+) -> tuple[list[str], list[list[int]]]:
+    """The ranking, and positions in it grouped; from some depth on every picture stands by itself."""
+    folding, ids = Folding(), list[str]()
+    depth = max(needed + needed // 4 + 8, least)
+    while True:
+        some = ordered(depth)
+        new = some[len(ids) : _FOLDED_AT_MOST]
+        if new:
+            rows = candidates.rows(new)
+            new = [one for one in new if one in rows]  # others were removed meanwhile
+            hashes = [rows[one].record.get(HASH) for one in new]
+            known = [one if isinstance(one, str) and one else None for one in hashes]
+            folding.add(np.stack([rows[one].vector for one in new]), known)
+            ids += new
+        after = list(some[_FOLDED_AT_MOST:])
+        if len(folding.groups) + len(after) >= needed or len(some) < depth:
+            places = range(len(ids), len(ids) + len(after))
+            return ids + after, folding.groups + [[place] for place in places]
+        depth *= 2

@@ -28,7 +28,7 @@ from rungwise.index.store import WORDS, Record, check_k, checked_queries
 from rungwise.index.unknown_words import Meaning, UnknownWord, frequent_words, unknown_words
 from rungwise.index.where import OWN, Where
 from rungwise.index.where_text import check_columns, columns_of
-from rungwise.index.words import words_of
+from rungwise.index.words import word_set, words_of
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
@@ -297,15 +297,17 @@ class Searcher:
         found = candidates.store.find_words(words, _MOST_BY_WORDS, candidates.where).ids[0]
         rows = candidates.rows(found)
         texts = {one: str(row.record.get(WORDS, "")) for one, row in rows.items()}
-        less = [
-            set(words_of(term.what.text)) for term in query.terms if term.weight < 0 and isinstance(term.what, Words)
-        ]
-        return [
+        wanted_less = (term.what.text for term in query.terms if term.weight < 0 and isinstance(term.what, Words))
+        less = [some for text in wanted_less if (some := word_set(text))]
+        found_ids = [
             one
-            for one, text in texts.items()
-            if (use == "on" or self._seen.rarity.share(words, text) >= MOST_OF)
-            and not any(some and some <= set(words_of(text)) for some in less)
+            for (one, text), share in zip(texts.items(), self._seen.rarity.shares(words, texts.values()), strict=True)
+            if (use == "on" or share >= MOST_OF) and not any(some <= word_set(text) for some in less)
         ]
+        if less:  # words know nothing of what is wanted less, but the vectors do
+            scores = dict(zip(found_ids, candidates.scores(found_ids), strict=True))
+            found_ids.sort(key=lambda one: -scores[one])
+        return found_ids
 
     def _reordering(
         self, query: Query, options: SearchOptions, notes: list[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.core.topk import Scorer, rank
+from rungwise.index.columns import Columns
+from rungwise.index.scan import compare_all, inverse_lengths
 from rungwise.index.store import (
     WORDS,
     Found,
@@ -26,6 +28,9 @@ from rungwise.index.store import (
 from rungwise.index.where import Where
 from rungwise.index.words import WordIndex
 from rungwise.similarity import Similarity
+
+_ROWS_AT_ONCE = 4096
+_NONE = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,17 @@ class Part:
     def live(self) -> int:
         """How many rows count."""
         return len(self.ids) - len(self.deleted)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """What filters see of the records."""
+        return Columns(self.records)
+
+    @cached_property
+    def inverse_lengths(self) -> Vectors:
+        """(rows,) 1 / length of each vector."""
+        blocks = range(0, len(self.ids), _ROWS_AT_ONCE)
+        return np.concatenate([inverse_lengths(self.vectors[at : at + _ROWS_AT_ONCE]) for at in blocks] or [_NONE])
 
     def rows(self) -> NDArray[np.int64]:
         """(live,) positions of the rows that count."""
@@ -110,19 +126,40 @@ class Snapshot:
 
     def at(self, position: int) -> tuple[Part, int]:
         """The part that holds a position, and the row in it."""
-        number = int(np.searchsorted(self._starts, position, side="right")) - 1
+        number = bisect_right(self._starts, position) - 1
         return self.parts[number], position - self._starts[number]
 
-    def left_out(self, where: Where | None) -> list[int]:
-        """Positions that do not count, or that a filter leaves out."""
-        gone = [
-            start + row for part, start in zip(self.parts, self._starts, strict=False) for row in sorted(part.deleted)
+    def gathered(self, positions: NDArray[np.int64]) -> Vectors:
+        """(positions, D) vectors at positions that rise."""
+        edges = np.searchsorted(positions, self._starts)
+        pieces = [
+            part.vectors[positions[low:high] - start]
+            for part, start, low, high in zip(self.parts, self._starts, edges, edges[1:], strict=False)
+            if low < high
         ]
-        if where is None:
-            return gone
-        if not where.conditions:
-            return gone + [self.positions[one] for one in where.without if one in self.positions]
-        return gone + [self.positions[one] for one, record in self.records() if not where.holds(one, record)]
+        return np.concatenate(pieces) if pieces else np.empty((0, self.dimension), np.float32)
+
+    @cached_property
+    def inverse_lengths(self) -> Vectors:
+        """(positions,) 1 / length of each vector; see :func:`rungwise.index.scan.inverse_lengths`."""
+        pieces = [part.inverse_lengths for part in self.parts]
+        return np.concatenate(pieces) if pieces else np.empty(0, np.float32)
+
+    def kept(self, where: Where | None) -> NDArray[np.bool_] | None:
+        """(positions,) which count and pass a filter; None if all do."""
+        deleted = any(part.deleted for part in self.parts)
+        if not deleted and (where is None or not (where.conditions or where.without)):
+            return None
+        pieces = []
+        for part in self.parts:
+            passing = (
+                part.columns.holding(where.conditions) if where and where.conditions else np.ones(len(part.ids), bool)
+            )
+            passing[list(part.deleted)] = False
+            pieces.append(passing)
+        kept = np.concatenate(pieces) if pieces else np.empty(0, bool)
+        kept[[self.positions[one] for one in (where.without if where else ()) if one in self.positions]] = False
+        return kept
 
     def records(self) -> Iterator[tuple[str, Record]]:
         """Id and record of every row that counts, in order."""
@@ -174,22 +211,21 @@ class SnapshotStore(Store):
     ) -> Found:
         """See :meth:`Store.search`; exact in any case, whatever the similarity."""
         queries, snapshot = checked_queries(vectors, self.dimension, k), self.snapshot
-        positions, scores = rank(
-            snapshot, self._scorer(queries, metric), len(queries), k, exclude=snapshot.left_out(where)
-        )
+        kept = snapshot.kept(where)
+        positions, scores = compare_all(snapshot, queries, k, self.similarity, self.side, metric, kept)
         found = [[snapshot.at(position) for position in row] for row in positions.tolist()]
         return Found(tuple(tuple(part.ids[row] for part, row in hits) for hits in found), tuple(scores))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
         """See :meth:`Store.find_words`; how rare a word is counts in all rows, whatever the filter."""
         check_k(k)
-        snapshot = self.snapshot
+        snapshot, where = self.snapshot, where or Where()
 
         def fits(one: str) -> bool:
             part, row = snapshot.at(snapshot.positions[one])
-            return where is None or where.holds(one, part.records[row])
+            return where.holds(one, part.records[row])
 
-        ids, scores = snapshot.words.best(words, k, fits)
+        ids, scores = snapshot.words.best(words, k, fits if where.conditions or where.without else None)
         return Found((ids,), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
@@ -203,7 +239,8 @@ class SnapshotStore(Store):
 
     def count(self, where: Where | None = None) -> int:
         """See :meth:`Store.count`."""
-        return len(self.snapshot) - len(self.snapshot.left_out(where))
+        kept = self.snapshot.kept(where)
+        return len(self.snapshot) if kept is None else int(kept.sum())
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """See :meth:`Store.records`."""
@@ -213,24 +250,3 @@ class SnapshotStore(Store):
     def about(self) -> StoreFacts:
         """See :meth:`Store.about`."""
         return StoreFacts("exact", exact=True, why="every row is compared, from a memory-mapped file")
-
-    def _scorer(self, queries: Vectors, metric: Metric | None) -> Scorer:
-        if metric == "cosine":
-            return _cosine(queries)
-        if metric == "inner":
-            return lambda rows: np.asarray(queries @ rows.T, dtype=np.float32)
-        if self.side == "image":
-            return lambda rows: self.similarity.array(rows, queries).T
-        return lambda rows: self.similarity.array(queries, rows)
-
-
-def _cosine(queries: Vectors) -> Scorer:
-    length = np.linalg.norm(queries, axis=1, keepdims=True)
-    queries = np.divide(queries, length, out=np.zeros_like(queries), where=length > 0)
-
-    def cosine(rows: Vectors) -> Vectors:
-        norms = np.linalg.norm(rows, axis=1)
-        # A vector of zeros has no direction; its cosine is 0 with everything.
-        return np.asarray((queries @ rows.T) / np.where(norms > 0, norms, 1), dtype=np.float32)
-
-    return cosine

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.index.diversity import unit_rows
 from rungwise.index.words import words_of
+from rungwise.language.sentence_models import PACKAGED_MODEL
 from rungwise.language.word_vectors import WordVectors
+
+if TYPE_CHECKING:
+    from rungwise.encoders.sides import TextSide
 
 MOST_NEAR = 3
 _ALIKE = 0.8
 """Of :class:`difflib.SequenceMatcher`: "giraff" and "giraffe" have 0.92, "boots" and "boats" 0.8."""
+_MISSPELT = 0.85
+"""The same, for words that may be right as they are."""
 _SHORTEST = 4
 """Letters of a word that may be misspelt; shorter ones are like too many others."""
-_LEAST_COSINE = 0.4
+_LEAST_COSINE = 0.5
 """Of words that are said to be near in meaning."""
 _CAPTIONS_LOOKED_AT = 50_000
-_WORDS_LOOKED_AT = 5_000
+_WORDS_LOOKED_AT = 2_000
 
 
 @dataclass(frozen=True)
@@ -76,14 +85,20 @@ class Meaning:
 
     Args:
         encode: (n, D) vectors of words; zeros for those without one.
+        encode_known: The same for many words that are asked for again and again; ``encode`` if not given.
 
     >>> table = {"sneakers": [1, 0], "shoes": [0.9, 0.1], "sea": [0, 1]}
     >>> Meaning(lambda words: [table.get(word, [0, 0]) for word in words]).near("sneakers", ["sea", "shoes", "zyx"], 2)
     ('shoes',)
     """
 
-    def __init__(self, encode: Callable[[Sequence[str]], ArrayLike]) -> None:
+    def __init__(
+        self,
+        encode: Callable[[Sequence[str]], ArrayLike],
+        encode_known: Callable[[Sequence[str]], ArrayLike] | None = None,
+    ) -> None:
         self._encode = encode
+        self._encode_known = encode_known or encode
         self._known: tuple[tuple[str, ...], NDArray[np.float32]] | None = None
 
     @classmethod
@@ -97,24 +112,41 @@ class Meaning:
         )
 
     @classmethod
-    def of_sentence_model(cls, name: str, device: str | None = None) -> Meaning:
-        """By a sentence model, which is loaded when it is first needed.
+    def of_sentence_model(cls, name: str = PACKAGED_MODEL, cache: Path | None = None) -> Meaning:
+        """By a sentence model, which is loaded when it is first needed; vectors of known words are kept on the disk.
 
         Args:
-            name: As for :func:`rungwise.language.sentence_models.load_sentence_model`.
-            device: Where it computes.
-        """
-        from rungwise.language.sentence_models import load_sentence_model
+            name: As for :class:`rungwise.encoders.transformer.TransformerConfig`.
+            cache: Folder where vectors are kept; the default one if None.
 
-        loaded: list[Callable[[Sequence[str]], ArrayLike]] = []
+        Raises:
+            UserError: When it is asked, if the model cannot be loaded.
+        """
+
+        @lru_cache(maxsize=1)
+        def encoder() -> TextSide:
+            from rungwise.encoders.transformer import TransformerConfig
+
+            return TransformerConfig(model=name).build((), 0)
 
         def encode(words: Sequence[str]) -> ArrayLike:
-            if not loaded:
-                model = load_sentence_model(name, device)
-                loaded.append(lambda some: np.asarray(model.encode(list(some), show_progress_bar=False)))
-            return loaded[0](words)
+            from rungwise.encoders.text_cache import encode_texts
 
-        return cls(encode)
+            return encode_texts(encoder(), words)
+
+        def encode_known(words: Sequence[str]) -> ArrayLike:
+            from rungwise.encoders.text_cache import text_rows
+
+            rows = text_rows(encoder(), words, cache)
+            return np.asarray(rows.source[rows.positions], np.float32)
+
+        return cls(encode, encode_known)
+
+    @classmethod
+    def installed(cls) -> Meaning | None:
+        """By the sentence model that is a package, if it is installed; nothing is loaded yet."""
+        packages = ("sentence_transformers", PACKAGED_MODEL.replace("-", "_"))
+        return cls.of_sentence_model() if all(map(importlib.util.find_spec, packages)) else None
 
     def near(self, word: str, among: Sequence[str], most: int = MOST_NEAR) -> tuple[str, ...]:
         """The words of ``among`` that mean nearly the same, the nearest first."""
@@ -122,13 +154,13 @@ class Meaning:
             return ()
         words = tuple(among)
         if self._known is None or self._known[0] != words:
-            self._known = words, unit_rows(self._encode(words))
+            self._known = words, unit_rows(self._encode_known(words))
         cosines = self._known[1] @ unit_rows(self._encode([word]))[0]
         best = np.argsort(-cosines, kind="stable")[:most]
         return tuple(words[place] for place in best.tolist() if cosines[place] >= _LEAST_COSINE)
 
 
-def near_in_spelling(word: str, among: Iterable[str], most: int = MOST_NEAR) -> tuple[str, ...]:
+def near_in_spelling(word: str, among: Iterable[str], most: int = MOST_NEAR, alike: float = _ALIKE) -> tuple[str, ...]:
     """The words that are written nearly alike, the nearest first.
 
     >>> near_in_spelling("giraff", ["giraffe", "graph", "dog"])
@@ -136,8 +168,9 @@ def near_in_spelling(word: str, among: Iterable[str], most: int = MOST_NEAR) -> 
     """
     if len(word) < _SHORTEST:
         return ()
-    alike = [one for one in among if abs(len(one) - len(word)) <= 2 and one != word]
-    return tuple(difflib.get_close_matches(word, alike, most, _ALIKE))
+    of_length = [one for one in among if abs(len(one) - len(word)) <= 2 and one != word]
+    turned = [one for one in of_length if sorted(one) == sorted(word)]  # letters that changed places
+    return tuple(dict.fromkeys([*turned, *difflib.get_close_matches(word, of_length, most, alike)]))[:most]
 
 
 def frequent_words(captions: Iterable[str]) -> tuple[str, ...]:
@@ -186,7 +219,7 @@ def unknown_words(
         for word in words_of(text) if known and not unknown else ():
             if word in said or word in known or len(word) < _SHORTEST or not word.isalpha() or has_word(word):
                 continue
-            near = near_in_spelling(word, {*known, *frequent()})
+            near = near_in_spelling(word, {*known, *frequent()}, alike=_MISSPELT)
             if near and not any(word.startswith(one) for one in near):
                 said[word] = UnknownWord(word, near, misspelt=True)
     return tuple(said.values())

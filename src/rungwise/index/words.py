@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,16 @@ def words_of(text: str) -> list[str]:
         return _WORD.findall(text.lower())
     plain = unicodedata.normalize("NFKD", text.casefold())
     return _WORD.findall("".join(one for one in plain if not unicodedata.combining(one)))
+
+
+@lru_cache(maxsize=8192)
+def word_set(text: str) -> frozenset[str]:
+    """The different words of a text; many searches ask for those of the same texts.
+
+    >>> sorted(word_set("a dog, a Cat"))
+    ['a', 'cat', 'dog']
+    """
+    return frozenset(words_of(text))
 
 
 class WordIndex:
@@ -76,6 +87,8 @@ class WordIndex:
             rarity = np.log1p((len(self._ids) - len(rows) + 0.5) / (len(rows) + 0.5))
             scores[rows] += rarity * times * (_SATURATION + 1) / (times + self._weight[rows])
         found = np.flatnonzero(scores)
+        if fits is None and len(found) > k:  # the k best, and those that are as good as the last of them
+            found = found[scores[found] >= np.partition(scores[found], -k)[-k]]
         order = found[np.argsort(-scores[found], kind="stable")]
         best: list[int] = []
         for row in order.tolist():

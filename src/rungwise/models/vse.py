@@ -416,6 +416,10 @@ class JointEmbedding(TrainableEncoder):
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients and with the statistics of training; the mode is put back afterwards."""
+        if not any(module.training for module in self.modules()):
+            with torch.inference_mode():  # setting the mode of every module takes as long as encoding a short text
+                yield
+            return
         training = self.training
         self.eval()
         try:

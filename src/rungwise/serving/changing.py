@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import Path as InPath
 
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
@@ -35,6 +36,7 @@ _SUFFIXES = {"JPEG": ".jpg", "MPO": ".jpg"}
 
 _log = logging.getLogger(__name__)
 
+Name = Annotated[str, InPath(max_length=100, description="As the answer of `POST /pictures` gave it.")]
 NewId = Annotated[str, Query(min_length=1, max_length=_LONGEST_ID, description="The picture's id: any text.")]
 
 
@@ -65,7 +67,7 @@ def routes(current: Current, work: Work, *, writable: bool) -> APIRouter:
         return json_answer(shapes.Kept(name, header.width, header.height, work.kept.seconds))
 
     @router.get("/pictures/{name}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["search"])
-    async def sent(request: Request, name: str) -> Response:
+    async def sent(request: Request, name: Name) -> Response:
         """A small copy of a picture that was sent."""
         kept = await work.read(request, partial(work.kept.get, name))
         if kept is None:

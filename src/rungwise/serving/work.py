@@ -102,9 +102,9 @@ class Work:
         work = self._queries.submit(search, client=client_of(request))
         return await outcome(work, request, self._limits.waiting_seconds)
 
-    async def encoded(self, request: Request, work: Callable[[], T], patience: float = _PICTURE_PATIENCE) -> T:
+    async def encoded(self, request: Request, work: Callable[[], T]) -> T:
         """Have something done where queries are encoded."""
-        submitted = self._encoding.submit(work, client=client_of(request), patience=patience)
+        submitted = self._encoding.submit(work, client=client_of(request), patience=_PICTURE_PATIENCE)
         return await outcome(submitted, request, self._limits.waiting_seconds)
 
     async def read(self, request: Request, work: Callable[[], T]) -> T:

@@ -198,10 +198,10 @@ async function showFound(search, before, place, signal) {
   const [picture] = search.pictures;
   if (picture && search.pictures.length === 1 && !isLess(picture)) source.show(picture);
   element("found").hidden = false;
-  if (!before?.found) chips.show(search, termsAsked(search));
+  if (!before?.found) chips.show(search, termsAsked(search), false);
   if (before?.found) grid.restore(before.found);
   const answer = before?.found?.first ?? (await grid.show(search, Math.min(place?.count ?? 0, ONE_BY_ONE), signal));
-  chips.show(search, answer.terms);
+  chips.show(search, answer.terms, answer.hits.some((hit) => hit.has_file));
   describe(search, answer);
 }
 

@@ -12,11 +12,12 @@ const WEIGHTS = [0.5, 1, 2, 3];
 export function makeChips(on) {
   let search = null;
   let terms = [];
+  let pictured = false; // whether pictures of the index have files
   let adding = 1; // the weight of what is being added
 
-  /** Show what a search is made of; `read` are its terms as the server has read them. */
-  function show(asked, read) {
-    [search, terms] = [asked, read];
+  /** Show what a search is made of: its terms as the server has read them, and whether there are files of its pictures. */
+  function show(asked, read, hasFiles) {
+    [search, terms, pictured] = [asked, read, hasFiles];
     const single = terms.length === 1 && terms[0].kind === "words" && terms[0].weight === 1;
     const chips = single ? [] : terms.map(termChip);
     element("chips").replaceChildren(...chips, ...partsOf(search.where).map(filterChip));
@@ -41,11 +42,15 @@ export function makeChips(on) {
     turn.append(icon(less ? "minus" : "plus"));
     turn.setAttribute("aria-label", `${less ? "Without" : "With"} ${short(name, 60)}; change`);
     turn.onclick = () => change(place, { weight: less ? 1 : LESS });
-    const shown = words
-      ? make("span", { class: "chip-text", dir: "auto", textContent: term.text })
-      : make("img", { src: term.kind === "like" ? thumbAddress(term.id, 320) : uploadAddress(term.picture), alt: less ? "Less like this picture" : "Like this picture" });
-    chip.append(turn, shown, ...(term.weight === LESS ? [] : [weight(term, place, name)]), remover(`Remove ${short(name, 60)}`, () => change(place, null)));
+    chip.append(turn, shown(term), ...(term.weight === LESS ? [] : [weight(term, place, name)]), remover(`Remove ${short(name, 60)}`, () => change(place, null)));
     return chip;
+  }
+
+  function shown(term) {
+    const text = { words: term.text, like: term.id, picture: "your picture" }[term.kind];
+    if (term.kind === "words" || !pictured) return make("span", { class: "chip-text", dir: "auto", textContent: text });
+    const src = term.kind === "like" ? thumbAddress(term.id, 320) : uploadAddress(term.picture);
+    return make("img", { src, alt: isLess(term) ? "Less like this picture" : "Like this picture" });
   }
 
   function weight(term, place, name) {

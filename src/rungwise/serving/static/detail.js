@@ -138,7 +138,7 @@ export function makeDetail(on) {
     event.preventDefault();
     on.closed();
   };
-  dialog.onclick = (event) => event.target === dialog && on.closed();
+  dialog.addEventListener("click", (event) => event.target === dialog && on.closed());
   dialog.onkeydown = (event) => {
     if (event.target.closest("input, select, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "ArrowRight") turn(1);

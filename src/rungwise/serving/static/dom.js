@@ -21,7 +21,7 @@ export function make(tag, properties = {}, ...children) {
 export function icon(name) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
-  use.setAttribute("href", `#${name}`);
+  use.setAttribute("href", `#draw-${name}`);
   svg.setAttribute("class", "icon");
   svg.setAttribute("aria-hidden", "true");
   svg.append(use);

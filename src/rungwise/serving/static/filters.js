@@ -15,7 +15,8 @@ export function makeFilters(on) {
   let search = null;
 
   function offer(about) {
-    const offered = about.columns.filter((column) => !NOT_OFFERED.has(column.name));
+    const captions = about.captions ? [{ name: "captions", type: "texts", values: [] }] : [];
+    const offered = [...about.columns.filter(({ name }) => !NOT_OFFERED.has(name) && name !== "captions"), ...captions];
     columns = [...offered.filter(({ name }) => !LAST.has(name)), ...offered.filter(({ name }) => LAST.has(name))];
   }
 
@@ -49,7 +50,7 @@ export function makeFilters(on) {
     sheet.close();
     on.open({ ...search, where: "", fold: "", diversity: "", words: "", show: "" });
   };
-  sheet.onclick = (event) => event.target === sheet && sheet.close();
+  sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());
   return { offer, open };
 }
 

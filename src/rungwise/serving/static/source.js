@@ -18,6 +18,7 @@ export function makeSource(on) {
   /** A picture that is on its way to the server. */
   function preview(address, name) {
     asked = null;
+    element("source-link").removeAttribute("href");
     put(address, "Looking at your picture…", name ?? "");
     element("fitting").hidden = true;
   }
@@ -27,24 +28,28 @@ export function makeSource(on) {
     if (asked?.key === key && !element("source").hidden) return;
     asked = { key };
     if (term.kind === "like") ofIndex(term.id, asked);
-    else put(uploadAddress(term.id), "More like your picture", "");
+    else given(term.id);
     element("fitting").hidden = true;
     fitting(term, asked);
   }
 
   function put(address, title, note) {
     const picture = element("source-picture");
-    picture.hidden = false;
+    picture.hidden = !address;
     picture.onerror = () => (picture.hidden = true);
-    picture.src = address;
-    element("source-link").removeAttribute("href");
+    if (address) picture.src = address;
     element("source-title").textContent = title;
     element("source-note").textContent = note;
     element("source").hidden = false;
   }
 
+  function given(id) {
+    element("source-link").removeAttribute("href");
+    put(uploadAddress(id), "More like your picture", "");
+  }
+
   async function ofIndex(id, mine) {
-    put(thumbAddress(id, 640), "More like this picture", "");
+    put("", "More like this picture", "");
     const link = element("source-link");
     link.href = on.href(id);
     link.setAttribute("aria-label", "Show the picture large");
@@ -54,8 +59,7 @@ export function makeSource(on) {
     };
     const item = await ask(itemAddress(id)).catch(() => null); // the search itself says what is wrong
     if (mine !== asked || !item) return;
-    element("source-note").textContent = short(titleOf(item), 300);
-    element("source-picture").hidden = !item.has_file;
+    put(item.has_file ? thumbAddress(id, 640) : "", "More like this picture", short(titleOf(item), 300));
   }
 
   async function fitting(term, mine) {

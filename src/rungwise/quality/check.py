@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
-from rungwise.index.check_degrees import DegreeRows, Graded, Grading
-from rungwise.index.check_queries import Queries
 from rungwise.index.store import Found, Store, StoreFacts, Vectors
 from rungwise.index.where import Where
 from rungwise.metrics import CS, NDCG, Recall
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import KeptLists, Positives, Rankings
+from rungwise.quality.degrees import DegreeRows, Graded, Grading
+from rungwise.quality.queries import Queries
 
 Progress = Callable[[int], None]
 
@@ -175,7 +175,7 @@ def check(
         UserError: If no picture fulfils a filter, or k is less than 1.
 
     >>> from rungwise.index.index import Index
-    >>> from rungwise.index.check_degrees import ModelGrading
+    >>> from rungwise.quality.degrees import ModelGrading
     >>> import tempfile
     >>> from pathlib import Path
     >>> from rungwise.index.exact import ExactStore
@@ -330,7 +330,7 @@ def losses_of(searches: Sequence[Found], graded: Graded, clusters: NDArray[np.in
     for measure in (NDCG(k), CS(k)):
         name = f"t2i/{measure}"
         both = [
-            _PerQuery({name: _values(measure, hits, degrees, graded.ideal)}, clusters)
+            _PerQuery({name: graded_values(measure, hits, degrees, graded.ideal)}, clusters)
             for hits, degrees in zip(searches, graded.found, strict=True)
         ]
         served, exact = (measure.aggregate(one.per_query(name)) for one in both)
@@ -340,8 +340,22 @@ def losses_of(searches: Sequence[Found], graded: Graded, clusters: NDArray[np.in
     return tuple(found)
 
 
-def _values(measure: Measure, found: Found, degrees: DegreeRows, ideal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(queries,) of a measure; NaN where nothing was found, by queries whose lists are equally long."""
+def graded_values(
+    measure: Measure, found: Found, degrees: DegreeRows, ideal: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(queries,) values of a graded measure; NaN where nothing was found.
+
+    Args:
+        measure: nDCG@k or CS@k.
+        found: Hits of the queries, k at most.
+        degrees: Of the hits.
+        ideal: (queries, k) the largest degrees that there are.
+
+    >>> found = Found((("a",),), (np.ones(1, np.float32),))
+    >>> graded_values(NDCG(1), found, [np.array([0.5])], np.array([[1.0]]))
+    array([50.])
+    """
+    # Queries whose lists are equally long are measured together.
     values = np.full(len(found.ids), np.nan)
     lengths = np.array([len(ids) for ids in found.ids], np.int64)
     for length in np.unique(lengths):

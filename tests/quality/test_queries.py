@@ -5,7 +5,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Index
-from rungwise.index.check_queries import given_texts, own_captions, own_pictures
+from rungwise.quality.queries import given_texts, own_captions, own_pictures
 from tests.colour_model import ColourModel, colour_pictures
 
 MIXED = ["red", "green", "blue", "red", "yellow"]

@@ -6,12 +6,12 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.index import Condition, Index, Where
-from rungwise.index.check_degrees import CaptionGrading, ModelGrading
-from rungwise.index.check_queries import Queries, own_captions, own_pictures
 from rungwise.index.store import Found
+from rungwise.quality.degrees import CaptionGrading, ModelGrading
+from rungwise.quality.queries import Queries, own_captions, own_pictures
 from rungwise.relevance import CIDErD, TfIdf
-from tests.index.test_check import made
 from tests.index.toy_store import ToyStore
+from tests.quality.test_check import made
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def searched(index: Index, queries: Queries, k: int, where: Where | None = None)
 
 
 def test_captions_are_graded_as_the_source_grades_the_collection(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rungwise.index.check_degrees.CHUNK_BYTES", 4 * 12 * 7)  # seven pictures at a time
+    monkeypatch.setattr("rungwise.quality.degrees.CHUNK_BYTES", 4 * 12 * 7)  # seven pictures at a time
     data, queries = data_of(index), own_captions(index, 12)
     expected = (
         CIDErD(data.captions, data.image_of_caption).dense()[:, [data.captions.index(t) for t in queries.names]].T

@@ -14,11 +14,11 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation.inputs import read_relevance, split_key
 from rungwise.evaluation.scores import checked_degrees
-from rungwise.index.check_queries import Queries
 from rungwise.index.index import Index
 from rungwise.index.store import Found
 from rungwise.index.where import Where
 from rungwise.metrics.counting import RunningLists
+from rungwise.quality.queries import Queries
 from rungwise.relevance.base import CHUNK_BYTES
 from rungwise.relevance.config import names_source, source_config
 

@@ -7,11 +7,11 @@ from scipy.stats import kendalltau
 
 from rungwise.core.errors import UserError
 from rungwise.index import Condition, Index, Manifest, Where
-from rungwise.index.check import check, recalls_of, searches
-from rungwise.index.check_degrees import CaptionGrading, Graded, Grading, ModelGrading
-from rungwise.index.check_queries import Queries, own_captions, own_pictures
 from rungwise.index.items import Item, to_record
 from rungwise.index.store import Found, StoreFacts
+from rungwise.quality.check import check, recalls_of, searches
+from rungwise.quality.degrees import CaptionGrading, Graded, Grading, ModelGrading
+from rungwise.quality.queries import Queries, own_captions, own_pictures
 from rungwise.similarity import Cosine
 from tests.index.toy_store import ToyStore
 

@@ -1,0 +1,202 @@
+"""The cheapest setting of an approximate index that loses no more than one allows, measured on the index itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+
+from rungwise.core.errors import UserError
+from rungwise.index.lance_tuning import Approximation
+from rungwise.index.store import Store
+from rungwise.index.where import Where
+from rungwise.metrics import NDCG
+from rungwise.quality.check import Answered, Latency, Progress, answered, graded_values, recalls_of
+from rungwise.quality.degrees import Grading
+from rungwise.quality.queries import Queries
+
+LossIn = Literal["recall", "ndcg"]
+
+_EF = (16, 32, 64, 100, 150, 250, 400)
+_REFINE = (1, 2, 4, 8)
+
+
+class Tunable(Protocol):
+    """What is asked of a store that can be tuned."""
+
+    @property
+    def approximation(self) -> Approximation | None:
+        """How hard the approximate index looks; None while every row is compared."""
+        ...
+
+    def trying(self, settings: Approximation) -> Self:
+        """The same store, whose searches look so hard; nothing is written."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting, measured.
+
+    Attributes:
+        settings: How hard the approximate index looks.
+        recall: Percent of the exact hits that are found; the least under any filter.
+        ndcg_loss: Percent of the exact ranking's nDCG that is lost; the most under any filter.
+        latency: Milliseconds of a search; the mean over filters.
+
+    >>> Trial(Approximation(), 99.5, 0.02, Latency(3.0, 5.0)).loss("recall")
+    0.005
+    """
+
+    settings: Approximation
+    recall: float
+    ndcg_loss: float
+    latency: Latency
+
+    def loss(self, measure: LossIn) -> float:
+        """What is lost, as a share from 0 to 1."""
+        return round((100 - self.recall if measure == "recall" else max(0.0, self.ndcg_loss)) / 100, 9)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What :func:`tune` found.
+
+    Attributes:
+        trials: Every setting, the fastest first.
+        before: The setting that the index had.
+        measure: In what the loss is stated.
+        allowed: The loss that is allowed, as a share.
+        chosen: The fastest setting within it; None where none is.
+    """
+
+    trials: tuple[Trial, ...]
+    before: Approximation
+    measure: LossIn
+    allowed: float
+    chosen: Trial | None
+
+    def frontier(self) -> tuple[Trial, ...]:
+        """The settings than which no faster one loses less or as little, the fastest first."""
+        kept: list[Trial] = []
+        for trial in self.trials:
+            if not kept or trial.loss(self.measure) < kept[-1].loss(self.measure):
+                kept.append(trial)
+        return tuple(kept)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {**asdict(self), "frontier": [asdict(one) for one in self.frontier()]}
+
+
+def approximate_store(store: Store) -> Tunable:
+    """A store as one that can be tuned.
+
+    Raises:
+        UserError: If it compares every picture, so that there is nothing to tune.
+    """
+    if getattr(store, "approximation", None) is None:
+        raise UserError(f"there is nothing to tune: {store.about().why}")
+    return store  # type: ignore[return-value]  # it has what Tunable asks for
+
+
+def candidates(before: Approximation, passing: Sequence[int]) -> Iterator[Approximation]:
+    """The settings that are tried, the present one first.
+
+    Args:
+        before: The present one; its probes are kept, since there is one partition for each million rows.
+        passing: How many rows the filters let through: of each that is more than ``flat``, comparing them all is tried.
+
+    >>> len(list(candidates(Approximation(), []))), len(list(candidates(Approximation(flat=10), [50])))
+    (28, 56)
+    """
+    yield before
+    flats = [before.flat, *sorted({count for count in passing if count > before.flat})]
+    for flat in flats:
+        for ef in _EF:
+            for refine in _REFINE:
+                tried = replace(before, ef=ef, refine=refine, flat=flat)
+                if tried != before:
+                    yield tried
+
+
+def trials_of(store: Store, filters: Mapping[str, Where | None]) -> list[Approximation]:
+    """The settings that :func:`tune` will try under these filters.
+
+    Raises:
+        UserError: If there is nothing to tune.
+    """
+    before = approximate_store(store).approximation
+    assert before is not None  # or it would have been refused
+    return list(candidates(before, [store.count(where) for where in filters.values() if where is not None]))
+
+
+def tune(
+    store: Store,
+    queries: Queries,
+    grading: Grading,
+    *,
+    k: int = 10,
+    filters: Mapping[str, Where | None] | None = None,
+    measure: LossIn = "recall",
+    allowed: float = 0.001,
+    progress: Progress | None = None,
+) -> Tuning:
+    """Try settings of an approximate index; nothing is written.
+
+    Args:
+        store: Of the pictures.
+        queries: To ask.
+        grading: How relevant pictures are to them.
+        k: Length of the lists.
+        filters: By name, the filters to ask under; a setting must hold under each. No filter alone unless given.
+        measure: In what the loss is stated.
+        allowed: How much may be lost, as a share: 0.001 is one in a thousand.
+        progress: Called after each search; there are ``len(queries) * len(filters) * (1 + len(trials_of(...)))``.
+
+    Raises:
+        UserError: If there is nothing to tune, or the loss is no share.
+    """
+    if not 0 <= allowed < 1:
+        raise UserError(f"a loss of {allowed} was allowed; it is a share from 0 to below 1, such as 0.001")
+    filters = filters or {"": None}
+    tried, tunable = trials_of(store, filters), approximate_store(store)
+    measured: list[list[tuple[float, float, Answered]]] = [[] for _ in tried]
+    for where in filters.values():
+        exact = answered(store, queries, k, where, exact=True, progress=progress)
+        served = [
+            answered(as_store(tunable.trying(settings)), queries, k, where, progress=progress) for settings in tried
+        ]
+        searches = [exact.found, *(one.found for one in served)]
+        graded = grading.grade(searches, exact.found, where, k)
+        ndcg = [
+            NDCG(k).aggregate(graded_values(NDCG(k), found, degrees, graded.ideal))
+            for found, degrees in zip(searches, graded.found, strict=True)
+        ]
+        for own, one, value in zip(measured, served, ndcg[1:], strict=True):
+            lost = 100 * (ndcg[0] - value) / ndcg[0] if ndcg[0] else 0.0
+            own.append((float(np.nanmean(recalls_of(one.found, exact.found, k))), lost, one))
+    trials = sorted(
+        (_trial(settings, own) for settings, own in zip(tried, measured, strict=True)),
+        key=lambda trial: (trial.latency.p50, trial.loss(measure)),
+    )
+    within = [trial for trial in trials if trial.loss(measure) <= allowed]
+    return Tuning(tuple(trials), tried[0], measure, allowed, within[0] if within else None)
+
+
+def as_store(tunable: Tunable) -> Store:
+    """What can be tuned is a store."""
+    assert isinstance(tunable, Store)
+    return tunable
+
+
+def _trial(settings: Approximation, measured: Sequence[tuple[float, float, Answered]]) -> Trial:
+    latencies = [Latency.of(one.seconds) for _, _, one in measured]
+    return Trial(
+        settings,
+        min(recall for recall, _, _ in measured),
+        max(lost for _, lost, _ in measured),
+        Latency(float(np.mean([one.p50 for one in latencies])), float(np.mean([one.p99 for one in latencies]))),
+    )

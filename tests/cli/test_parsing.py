@@ -1,0 +1,156 @@
+"""How commands are asked, and what they load before they know what for."""
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+import tyro
+
+from rungwise.cli import COMMANDS, main
+from rungwise.cli.parsing import ADVANCED, parse
+from rungwise.core.errors import UserError
+from rungwise.relevance.config import KINDS
+
+HEAVY = ("torch", "lancedb", "pyarrow", "numba", "fastapi", "transformers", "scipy")
+
+
+@dataclass
+class Limits:
+    """What others may hold.
+
+    Attributes:
+        seconds: How long. Not for ever.
+    """
+
+    seconds: float = 2.5
+
+
+@dataclass
+class Asked:
+    """Look at things.
+
+    At length.
+
+    Attributes:
+        place: Where they are. Any folder.
+        out: Where to write; it is made.
+        kind: How.
+        many: How many there may be at the very most, in all of the places that are looked at; none.
+        fast: Be quick.
+        device: Where it computes.
+        limits: For others.
+    """
+
+    place: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PLACE")]
+    out: Path
+    kind: Literal["a", "b"] = "a"
+    many: int = 3
+    fast: bool = True
+    device: str | None = field(default=None, metadata=ADVANCED)
+    limits: Limits = field(default_factory=Limits, metadata=ADVANCED)
+
+
+def parsed(*words: str) -> Asked:
+    return parse(Asked, words, "look", examples=["look here --out there"])
+
+
+def test_the_short_help_has_the_usual_options_on_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed("--help")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "usage: look PLACE [OPTIONS]",
+        "",
+        "Look at things.",
+        "",
+        "  PLACE          Where they are.",
+        "  --out PATH     Where to write; it is made. (required)",
+        "  --kind {a,b}   How. (a)",
+        "  --many NUMBER  How many there may be at the very most. (3)",
+        "  --[no-]fast    Be quick. (on)",
+        "",
+        "example:",
+        "  look here --out there",
+        "",
+        "--help-all shows 2 more options, and all in full.",
+    ]
+
+
+def test_the_long_help_has_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed("--help-all")
+    assert ended.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert all(name in shown for name in ("--device", "--limits.seconds", "Not for ever", "in all of the places"))
+
+
+def test_options_of_groups_are_known() -> None:
+    asked = parsed("here", "--out", "there", "--limits.seconds", "3", "--no-fast", "--device=cpu")
+    assert (asked.limits.seconds, asked.fast, asked.device) == (3, False, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["here", "--out", "a", "--mani", "3"], "there is no option --mani; did you mean --many? look --help lists"),
+        (["--out", "a", "--nothing-like-it"], "there is no option --nothing-like-it; look --help lists the options"),
+        (["here", "--out", "a", "--many", "few"], "--many: 'few' is no whole number; look --help lists the options"),
+        (["here", "--out", "a", "--limits.seconds", "x"], "'x' is no number"),
+        (["here", "--out", "a", "--kind", "c"], "--kind"),
+        (["here"], "--out"),
+        (["--out", "a"], "PLACE"),
+        (["here", "there", "--out", "a"], "there"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError) as refused:
+        parsed(*words)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not set("│╭╰─") & set(str(refused.value))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_follows_two_dashes_is_no_option() -> None:
+    with pytest.raises(UserError, match="--help lists"):
+        parsed("--", "--out")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"relevance {kind}" for kind in KINDS)])
+def test_the_short_help_of_every_command_fits_a_terminal(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), "--help"])
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 34
+    cut = [line for line in lines if line.startswith("  -") and line.endswith("...")]
+    assert not cut, "their first sentences are too long for a line"
+
+
+def test_no_command_loads_what_is_heavy_before_it_knows_what_for() -> None:
+    """The help and a refusal of each command; in one process, since each starts with the same libraries."""
+    code = (
+        "import sys\n"
+        "from rungwise.cli import COMMANDS, main\n"
+        "for command in (*COMMANDS, 'relevance cascade'):\n"
+        "    for word in ('--help', '--no-such-option'):\n"
+        "        try: main([*command.split(), word])\n"
+        "        except SystemExit: pass\n"
+        f"        loaded = sorted(set({HEAVY!r}) & set(sys.modules))\n"
+        "        if loaded: sys.exit(f'{command} {word}: {loaded}')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr.splitlines()[-1]
+
+
+def test_the_settings_that_train_knows_by_name_are_those_of_its_configuration() -> None:
+    from dataclasses import fields
+
+    from rungwise.cli.train import SETTINGS
+    from rungwise.training.config import TrainConfig
+
+    assert set(SETTINGS) == {one.name.replace("_", "-") for one in fields(TrainConfig)}
