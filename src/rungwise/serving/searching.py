@@ -41,9 +41,7 @@ Filter = Annotated[
 ]
 Ids = Annotated[list[str], Query(max_length=_MOST_PICTURES)]
 Weights = Annotated[list[float], Query(max_length=_MOST_PICTURES)]
-Id = Annotated[
-    str, InPath(max_length=8000, description="A picture's id, percent-encoded as a whole, slashes too.")
-]
+Id = Annotated[str, InPath(max_length=8000, description="A picture's id, percent-encoded as a whole, slashes too.")]
 
 
 def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
