@@ -1,4 +1,7 @@
-"""An index that is brought up to date: ``update``, ``looking``, ``left_out`` and ``opening``."""
+"""An index that is brought up to date.
+
+Also tests rungwise.index.left_out, rungwise.index.looking, rungwise.index.opening.
+"""
 
 import os
 from collections.abc import Callable, Sequence

@@ -81,7 +81,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 @pytest.fixture(scope="module")
 def documented(index: Index) -> BaseSchema:
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    return schemathesis.openapi.from_asgi("/openapi.json", create_app(index, ColourModel(), token=TOKEN), headers=headers)
+    return schemathesis.openapi.from_asgi(
+        "/openapi.json", create_app(index, ColourModel(), token=TOKEN), headers=headers
+    )
 
 
 def test_every_operation_is_asked_below(documented: BaseSchema) -> None:
