@@ -13,6 +13,7 @@ from rungwise.encoders.pretrained.source import Source
 
 if TYPE_CHECKING:
     from rungwise.encoders.inference import Precision
+    from rungwise.index import Index, Meaning
     from rungwise.models import DualEncoder, PairScorer
 
 DEFAULT = Source("hf", "google/siglip2-base-patch32-256")
@@ -56,6 +57,15 @@ def say_cut(model: PairScorer, texts: Sequence[str]) -> None:
     say(f"{which} longer than the {model.longest_text} tokens that the model reads: cut")
 
 
+def near_words() -> Meaning | None:
+    """What finds known words that mean nearly the same as an unknown one, where a sentence model is installed."""
+    from rungwise.encoders.word_meaning import WordMeanings
+    from rungwise.index import Meaning
+
+    words = WordMeanings.installed()
+    return None if words is None else Meaning(words.encode, words.encode_known)
+
+
 def read_model(name: str, device: str | None, *, altered: bool) -> PairScorer:
     """:func:`rungwise.models.load` with what the command line was told.
 
@@ -76,6 +86,22 @@ def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEn
 
     with _said_by_option():
         return load_dual_encoder(name, _device(name, device), altered=altered)
+
+
+def read_model_of(index: Index, name: str | None, device: str | None, *, altered: bool) -> DualEncoder:
+    """The model that built an index, where the index says it is or where ``--model`` says.
+
+    Raises:
+        UserError: If nobody says, it is not there, or it gives no vectors.
+    """
+    place = name or index.manifest.model_location
+    if not place:
+        raise UserError("the index does not say where its model is; name it: --model")
+    try:
+        return read_dual_encoder(place, device, altered=altered)
+    except UserError as error:
+        moved = name is None and Source.parse(place) is None and not Path(place).exists()
+        raise UserError(f"{error}; if the model has moved, name it: --model") if moved else error from None
 
 
 def _device(name: str, asked: str | None) -> str | None:

@@ -120,7 +120,7 @@ class Index(ReadableIndex):
         *,
         name: str = "collection",
         model_location: str = "",
-        store: stores.Wished = "exact",
+        store: stores.Wished = "auto",
         half: bool = False,
         thumbnails: bool = False,
     ) -> Index:
