@@ -232,7 +232,7 @@ def _indexes(root: Path) -> list[Writer]:
     def updated(place: Path) -> None:
         """Some come, some go, as an update finds them."""
         if not (place / "index").exists():
-            Index.create(place / "index", ColourModel(), name=data.name)
+            Index.create(place / "index", ColourModel(), name=data.name, store="exact")
         opened(place).update(data.select(range(2, 8)), ColourModel())
 
     def on_the_way(found: Any) -> bool:
