@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
 
+_TEXTS_AT_ONCE = 64
+"""Conditions in one filter; engines take some hundreds and end the process at thousands."""
+
+
 class ReadableIndex:
     """An index as those see it who change nothing; see :class:`rungwise.index.Index`."""
 
@@ -137,8 +141,12 @@ class ReadableIndex:
         if self.manifest.version < storage.FILTERED:
             bearers = ids_of_texts(self.items())
         else:
-            any_of = Where((Either(tuple(Condition(CAPTIONS, "has", text) for text in texts)),))
-            bearers = ids_of_texts(self.items(any_of))
+            bearers = {}
+            for start in range(0, len(texts), _TEXTS_AT_ONCE):
+                some = texts[start : start + _TEXTS_AT_ONCE]
+                any_of = Either(tuple(Condition(CAPTIONS, "has", text) for text in some))
+                found = ids_of_texts(self.items(Where((any_of,))))
+                bearers |= {text: found[text] for text in some if text in found}
         return {text: bearers[text] for text in texts if text in bearers}
 
     def check(self, model: DualEncoder) -> None:
