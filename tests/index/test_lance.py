@@ -1,5 +1,6 @@
 """What the LanceDB store promises beyond the contract (see test_store.py).
 
+Also tests rungwise.index.lance_description.
 Also tests rungwise.index.lance_filters.
 Also tests rungwise.index.lance_memory.
 Also tests rungwise.index.lance_rows.
@@ -169,6 +170,26 @@ def test_what_another_writes_is_seen_after_a_refresh(store: LanceStore) -> None:
     assert state(other) == state(store)
     other.upsert(["late"], [[0, 1]])
     assert [one for one, _ in other.records()][-2:] == ["new", "late"]
+
+
+def test_rows_that_are_added_are_not_copied_with_all_others(tmp_path: Path) -> None:
+    store, model = LanceStore.create(tmp_path, "store", 4, Inner()), ToyStore(4, Inner())
+    for one in (store, model):
+        one.upsert([str(n) for n in range(50)], rows(50, 4))
+    first, other = store._view._held, reopened(store)
+    for one in (store, model):
+        one.upsert(["new"], rows(1, 4))
+    assert store.search(rows(3, 4), 5).ids == model.search(rows(3, 4), 5).ids
+    assert np.shares_memory(store._view._held[0:1], first[0:1])
+    assert (
+        other.search(rows(3, 4), 5).ids[0]
+        == tuple(one for one in model.search(rows(3, 4), 6).ids[0] if one != "new")[:5]
+    )
+    for one in (store, model):
+        one.delete(["new"])
+        one.upsert(["newer", "3"], rows(2, 4))
+    assert store.search(rows(3, 4), 60).ids == model.search(rows(3, 4), 60).ids
+    assert len(first) == 50
 
 
 def test_settings_of_the_approximate_index_are_stored(store: LanceStore) -> None:

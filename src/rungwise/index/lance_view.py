@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.configuration import STRICT, check_size, from_plain
 from rungwise.index.files import damaged
+from rungwise.index.lance_description import described
 from rungwise.index.lance_filters import Compiled, all_of, compiled
 from rungwise.index.lance_memory import Held, Streamed
 from rungwise.index.lance_rows import (
@@ -27,23 +27,18 @@ from rungwise.index.lance_rows import (
     TEXT,
     VECTOR,
     from_engine,
-    schema_of,
     seals,
     to_engine,
     vectors_of,
 )
 from rungwise.index.lance_tuning import HELD_BYTES, Approximation
 from rungwise.index.scan import compare_all
-from rungwise.index.store import Metric, Record, Row, Side, Vectors
+from rungwise.index.store import Metric, Record, Row, Vectors
 from rungwise.index.where import Both, Where
-from rungwise.similarity import AnySimilarity
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.table import Table
-
-DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
-"""Where the schema of a table says what it holds, and its field of vectors how hard to look."""
 
 _MORE = 16
 """So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
@@ -55,35 +50,6 @@ _UNIT = 1e-4
 """How far the length of a vector may be from 1 where its inner product stands for its cosine in choosing candidates."""
 _ROUNDING, _ROUNDING_OF_HALVES = 4e-6, 2e-3
 """How far the engine's scores of vectors of length 1 may be from exact ones."""
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a table says of itself, in its schema.
-
-    Attributes:
-        dimension: D.
-        similarity: Of queries and rows.
-        side: Which side of it the rows are.
-        identity: Differs from that of every other store.
-        half: Vectors are kept in half precision.
-    """
-
-    __pydantic_config__ = STRICT
-
-    dimension: int
-    similarity: AnySimilarity
-    side: Side
-    identity: str
-    half: bool = False
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a vector."""
-        return self.dimension * (2 if self.half else 4)
 
 
 class View:
@@ -104,14 +70,20 @@ class View:
 
     def __init__(self, table: Table, label: str, before: View | None = None) -> None:
         self.table, self.label = table, label
-        self.description, self.approximation = _described(table, label)
+        self.description, self.approximation = described(table, label)
         self.columns = frozenset(table.schema.names)
         self.rows = int(table.count_rows())
         self.approximate = any(config.columns == [VECTOR] for config in table.list_indices())
         # Pages of one search ask for the same filter again and again.
         self._passing = lru_cache(maxsize=64)(self._counted)
         self.known: Held | None = before.known if before is not None else None
+        self._up_to_date = False
         self._holding = Lock()
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        return self.description.dimension
 
     def with_approximation(self, settings: Approximation) -> View:
         """The same, looking otherwise."""
@@ -146,6 +118,8 @@ class View:
 
     def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
         """Columns of rows by the engine's numbers, in order of rows."""
+        if not len(rows):
+            return self.rows_of(False, [*names, SEQ])
         found = self.table.take_row_ids(rows.tolist()).select([*names, SEQ]).to_arrow().sort_by(SEQ)
         if found.num_rows != len(rows):
             raise damaged(self.label, f"{len(rows) - found.num_rows} rows are missing")
@@ -275,8 +249,8 @@ class View:
     @property
     def _held(self) -> Held:
         with self._holding:
-            if self.known is None or self.known.view.table is not self.table:
-                self.known = Held(self, self.known)
+            if self.known is None or not self._up_to_date:
+                self.known, self._up_to_date = Held(self, self.known), True
             return self.known
 
     @cached_property
@@ -391,23 +365,6 @@ class _Hits:
             np.concatenate([self.order, others.order[new]]),
             np.concatenate([self.scores, others.scores[new]]),
         )
-
-
-def _described(table: Table, label: str) -> tuple[Description, Approximation]:
-    stored = (table.schema.metadata or {}).get(DESCRIPTION.encode())
-    if stored is None:
-        raise damaged(label, "its schema does not say what it holds")
-    try:
-        description = from_plain(Description, json.loads(stored), label)
-        wanted = schema_of(description.dimension, description.half, {})
-        changed = [one.name for one in wanted if one.type != table.schema.field(one.name).type]
-        chosen = (table.schema.field(VECTOR).metadata or {}).get(APPROXIMATION.encode())
-        approximation = from_plain(Approximation, json.loads(chosen), label) if chosen else Approximation()
-    except (ValueError, KeyError, RecursionError) as error:
-        raise damaged(label, "its schema is another one") from error
-    if changed:
-        raise damaged(label, f"its schema has another type of {changed[0]}")
-    return description, approximation
 
 
 def ids_of(keys: Iterable[str]) -> tuple[str, ...]:
