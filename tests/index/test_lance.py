@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.index import Condition, LanceStore, Where, lance_view
+from rungwise.index import Both, Condition, Either, LanceStore, Where, lance_view
 from rungwise.index.lance_rows import as_list, as_text, column_of, from_engine, to_engine
 from rungwise.index.where import Expression
 from rungwise.similarity import Cosine, Inner
@@ -116,6 +116,15 @@ def test_filters_hold_for_the_rows_for_which_they_hold_in_python(
             assert list(store.search([[1.0]], 20, where).ids[0]) == fit
             left = Where((expression,), without=frozenset(fit[:1]))
             assert list(store.search([[1.0]], 20, left).ids[0]) == fit[1:]
+
+
+@pytest.mark.parametrize("whole", [Both, Either])
+def test_thousands_of_conditions_are_one_filter(tmp_path: Path, whole: type[Both | Either]) -> None:
+    store = LanceStore.create(tmp_path, "store", 1, Inner())
+    store.upsert(["a", "b"], np.ones((2, 1)), [{"tags": ["x"], "n": 1}, {"n": -1}])
+    many = tuple(Condition("n", ">", -1 - number) for number in range(2000))
+    assert store.count(Where((whole(of=many),))) == (1 if whole is Both else 2)
+    assert store.count(Where((whole(of=tuple(Condition("tags", "has", f"{n}") for n in range(2000))),))) == 0
 
 
 @given(texts=st.lists(st.text(), max_size=5))

@@ -6,22 +6,19 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Condition, LanceStore, Where
-from rungwise.index.lance_tables import COUNTS, Tables, is_remote
+from rungwise.index.lance_tables import COUNTS, Tables
 from rungwise.similarity import Cosine
 
 
@@ -248,35 +245,6 @@ def test_two_writers_of_which_one_is_killed_and_a_reader(store: LanceStore) -> N
     assert sum(one.startswith("x") for one in known) == 3 * 20
 
 
-@pytest.fixture(scope="module")
-def bucket() -> Iterator[str]:
-    """A bucket of an object store on this machine."""
-    server = shutil.which("moto_server")
-    if server is None:
-        pytest.skip("an object store to try needs moto: pip install 'moto[server]'")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
-    settings = {"AWS_ENDPOINT": address, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
-                "AWS_ACCESS_KEY_ID": "anyone", "AWS_SECRET_ACCESS_KEY": "anything"}  # fmt: skip
-    process = subprocess.Popen([server, "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(200):
-            try:
-                with urlopen(Request(f"{address}/pets", method="PUT")):  # of this machine
-                    break
-            except OSError:
-                time.sleep(0.1)
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in settings.items():
-                patch.setenv(name, value)
-            yield "s3://pets/some/index"
-    finally:
-        process.kill()
-        process.wait()
-
-
 def test_a_store_in_an_object_store_takes_two_writers_at_once(bucket: str) -> None:
     store = LanceStore.create(bucket, "store", 2, Cosine())
     store.upsert(["a", "b"], np.eye(2), [{"year": 1, "rungwise.words": "a dog"}, {"year": 2}])
@@ -305,8 +273,3 @@ def test_a_store_in_an_object_store_takes_two_writers_at_once(bucket: str) -> No
     assert store.delete(["a"]) == 1
     store.compact()
     assert LanceStore.open(bucket, "store").count() == 10
-
-
-def test_remote_places_are_addresses() -> None:
-    assert is_remote("s3://bucket/pets")
-    assert not is_remote("pets")

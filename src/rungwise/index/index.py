@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rungwise.core.errors import UserError
-from rungwise.core.locks import UPDATE_LOCK, alone, writing_alone
+from rungwise.core.locks import UPDATE_LOCK
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.index import opening, storage, stores
 from rungwise.index.encoding import Progress, one_line, require_pictures
 from rungwise.index.items import source_of
 from rungwise.index.lance import LanceStore
 from rungwise.index.lance_tuning import Approximation
+from rungwise.index.places import alone, writing_alone
 from rungwise.index.readable import ReadableIndex
 from rungwise.index.thumbnails import Thumbnails
 from rungwise.index.update import Changes, Stored, Target, Update
@@ -215,6 +216,7 @@ class Index(ReadableIndex):
         with nullcontext() if self.folder is None else alone(self.folder, "an indexing run", UPDATE_LOCK):
             with self._newest():
                 if self.folder is not None and thumbnails not in (None, self.manifest.thumbnails):
+                    opening.refuse_thumbnails(self.folder, bool(thumbnails))
                     self.manifest = replace(self.manifest, thumbnails=bool(thumbnails))
                     storage.write_manifest(self.folder, self.manifest)
                 update = Update(

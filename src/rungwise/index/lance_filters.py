@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from functools import reduce
+from collections.abc import Callable, Collection, Iterable
+from operator import and_, or_
 from typing import TYPE_CHECKING, TypeAlias
 
 from rungwise.index.lance_rows import (
@@ -57,7 +57,7 @@ def all_of(parts: Iterable[Compiled]) -> Compiled:
     if any(one is False for one in found):
         return False
     left = [one for one in found if not isinstance(one, bool)]
-    return reduce(lambda one, other: one & other, left) if left else True
+    return _joined(left, and_) if left else True
 
 
 def _any_of(parts: Iterable[Compiled]) -> Compiled:
@@ -65,7 +65,15 @@ def _any_of(parts: Iterable[Compiled]) -> Compiled:
     if any(one is True for one in found):
         return True
     left = [one for one in found if not isinstance(one, bool)]
-    return reduce(lambda one, other: one | other, left) if left else False
+    return _joined(left, or_) if left else False
+
+
+def _joined(parts: list[Expr], join: Callable[[Expr, Expr], Expr]) -> Expr:
+    """All parts in one expression, halved again and again: the engine ends the process where one is deep."""
+    while len(parts) > 1:
+        rest = parts[-1:] if len(parts) % 2 else []
+        parts = [join(one, other) for one, other in zip(parts[::2], parts[1::2], strict=False)] + rest
+    return parts[0]
 
 
 def _condition(condition: Condition, columns: Collection[str]) -> Compiled:

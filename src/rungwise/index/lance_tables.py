@@ -23,6 +23,7 @@ from rungwise.core.files import explained, make_folder, sync_file, sync_folder
 from rungwise.core.locks import writing_alone
 from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.index.files import damaged, read_description, write_description
+from rungwise.index.places import address_of
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
@@ -41,15 +42,6 @@ _ONE_LINE = 200
 _T = TypeVar("_T")
 
 
-def is_remote(place: Path | str) -> bool:
-    """Whether a place is in an object store rather than a folder.
-
-    >>> is_remote("s3://bucket/pets"), is_remote(Path("pets"))
-    (True, False)
-    """
-    return isinstance(place, str) and "://" in place
-
-
 class Tables:
     """A table of a LanceDB database, opened at the version that counts.
 
@@ -64,9 +56,10 @@ class Tables:
     """
 
     def __init__(self, place: Path | str, name: str) -> None:
-        self.place, self.name = place, name
-        self.label = f"{str(place).rstrip('/')}/{name}.lance"
-        self.folder = None if is_remote(place) else Path(place) / f"{name}.lance"
+        address = address_of(place)
+        self.place, self.name = address or place, name
+        self.label = f"{self.place}/{name}.lance"
+        self.folder = None if address else Path(place) / f"{name}.lance"
         self._database: DBConnection | None = None
         self._synced: set[Path] | None = None
 
@@ -98,6 +91,12 @@ class Tables:
             table = self._connected().create_table(self.name, schema=schema, mode="overwrite")
             prepare(table)
             self.acknowledge(table)
+
+    def drop(self) -> None:
+        """Remove a table from an object store, if there is one."""
+        with self.speaking():
+            database: Any = self._connected()
+            database.drop_table(self.name, ignore_missing=True)
 
     def reading(self) -> Table:
         """The table at the version that counts; it stays at it.

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from rungwise.core.errors import UserError
 from rungwise.index import storage, stores, version1
 from rungwise.index.files import damaged
+from rungwise.index.places import address_of
 from rungwise.index.store import Store
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def created(
     Raises:
         UserError: If stores stand there already, or the place cannot be written.
     """
+    refuse_thumbnails(folder, thumbnails)
     kind = stores.choose(store, folder, model.similarity)
     both = (
         stores.create_store(kind, folder, storage.PICTURES, model.dimension, model.similarity, "image", half=half),
@@ -88,3 +91,13 @@ def opened(folder: Path, manifest: storage.Manifest, *, all_vectors: bool = Fals
         if store.dimension != manifest.dimension:
             raise damaged(folder, f"dimension {store.dimension} where index.json says {manifest.dimension}")
     return both
+
+
+def refuse_thumbnails(folder: Path, wanted: bool) -> None:
+    """Refuse small copies of pictures under an address.
+
+    Raises:
+        UserError: If they are wanted there.
+    """
+    if wanted and (address := address_of(folder)):
+        raise UserError(f"{address}: small copies of pictures are kept in folders only; leave them out")

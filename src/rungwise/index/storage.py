@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +14,10 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.core.seals import digest_of
+from rungwise.index import places
 from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
 from rungwise.index.lance_tables import FILES as LANCE_FILES
+from rungwise.index.lance_tables import Tables
 from rungwise.index.left_out import LeftOut
 from rungwise.index.parts import DESCRIPTION as STORE
 from rungwise.index.stores import Kind
@@ -40,7 +41,6 @@ ITEMS_1 = "items.jsonl"
 _REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
 """Files that are replaced whenever an index changes."""
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
 _KNOWN |= {f"{THUMBNAILS}/*/*{THUMBNAIL}"}
@@ -125,7 +125,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     >>> read_manifest(folder) == manifest
     True
     """
-    write_description(folder / DESCRIPTION, asdict(replace(manifest, version=VERSION)), indent=2)
+    with places.at_hand(folder, [DESCRIPTION], writing=True) as at_hand:
+        write_description(at_hand / DESCRIPTION, asdict(replace(manifest, version=VERSION)), indent=2)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -138,15 +139,16 @@ def read_manifest(folder: Path) -> Manifest:
     Traceback (most recent call last):
     rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
     """
-    path = folder / DESCRIPTION
-    try:
-        stored = read_description(path, FORMAT, 1, 2, 3, VERSION, unchecked=(1, 2))
-    except MissingFileError:
-        raise UserError(f"{folder}: no index here; build one with Index.build or `rungwise index`") from None
-    try:
-        return from_plain(Manifest, stored, str(path))
-    except UserError as error:
-        raise UserError(f"{error}; the file is damaged, build the index again") from None
+    with places.at_hand(folder, [DESCRIPTION]) as at_hand:
+        path = at_hand / DESCRIPTION
+        try:
+            stored = read_description(path, FORMAT, 1, 2, 3, VERSION, unchecked=(1, 2))
+        except MissingFileError:
+            raise UserError(f"{at_hand}: no index here; build one with Index.build or `rungwise index`") from None
+        try:
+            return from_plain(Manifest, stored, str(path))
+        except UserError as error:
+            raise UserError(f"{error}; the file is damaged, build the index again") from None
 
 
 def read_issues(folder: Path, manifest: Manifest) -> tuple[LeftOut, ...]:
@@ -155,7 +157,12 @@ def read_issues(folder: Path, manifest: Manifest) -> tuple[LeftOut, ...]:
     Raises:
         UserError: If the file is missing or damaged.
     """
-    path, left = folder / ISSUES, []
+    with places.at_hand(folder, [ISSUES]) as at_hand:
+        return _read_issues(at_hand / ISSUES, manifest)
+
+
+def _read_issues(path: Path, manifest: Manifest) -> tuple[LeftOut, ...]:
+    left = []
     digest = manifest.issues_sha256
     if manifest.issues_before and is_regular(path) and digest_of(path) == manifest.issues_before:
         digest = manifest.issues_before
@@ -178,6 +185,11 @@ def write_issues(folder: Path, manifest: Manifest, left: Sequence[LeftOut]) -> M
     >>> manifest.skipped, read_issues(folder, read_manifest(folder)) == tuple(left)
     (1, True)
     """
+    with places.at_hand(folder, [ISSUES, DESCRIPTION], writing=True) as at_hand:
+        return _write_issues(at_hand, manifest, left)
+
+
+def _write_issues(folder: Path, manifest: Manifest, left: Sequence[LeftOut]) -> Manifest:
     path = folder / ISSUES
     with replacing(path) as draft:
         after = write_lines(draft, (one.to_plain() for one in left))
@@ -198,8 +210,9 @@ def sweep(folder: Path) -> None:
 
     >>> sweep(Path("nowhere"))
     """
-    for name in _REPLACED:
-        drafts.sweep(folder / name)
+    if not places.address_of(folder):  # where there are no drafts
+        for name in _REPLACED:
+            drafts.sweep(folder / name)
 
 
 Stamps = tuple[tuple[int, ...] | None, ...]
@@ -212,6 +225,8 @@ def stamps(folder: Path) -> Stamps:
     >>> stamps(Path("nowhere"))
     (None, None, None)
     """
+    if address := places.address_of(folder):
+        return places.stamp(address, DESCRIPTION), None, None
     return tuple(stamp(folder / name) for name in _REPLACED)
 
 
@@ -221,6 +236,8 @@ def is_index(folder: Path) -> bool:
     >>> is_index(Path("nowhere"))
     False
     """
+    if address := places.address_of(folder):
+        return places.stamp(address, DESCRIPTION) is not None
     return is_regular(folder / DESCRIPTION)
 
 
@@ -231,15 +248,9 @@ def refuse_strangers(folder: Path) -> None:
         UserError: Naming the file.
 
     >>> refuse_strangers(Path("nowhere"))
-    >>> refuse_strangers(Path("s3://bucket/index"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: s3:/bucket/index: looks like an address; an index stands in a folder, ...
     """
-    if _ADDRESS.match(folder.as_posix()):
-        raise UserError(
-            f"{folder}: looks like an address; an index stands in a folder, and only a store of rows alone"
-            " (rungwise.index.LanceStore) can lie in an object store"
-        )
+    if places.address_of(folder):
+        return  # what else lies in a bucket is never touched
     folders.refuse_strangers(folder, _KNOWN, "an index")
 
 
@@ -252,12 +263,22 @@ def discard(folder: Path) -> None:
     >>> discard(Path("nowhere"))
     """
     refuse_strangers(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    if places.address_of(folder):
+        _drop_tables(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _drop_tables(folder: Path) -> None:
+    for name in (PICTURES, CAPTIONS):
+        Tables(folder, name).drop()
 
 
 @contextmanager
 def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a sibling folder to write to; it takes the place of ``folder`` only when the block ends well.
+
+    An address is written to at once: ``index.json``, which is written last, makes it an index.
 
     Raises:
         UserError: If an index stands there and ``overwrite`` is false; else see
@@ -270,6 +291,12 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     >>> [file.name for file in target.iterdir()]
     ['index.json']
     """
+    if address := places.address_of(folder):
+        if is_index(folder):
+            raise UserError(f"{address}: an index stands here already; name another address, or delete it there first")
+        _drop_tables(folder)  # of a process that died before it wrote index.json, without which there is no index
+        yield folder
+        return
     refuse_strangers(folder)
     if not overwrite and folder.exists() and any(folder.iterdir()):
         raise UserError(

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from rungwise.core.errors import UserError
 from rungwise.index.exact import ExactStore
 from rungwise.index.lance import LanceStore
-from rungwise.index.lance_tables import is_remote
+from rungwise.index.places import address_of
 from rungwise.index.store import Side, Store
 from rungwise.similarity import Similarity
 
@@ -34,9 +34,9 @@ def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
     ('lance', 'exact')
     """
     if kind == "auto":
-        kind = "exact" if similarity.metric is None and not is_remote(place) else "lance"
+        kind = "exact" if similarity.metric is None and not address_of(place) else "lance"
     _check(kind)
-    if kind == "exact" and is_remote(place):
+    if kind == "exact" and address_of(place):
         raise UserError(f"{place}: an exact store is a folder; keep the index there, or choose the store lance")
     if kind == "lance" and similarity.metric is None:
         raise UserError(

@@ -1,0 +1,137 @@
+"""Where an index lies: in a folder, or under an address of an object store such as ``s3://bucket/prefix``.
+
+An address may come as a text or as a path, which has one slash less. Small files of an index under an address are
+brought to a folder of this machine while they are read or written, and what was written is sent back whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from rungwise.core import locks
+from rungwise.core.errors import UserError
+
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)", re.DOTALL)
+_SMALL = 256 << 20
+_SECONDS = 1.0
+"""For so long what tells one state of a file from another is not asked again."""
+_stamps: dict[tuple[str, str], tuple[float, tuple[int, ...] | None]] = {}
+
+
+def address_of(place: Path | str) -> str | None:
+    """The address that a place is, with both of its slashes; None for a folder.
+
+    >>> address_of(Path("s3://bucket/pets")), address_of("s3://bucket/pets/"), address_of(Path("pets"))
+    ('s3://bucket/pets', 's3://bucket/pets', None)
+    >>> address_of("C:/pets") is None
+    True
+    """
+    found = _ADDRESS.fullmatch(str(place))
+    return f"{found[1]}://{found[2].rstrip('/')}" if found else None
+
+
+def writing_alone(place: Path) -> AbstractContextManager[None]:
+    """As :func:`rungwise.core.locks.writing_alone`; under an address, commits of LanceDB decide who was first."""
+    return nullcontext() if address_of(place) else locks.writing_alone(place)
+
+
+def alone(place: Path, what: str, name: str) -> AbstractContextManager[None]:
+    """As :func:`rungwise.core.locks.alone`; nobody is kept out under an address."""
+    return nullcontext() if address_of(place) else locks.alone(place, what, name)
+
+
+@contextmanager
+def at_hand(place: Path, names: Sequence[str], *, writing: bool = False) -> Iterator[Path]:
+    """A folder with the small files of a place: the place itself, or a copy for as long as the block lasts.
+
+    Args:
+        place: Of an index.
+        names: Of the files; those that are not there are left out.
+        writing: Send the files back when the block ends well, in this order.
+
+    Raises:
+        UserError: Whatever the block raises, with the address in place of the copy's name; or if the object store
+            refuses.
+    """
+    address = address_of(place)
+    if address is None:
+        yield place
+        return
+    with tempfile.TemporaryDirectory(prefix="rungwise-") as copy:
+        for name in names:
+            if (content := _read(address, name)) is not None:
+                (Path(copy) / name).write_bytes(content)
+        try:
+            yield Path(copy)
+        except UserError as error:
+            raise type(error)(str(error).replace(copy, address)) from error
+        if writing:
+            for name in names:
+                if (Path(copy) / name).exists():
+                    _write(address, name, (Path(copy) / name).read_bytes())
+
+
+def stamp(address: str, name: str) -> tuple[int, ...] | None:
+    """What tells a file from its successor; None if there is none. It may be a second old."""
+    known = _stamps.get((address, name))
+    if known is None or time.monotonic() - known[0] > _SECONDS:
+        content = _read(address, name)
+        found = None if content is None else (int.from_bytes(hashlib.sha256(content).digest()[:8], "big"),)
+        known = _stamps[address, name] = time.monotonic(), found
+    return known[1]
+
+
+def _read(address: str, name: str) -> bytes | None:
+    with _speaking(address):
+        files, prefix = _files(address)
+        try:
+            with files.open_input_stream(f"{prefix}/{name}") as stream:
+                content = bytes(stream.read(_SMALL + 1))
+        except FileNotFoundError:
+            return None
+    if len(content) > _SMALL:
+        raise UserError(f"{address}/{name}: larger than {_SMALL} bytes; it is no file of an index")
+    return content
+
+
+def _write(address: str, name: str, content: bytes) -> None:
+    _stamps.pop((address, name), None)
+    with _speaking(address):
+        files, prefix = _files(address)
+        # An object appears when the stream is closed, whole.
+        with files.open_output_stream(f"{prefix}/{name}") as stream:
+            stream.write(content)
+
+
+def _files(address: str) -> tuple[Any, str]:
+    """The file system of an address, with the settings that LanceDB reads too, and the path in it."""
+    from pyarrow import fs
+
+    scheme, _, path = address.partition("://")
+    if scheme != "s3":
+        files, path = fs.FileSystem.from_uri(address)
+        return files, path
+    endpoint = os.environ.get("AWS_ENDPOINT") or os.environ.get("AWS_ENDPOINT_URL")
+    options: dict[str, Any] = {"region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")}
+    if endpoint:
+        options["endpoint_override"] = endpoint
+    # Small files go in one request, which also takes empty ones.
+    options["allow_delayed_open"] = True
+    return fs.S3FileSystem(**{name: value for name, value in options.items() if value}), path
+
+
+@contextmanager
+def _speaking(address: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise UserError(f"{address}: {said}; check the address, the credentials and the store's state") from error
