@@ -271,8 +271,8 @@ class Index:
         Raises:
             UserError: Naming both models and the remedy.
         """
-        if not self.is_of(model):
-            ours, theirs = self.manifest, model.fingerprint
+        ours, theirs = self.manifest, model.fingerprint  # which takes long
+        if not self._is_of(model, theirs):
             raise UserError(
                 f"{self._where}: built by model {ours.model_fingerprint[:12]} (dimension {ours.dimension}), not by"
                 f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
@@ -281,8 +281,11 @@ class Index:
 
     def is_of(self, model: DualEncoder) -> bool:
         """Whether a model gives the vectors of this index; see :meth:`check`."""
+        return self._is_of(model, model.fingerprint)
+
+    def _is_of(self, model: DualEncoder, fingerprint: str) -> bool:
         ours = self.manifest
-        return ours.dimension == model.dimension and bool(ours.models & {model.fingerprint, model.stands_for})
+        return ours.dimension == model.dimension and bool(ours.models & {fingerprint, model.stands_for})
 
     def stand_in(self, model: DualEncoder) -> str:
         """One line about a model that :meth:`check` takes in place of the one that built the index; empty for that one.
