@@ -2,16 +2,18 @@
 
     python benchmarks/serving.py                                  # everything, ten minutes each
     python benchmarks/serving.py queries --seconds 60             # some parts
-    python benchmarks/serving.py queries --beside CHECKOUT        # and an earlier rungwise on the same model and pictures
+    python benchmarks/serving.py queries --beside CHECKOUT        # and an earlier rungwise on the same pictures
     python benchmarks/serving.py queries --pictures FOLDER --model MODEL
     python benchmarks/serving.py load hostile --minutes 1
     python benchmarks/serving.py load --pictures FOLDER           # of your own pictures
 
 The server is ``rungwise serve``, a process of its own with its default limits, on an index made for it: pictures, six
 picture bombs among them, under a small model with random weights. Visitors are in another process, strangers in a third
-and on other addresses of this machine. The part ``queries`` has no bombs, and asks for one text after the other, by one
-client and by fifty; with ``--limits.queries-together 1`` the server encodes them one at a time. Beside latencies it prints, for every minute, the server's memory
+and on other addresses of this machine. Beside latencies it prints, for every minute, the server's memory
 with that of its children, its processor time and the most files it had open; and what it wrote to its log.
+
+The part ``queries`` has no bombs. One client, then fifty, ask for one text after the other; the server encodes the texts
+that wait together, then for comparison one at a time (``--limits.queries-together 1``).
 """
 
 from __future__ import annotations
@@ -250,7 +252,9 @@ def show_queries(console: Console, folder: Path, asked: argparse.Namespace) -> N
         # What earlier versions did: no full text, no folding of near-duplicates.
         Way("one client, vectors alone", 1, VECTORS_ALONE),
         Way(f"{asked.clients} clients, vectors alone", asked.clients, VECTORS_ALONE),
-        Way(f"{asked.clients} clients, vectors alone, one at a time", asked.clients, VECTORS_ALONE, arguments=alone_one),
+        Way(
+            f"{asked.clients} clients, vectors alone, one at a time", asked.clients, VECTORS_ALONE, arguments=alone_one
+        ),
     ]
     if asked.beside:
         ways += [
