@@ -12,8 +12,8 @@ picture bombs among them, under a small model with random weights. Visitors are 
 and on other addresses of this machine. Beside latencies it prints, for every minute, the server's memory
 with that of its children, its processor time and the most files it had open; and what it wrote to its log.
 
-The part ``queries`` has no bombs. One client, then fifty, ask for one text after the other; the server encodes the texts
-that wait together, then for comparison one at a time (``--limits.queries-together 1``).
+The part ``queries`` has no bombs. One client, then fifty, ask for one text after the other. The server encodes the
+texts that wait together, then for comparison one at a time (``--limits.queries-together 1``).
 """
 
 from __future__ import annotations
