@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import tyro
 
-from rungwise.cli.models import read_model_of
+from rungwise.cli.models import near_words, read_model_of
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
@@ -90,6 +90,7 @@ def main(arguments: list[str]) -> int:
         open_to_all=asked.open,
         allowed_hosts=asked.allowed_host,
         limits=asked.limits,
+        meaning=near_words(),
         log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
     )
     return 0
