@@ -3,10 +3,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.text import learn_vocabulary, tokenise
-from rungwise.encoders.vocabulary import PATTERNS, read_vocabulary
+from rungwise.encoders.vocabulary import PATTERNS, read_vocabulary, unknown_words, whole_words
 from tests.encoders.test_character_maps import character_map
 
 CAPTIONS = ["a red dog runs", "a blue cat"]
@@ -171,3 +172,26 @@ def test_more_than_one_class_is_none_that_is_known(said: dict[str, Any], pattern
     said["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": ""}
     with pytest.raises(UserError, match="is none that is known here|repeats a repetition"):
         read_vocabulary(json.dumps(said), "tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (models.WordPiece({"[UNK]": 0, "Dog": 1, "##gy": 2, "a": 3, "x1": 4, "!!": 5}, unk_token="[UNK]"), {"dog"}),
+        (models.BPE({"do": 0, "dog</w>": 1, "g</w>": 2, "a": 3}, [], end_of_word_suffix="</w>"), {"dog"}),
+        (models.BPE({"do": 0, "Ġdog": 1, "Ġ": 2}, []), {"dog"}),
+        (models.Unigram([("<unk>", 0.0), ("▁dog", -1.0), ("og", -2.0), ("▁犬の", -3.0)], 0), {"dog", "犬の"}),
+        (models.WordLevel({"<unk>": 0, "dog": 1, "t-shirt": 2}, unk_token="<unk>"), {"dog"}),
+    ],
+)
+def test_whole_words_of_any_kind_of_vocabulary(model: models.Model, words: set) -> None:
+    assert whole_words(Tokenizer(model)) == words
+
+
+def test_a_vocabulary_of_pieces_lacks_signs_alone() -> None:
+    pieces = {"[UNK]": 0, "do": 1, "##g": 2, "a": 3}
+    tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    assert unknown_words(tokenizer, "a dog") == ()
+    assert unknown_words(tokenizer, "a 犬 dog ☃ 犬") == ("犬",)
+    assert unknown_words(Tokenizer(models.BPE({"a": 0}, [])), "zebra") == ()

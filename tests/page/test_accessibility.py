@@ -12,10 +12,10 @@ LOOKS = {
 }
 PLACES = {
     "start": ("", "#groups a.open"),
-    "results": ('?q="blue" - "redd"&where=captions contains "on"', "#results a.open"),
-    "like": ("?like=twin", "#fitting-list li"),
-    "detail": ("?q=blue&show=004", "#detail-similar li"),
-    "filters": ("?q=blue", "#results a.open"),
+    "results": ('?q="blue" - "redd"&where=year < 2003', "#results a.open"),
+    "like": ("?like=twin&where=year < 2003", "#fitting-list li"),
+    "detail": ("?q=blue&where=year < 2003&show=004", "#detail-similar li"),
+    "filters": ("?q=blue&where=year < 2001", "#results a.open"),
 }
 
 

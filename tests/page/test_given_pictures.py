@@ -13,7 +13,12 @@ DROP = """([kind, data]) => {
     new DragEvent(name, { dataTransfer: transfer, bubbles: true, cancelable: true }));
   if (kind === "paste") {
     document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true }));
-  } else { send("dragenter"); send("dragover"); if (kind === "drop") send("drop"); else if (kind === "leave") send("dragleave"); }
+    return;
+  }
+  send("dragenter");
+  send("dragover");
+  if (kind === "drop") send("drop");
+  if (kind === "leave") send("dragleave");
 }"""
 
 

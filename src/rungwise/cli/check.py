@@ -245,6 +245,9 @@ def _say(found: Check) -> None:
     say(f"queries: {found.queries} {'texts' if found.kind == 'texts' else found.kind + ' of the index'}, k {found.k}")
     say(f"degrees of relevance: {found.grades}")
     console.print(_table(found))
+    if not found.store.exact:
+        say("intervals: 95 %, paired bootstrap over the pictures that queries belong to")
+    say("ms: a search in the store, one at a time, without encoding the query")
     for case in found.cases:
         under = f" under {case.where}" if case.where else ""
         if case.recall is not None:
@@ -260,12 +263,7 @@ def _table(found: Check) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        caption=("" if found.store.exact else "intervals: 95 %, paired bootstrap over pictures; ")
-        + "ms: a search in the store, one at a time, without encoding the query",
-    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", overflow="fold")
     heads = ("served",) if found.store.exact else ("served", "exact", "served - exact", "interval")
     for head in heads:

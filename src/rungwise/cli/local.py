@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.cli.found import Answered, Shown
-from rungwise.cli.models import read_model, read_model_of, say_cut
+from rungwise.cli.models import near_words, read_model, read_model_of, say_cut
 from rungwise.cli.terminal import say
 from rungwise.data.packed import PackedPicture, Picture, TarMember
 from rungwise.data.picture_files import picture_bytes
@@ -43,7 +43,7 @@ def search(asked: Search) -> Answered:
     if typed is None and not (asked.image or asked.like or asked.unlike):
         return _listed(asked, index, where)
     model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
-    searcher = Searcher(index, model)
+    searcher = Searcher(index, model, meaning=near_words())
     if line := index.stand_in(model):
         say(line)
     given = [GivenVector(searcher.encode_picture(file), str(file)) for file in asked.image]

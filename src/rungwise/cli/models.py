@@ -13,7 +13,7 @@ from rungwise.encoders.pretrained.source import Source
 
 if TYPE_CHECKING:
     from rungwise.encoders.inference import Precision
-    from rungwise.index import Index
+    from rungwise.index import Index, Meaning
     from rungwise.models import DualEncoder, PairScorer
 
 DEFAULT = Source("hf", "google/siglip2-base-patch32-256")
@@ -55,6 +55,15 @@ def say_cut(model: PairScorer, texts: Sequence[str]) -> None:
         return
     which = "the text is" if len(texts) == 1 else f"{cut} of {len(texts)} captions are"
     say(f"{which} longer than the {model.longest_text} tokens that the model reads: cut")
+
+
+def near_words() -> Meaning | None:
+    """What finds known words that mean nearly the same as an unknown one, where a sentence model is installed."""
+    from rungwise.encoders.word_meaning import WordMeanings
+    from rungwise.index import Meaning
+
+    words = WordMeanings.installed()
+    return None if words is None else Meaning(words.encode, words.encode_known)
 
 
 def read_model(name: str, device: str | None, *, altered: bool) -> PairScorer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +62,31 @@ class Folding:
         before = len(self._firsts)
         alike = units @ np.concatenate([np.stack(self._firsts), units] if before else [units]).T >= self._least
         to_firsts, to_each_other = alike[:, :before], alike[:, before:]
+        if not to_firsts.any() and np.count_nonzero(to_each_other) <= len(units) and self._are_new(hashes):
+            self._stand_alone(range(len(units)), units, hashes)  # as most rows do
+        else:
+            self._join(to_firsts, to_each_other, units, hashes)
+        self._rows += len(units)
+
+    def _are_new(self, hashes: Sequence[str | None]) -> bool:
+        known = [one for one in hashes if one is not None]
+        return len(set(known)) == len(known) and self._of_hash.keys().isdisjoint(known)
+
+    def _stand_alone(self, rows: Iterable[int], units: NDArray[np.float32], hashes: Sequence[str | None]) -> None:
+        for row in rows:
+            if (content := hashes[row]) is not None:
+                self._of_hash[content] = len(self.groups)
+            self._firsts.append(units[row])
+            self.groups.append([self._rows + row])
+
+    def _join(
+        self,
+        to_firsts: NDArray[np.bool_],
+        to_each_other: NDArray[np.bool_],
+        units: NDArray[np.float32],
+        hashes: Sequence[str | None],
+    ) -> None:
+        before = len(self._firsts)
         new: list[int] = []  # rows of these that stand by themselves
         for row, content in enumerate(hashes):
             joined = [self._of_hash[content]] if content is not None and content in self._of_hash else []
@@ -71,13 +96,9 @@ class Folding:
                 joined.append(before + int(to_each_other[row, new].argmax()))
             if joined:
                 self.groups[min(joined)].append(self._rows + row)
-                continue
-            if content is not None:
-                self._of_hash[content] = len(self.groups)
-            new.append(row)
-            self._firsts.append(units[row])
-            self.groups.append([self._rows + row])
-        self._rows += len(units)
+            else:
+                new.append(row)
+                self._stand_alone([row], units, hashes)
 
 
 def diversified(relevance: ArrayLike, vectors: ArrayLike, diversity: float) -> list[int]:

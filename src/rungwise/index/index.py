@@ -99,7 +99,8 @@ class Index:
         model_location: str = "",
         progress: Progress | None = None,
         overwrite: bool = False,
-        store: stores.Kind = "exact",
+        store: stores.Wished = "exact",
+        half: bool = False,
         thumbnails: bool = False,
     ) -> Index:
         """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
@@ -114,7 +115,8 @@ class Index:
             model_location: Where the model came from, for those who open the index.
             progress: Called with how many more pictures are done.
             overwrite: Replace an index that stands there already.
-            store: Which kind of store keeps the rows.
+            store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
+            half: Keep vectors in half precision, which LanceDB's store can.
             thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
 
         Raises:
@@ -126,7 +128,9 @@ class Index:
             storage.replacing_folder(folder, overwrite=overwrite) as draft,
         ):
             require_pictures(data)
-            manifest, both = opening.created(draft, data.name, model, model_location, store, thumbnails=thumbnails)
+            manifest, both = opening.created(
+                draft, data.name, model, model_location, store, half=half, thumbnails=thumbnails
+            )
             kept = Thumbnails(draft) if thumbnails else None
             update = Update(Target(*both, folder.resolve(), nullcontext, kept), data, model, progress=progress)
             _refuse_if_none(data, update.run())
@@ -141,7 +145,8 @@ class Index:
         *,
         name: str = "collection",
         model_location: str = "",
-        store: stores.Kind = "exact",
+        store: stores.Wished = "exact",
+        half: bool = False,
         thumbnails: bool = False,
     ) -> Index:
         """Make an empty index, which :meth:`update` or :meth:`upsert` fills.
@@ -151,7 +156,8 @@ class Index:
             model: Will encode what comes; only this model can search the index later.
             name: Of the collection.
             model_location: Where the model came from, for those who open the index.
-            store: Which kind of store keeps the rows.
+            store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
+            half: Keep vectors in half precision, which LanceDB's store can.
             thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
 
         Raises:
@@ -159,7 +165,7 @@ class Index:
         """
         folder = Path(folder)
         with storage.replacing_folder(folder, overwrite=False) as draft:
-            manifest, _ = opening.created(draft, name, model, model_location, store, thumbnails=thumbnails)
+            manifest, _ = opening.created(draft, name, model, model_location, store, half=half, thumbnails=thumbnails)
             storage.write_issues(draft, manifest, ())
         index = cls.open(folder)
         index._checked = model
@@ -271,8 +277,8 @@ class Index:
         Raises:
             UserError: Naming both models and the remedy.
         """
-        if not self.is_of(model):
-            ours, theirs = self.manifest, model.fingerprint
+        ours, theirs = self.manifest, model.fingerprint  # which takes long
+        if not self._is_of(model, theirs):
             raise UserError(
                 f"{self._where}: built by model {ours.model_fingerprint[:12]} (dimension {ours.dimension}), not by"
                 f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
@@ -281,8 +287,11 @@ class Index:
 
     def is_of(self, model: DualEncoder) -> bool:
         """Whether a model gives the vectors of this index; see :meth:`check`."""
+        return self._is_of(model, model.fingerprint)
+
+    def _is_of(self, model: DualEncoder, fingerprint: str) -> bool:
         ours = self.manifest
-        return ours.dimension == model.dimension and bool(ours.models & {model.fingerprint, model.stands_for})
+        return ours.dimension == model.dimension and bool(ours.models & {fingerprint, model.stands_for})
 
     def stand_in(self, model: DualEncoder) -> str:
         """One line about a model that :meth:`check` takes in place of the one that built the index; empty for that one.

@@ -104,8 +104,9 @@ class Searcher:
 
         Full text is joined with that ranking by reciprocal rank fusion (``options.words``). With ``"auto"`` it brings
         the pictures whose captions and columns hold most of what the words of the query say, rare words counting more
-        than frequent ones; so a word that the model never learnt is found where it is written. With ``"on"`` any word
-        does.
+        than frequent ones; so a word that the model never learnt is found where it is written. Where something is
+        wanted less, it brings none. With ``"on"`` any word brings a picture, unless it has all words that are wanted
+        less.
 
         Near-duplicates are folded under the first of them. An answer with an ``offset`` goes on where the one without
         ended.
@@ -141,7 +142,7 @@ class Searcher:
         notes = list(query.notes)
         by_words = self._found_by_words(query, candidates, options.words)
         if by_words:
-            notes.append(f"full text found {len(by_words)}{' or more' if len(by_words) == _MOST_BY_WORDS else ''}")
+            notes.append(_said(len(by_words), options.words))
         groups = groups_of(
             candidates,
             offset + k + 1,
@@ -292,22 +293,19 @@ class Searcher:
     def _found_by_words(self, query: Query, candidates: Candidates, use: WordUse) -> list[str]:
         """Ids that full text brings, best first; none that has all words of what is wanted less."""
         words = " ".join(query.wanted_texts)
-        if use == "off" or not words_of(words):
+        wanted_less = [term for term in query.terms if term.weight < 0]
+        # Words cannot tell what is wanted less: a picture that has the wanted words would come first in spite of it.
+        if use == "off" or (use == "auto" and wanted_less) or not words_of(words):
             return []
         found = candidates.store.find_words(words, _MOST_BY_WORDS, candidates.where).ids[0]
-        rows = candidates.rows(found)
-        texts = {one: str(row.record.get(WORDS, "")) for one, row in rows.items()}
-        wanted_less = (term.what.text for term in query.terms if term.weight < 0 and isinstance(term.what, Words))
-        less = [some for text in wanted_less if (some := word_set(text))]
-        found_ids = [
+        texts = {one: str(row.record.get(WORDS, "")) for one, row in candidates.rows(found).items()}
+        less = [some for term in wanted_less if isinstance(term.what, Words) and (some := word_set(term.what.text))]
+        shares = self._seen.rarity.shares(words, texts.values())
+        return [
             one
-            for (one, text), share in zip(texts.items(), self._seen.rarity.shares(words, texts.values()), strict=True)
+            for (one, text), share in zip(texts.items(), shares, strict=True)
             if (use == "on" or share >= MOST_OF) and not any(some <= word_set(text) for some in less)
         ]
-        if less:  # words know nothing of what is wanted less, but the vectors do
-            scores = dict(zip(found_ids, candidates.scores(found_ids), strict=True))
-            found_ids.sort(key=lambda one: -scores[one])
-        return found_ids
 
     def _reordering(
         self, query: Query, options: SearchOptions, notes: list[str]
@@ -381,6 +379,16 @@ class _Seen:
 
 def _columns_of(records: Iterable[tuple[str, Record]]) -> frozenset[str]:
     return frozenset(name for _, record in records for name in record if not name.startswith(OWN))
+
+
+def _said(found: int, use: WordUse) -> str:
+    """How many pictures full text brought.
+
+    >>> _said(1, "auto"), _said(_MOST_BY_WORDS, "on")
+    ('1 picture has most of these words', '50 or more pictures have some of these words')
+    """
+    many = f"{found} or more pictures" if found >= _MOST_BY_WORDS else f"{found} pictures" if found > 1 else "1 picture"
+    return f"{many} {'has' if found == 1 else 'have'} {'some' if use == 'on' else 'most'} of these words"
 
 
 def _parsed(query: Query | str) -> Query:

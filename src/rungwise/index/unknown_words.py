@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.index.diversity import unit_rows
 from rungwise.index.words import words_of
-from rungwise.language.sentence_models import PACKAGED_MODEL
 from rungwise.language.word_vectors import WordVectors
-
-if TYPE_CHECKING:
-    from rungwise.encoders.sides import TextSide
 
 MOST_NEAR = 3
 _ALIKE = 0.8
@@ -111,43 +104,6 @@ class Meaning:
             )
         )
 
-    @classmethod
-    def of_sentence_model(cls, name: str = PACKAGED_MODEL, cache: Path | None = None) -> Meaning:
-        """By a sentence model, which is loaded when it is first needed; vectors of known words are kept on the disk.
-
-        Args:
-            name: As for :class:`rungwise.encoders.transformer.TransformerConfig`.
-            cache: Folder where vectors are kept; the default one if None.
-
-        Raises:
-            UserError: When it is asked, if the model cannot be loaded.
-        """
-
-        @lru_cache(maxsize=1)
-        def encoder() -> TextSide:
-            from rungwise.encoders.transformer import TransformerConfig
-
-            return TransformerConfig(model=name).build((), 0)
-
-        def encode(words: Sequence[str]) -> ArrayLike:
-            from rungwise.encoders.text_cache import encode_texts
-
-            return encode_texts(encoder(), words)
-
-        def encode_known(words: Sequence[str]) -> ArrayLike:
-            from rungwise.encoders.text_cache import text_rows
-
-            rows = text_rows(encoder(), words, cache)
-            return np.asarray(rows.source[rows.positions], np.float32)
-
-        return cls(encode, encode_known)
-
-    @classmethod
-    def installed(cls) -> Meaning | None:
-        """By the sentence model that is a package, if it is installed; nothing is loaded yet."""
-        packages = ("sentence_transformers", PACKAGED_MODEL.replace("-", "_"))
-        return cls.of_sentence_model() if all(map(importlib.util.find_spec, packages)) else None
-
     def near(self, word: str, among: Sequence[str], most: int = MOST_NEAR) -> tuple[str, ...]:
         """The words of ``among`` that mean nearly the same, the nearest first."""
         if not among:
@@ -179,7 +135,7 @@ def frequent_words(captions: Iterable[str]) -> tuple[str, ...]:
     >>> frequent_words(["a dog", "a dog and a cat"])
     ('dog', 'and', 'cat')
     """
-    counts = Counter(word for text in islice(captions, _CAPTIONS_LOOKED_AT) for word in set(words_of(text)))
+    counts = Counter(word for text in islice(captions, _CAPTIONS_LOOKED_AT) for word in dict.fromkeys(words_of(text)))
     return tuple(word for word, _ in counts.most_common(_WORDS_LOOKED_AT) if len(word) > 1 and word.isalpha())
 
 

@@ -170,7 +170,7 @@ async function show(search, back = false) {
     if (search.show) detail.open(search.show, listShown);
   } catch (error) {
     if (error.name === "AbortError") return;
-    element("results-title").textContent = "";
+    element("results-title").textContent = "No pictures";
     complain(error.message, "Try again", () => show(search, back));
   } finally {
     if (running === request) running = null;
@@ -198,6 +198,7 @@ async function showFound(search, before, place, signal) {
   const [picture] = search.pictures;
   if (picture && search.pictures.length === 1 && !isLess(picture)) source.show(picture);
   element("found").hidden = false;
+  element("results-title").textContent = "Searching…";
   if (!before?.found) chips.show(search, termsAsked(search), false);
   if (before?.found) grid.restore(before.found);
   const answer = before?.found?.first ?? (await grid.show(search, Math.min(place?.count ?? 0, ONE_BY_ONE), signal));

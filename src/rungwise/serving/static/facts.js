@@ -47,5 +47,8 @@ export function aspectOf(columns) {
 /** What to call a picture: its first caption, else its file or id. */
 export const titleOf = (item) => item.captions[0] ?? item.columns.title ?? item.columns.file ?? item.id;
 
+/** A caption as a heading: without the full stop at its end. */
+export const heading = (text, most) => short(text.replace(/[\s.。]+$/u, "") || text, most);
+
 /** A title that a label can hold. */
 export const short = (text, most = 160) => (text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text);

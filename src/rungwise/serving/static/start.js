@@ -3,12 +3,13 @@
 import { ask } from "./api.js";
 import { nothing } from "./address.js";
 import { element, make, wantsNewTab } from "./dom.js";
-import { number, short } from "./facts.js";
+import { heading, number } from "./facts.js";
 import { tile } from "./tile.js";
 
 const GROUPS = 8;
 const OF_EACH = 12;
 const AT_RANDOM = 48;
+const LOOKING = 100; // pixels: whoever has scrolled so far looks at what is there
 const AGAIN = 1500; // milliseconds until themes that are still being computed are asked for again
 
 /** @param on As for tiles, and {search(search), address(search)}. */
@@ -20,7 +21,7 @@ export function makeStart(on) {
     element("start-note").textContent = `${parts[0]}. Write a few words, or drop a picture anywhere on this page.`;
     element("examples").replaceChildren(
       ...about.examples.map((text) => {
-        const button = make("button", { type: "button", class: "soft", dir: "auto", textContent: short(text, 60), title: text });
+        const button = make("button", { type: "button", class: "soft", dir: "auto", textContent: heading(text, 60), title: text });
         button.onclick = () => on.search({ ...nothing(), q: text });
         return make("li", {}, button);
       }),
@@ -53,10 +54,16 @@ export function makeStart(on) {
     const asked = new URLSearchParams(by === "random" ? { by, k: 1, of: AT_RANDOM } : { by, k: GROUPS, of: OF_EACH });
     const sample = await ask("sample", asked, { signal });
     draw(sample);
-    if (!sample.ready) {
-      timer = setTimeout(() => show(by, signal).then((later) => Object.assign(sample, later), () => {}), AGAIN);
-    }
+    if (!sample.ready) timer = setTimeout(() => improve(sample, asked, signal), AGAIN);
     return sample;
+  }
+
+  /** Put the themes in the place of other pictures once they are there, unless somebody looks at those by then. */
+  async function improve(sample, asked, signal) {
+    const later = await ask("sample", asked, { signal }).catch(() => null);
+    if (signal.aborted || !later || scrollY > LOOKING || document.querySelector("dialog[open]")) return;
+    if (!later.ready) timer = setTimeout(() => improve(sample, asked, signal), AGAIN);
+    else draw(Object.assign(sample, later));
   }
 
   function restore(by, sample) {
@@ -76,7 +83,7 @@ export function makeStart(on) {
     const pictures = make("ol", { class: label ? "grid row" : "grid" }, ...group.items.map((item) => tile(item, [0, 1], on)));
     const made = make("section", { class: "group" });
     if (label) {
-      const title = make("a", { href: on.address(search), dir: "auto", textContent: short(label, 80) });
+      const title = make("a", { href: on.address(search), dir: "auto", textContent: heading(label, 80) });
       title.onclick = (event) => {
         if (wantsNewTab(event)) return;
         event.preventDefault();
