@@ -61,6 +61,6 @@ def test_options_exist(place, words, capsys, monkeypatch):
         named = words[:2]
     with pytest.raises(SystemExit):
         main([*named, "--help-all"])
-    listed = set(OPTION.findall(capsys.readouterr().out.replace(",", " ")))
+    listed = {"--help-all", *OPTION.findall(capsys.readouterr().out.replace(",", " "))}
     unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed]
     assert not unknown, f"{place}: rungwise {' '.join(named)} has no {', '.join(unknown)}"
