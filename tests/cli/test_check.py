@@ -5,21 +5,20 @@ import pytest
 
 from rungwise.cli import main
 from rungwise.data.readers import read
+from rungwise.encoders.image import ImageConfig
 from rungwise.index import Index, lance
-from rungwise.models import load_dual_encoder
+from rungwise.models import JointEmbedding, VSEConfig, load_dual_encoder
 from rungwise.scenes.collection import SceneConfig, generate
-from tests.cli.test_commands import TINY
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checked")
-    generate(folder / "scenes", SceneConfig(pictures=40, side=32, val_share=0.2, test_share=0.2))
-    (folder / "tiny.yaml").write_text(TINY)
-    cache = ["--cache", str(folder / "cache")]
-    assert main(["train", str(folder / "tiny.yaml"), str(folder / "scenes"), "--out", str(folder / "run"), *cache]) == 0
-    model = str(folder / "run" / "model")
-    assert main(["index", str(folder / "scenes"), "--model", model, "--out", str(folder / "index")]) == 0
+    data = generate(folder / "scenes", SceneConfig(pictures=40, side=32))
+    image = ImageConfig("test_resnet", weights="random", size=32)
+    model = JointEmbedding.create(VSEConfig(image=image, dimension=16), data.captions)
+    model.save_pretrained(folder / "model")
+    Index.build(data, model, folder / "index", model_location=str(folder / "model"), store="exact")
     (folder / "queries.txt").write_text("a red circle\n\na blue square\n")
     (folder / "blank.txt").write_text("\n \n")
     return folder
@@ -88,7 +87,7 @@ def test_a_place_without_an_index_is_refused(tmp_path: Path, capsys: pytest.Capt
 def approximate(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An index of LanceDB with an approximate index, though it is small."""
     monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1)
-    model = load_dual_encoder(str(made / "run" / "model"), "cpu")
+    model = load_dual_encoder(str(made / "model"), "cpu")
     Index.build(read(made / "scenes"), model, tmp_path / "index", store="lance").compact()
     return tmp_path / "index"
 

@@ -77,3 +77,47 @@ def test_odd_files_and_names_are_listed_and_nothing_steers_the_terminal(
     assert "not a regular file 3" in said
     assert "pipe.jpg: a pipe" in said
     assert "malformed text 1" in said
+
+
+def inspected(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["inspect", str(folder)]) == 0
+    return capsys.readouterr().out
+
+
+def test_columns_and_what_was_ignored_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Image.new("RGB", (32, 32), "teal").save(tmp_path / "a.png")
+    (tmp_path / "products.csv").write_text("image;caption;year;tags\na.png;A dog.;2020;\n")
+    (tmp_path / "captions.json").write_text('[{"picture": "a.png", "words": "A dog."}]')
+    said = " ".join(inspected(tmp_path, capsys).split())
+    assert "an index of it can be searched by these columns" in said
+    assert "year numbers" in said
+    assert "captions not read 1 captions.json: no key says the caption" in said
+
+
+@pytest.mark.parametrize(
+    ("files", "commands"),
+    [
+        (("a.png",), ["index 'FOLDER'"]),
+        (("a.png", "captions.csv"), ["train 'FOLDER' --out run", "index 'FOLDER' --model run/model --out index",
+                                     "index 'FOLDER'"]),
+        (("captions.csv", "features.npy"), ["train 'FOLDER' --out run",
+                                            "index 'FOLDER' --model run/model --out index"]),
+        (("dev_ims.npy", "dev_caps.txt"), ["train 'FOLDER' --out run",
+                                           "index 'FOLDER' --model run/model --out index"]),
+    ],
+)  # fmt: skip
+def test_it_ends_with_the_commands_to_run_next(
+    files: tuple[str, ...], commands: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my photos"
+    folder.mkdir()
+    for name in files:
+        if name == "a.png":
+            Image.new("RGB", (32, 32), "teal").save(folder / name)
+        elif name.endswith(".npy"):
+            np.save(folder / name, np.ones((1, 4), np.float32))
+        else:
+            (folder / name).write_text("a dog\n" if name == "dev_caps.txt" else "image,caption\na.png,A dog.\n")
+    after = inspected(folder, capsys).partition("\nnext")[2].splitlines()
+    shown = [line.partition("rungwise ")[2] for line in after if line.startswith("  ")]
+    assert shown == [command.replace("FOLDER", str(folder)) for command in commands]

@@ -14,7 +14,7 @@ from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.core.errors import UserError
 from rungwise.relevance.config import KINDS
 
-HEAVY = ("torch", "lancedb", "pyarrow", "numba", "fastapi", "transformers", "scipy")
+HEAVY = ("torch", "lancedb", "pyarrow", "numba", "fastapi", "transformers")
 
 
 @dataclass

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("search")
     data = colour_pictures(root / "photos", COLOURS)
     prices = {"price": (1, 2, 3, 4), "tags": (("a",), ("a", "b"), (), ())}
-    Index.build(replace(data, columns=prices), ColourModel(), root / "index")
+    Index.build(replace(data, columns=prices), ColourModel(), root / "index", model_location="colours")
     return root / "index"
 
 
@@ -39,7 +39,6 @@ def address(folder: Path) -> Iterator[str]:
 @pytest.fixture(params=["an index", "a server"])
 def place(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("rungwise.cli.models.read_dual_encoder", lambda *_, **__: ColourModel())
-    monkeypatch.setattr("rungwise.cli.local.read_dual_encoder", lambda *_, **__: ColourModel())
     if request.param == "an index":
         return str(folder)
     return f"{request.getfixturevalue('address')}?token={TOKEN}"

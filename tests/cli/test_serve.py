@@ -1,11 +1,12 @@
 """Who is let in by ``rungwise serve``, and what it says of that."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rungwise.cli import main, serve
-from rungwise.index import Index
+from rungwise.index import Index, storage
 from tests.colour_model import ColourModel, colour_pictures
 
 TOKEN = "correct-horse"
@@ -13,7 +14,8 @@ TOKEN = "correct-horse"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Index.build(colour_pictures(tmp_path / "photos", ["red", "blue"]), ColourModel(), tmp_path / "index").folder
+    data = colour_pictures(tmp_path / "photos", ["red", "blue"])
+    return Index.build(data, ColourModel(), tmp_path / "index", model_location="colours").folder
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
 
     monkeypatch.delenv(serve.TOKEN, raising=False)
     monkeypatch.setattr("rungwise.serving.server.serve", served)
-    monkeypatch.setattr(serve, "read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.cli.models.read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 
 
@@ -82,6 +84,7 @@ def test_a_token_of_ones_own(
         (["--token", "short"], "--token: a token has at least 8 characters"),
         (["--token", TOKEN, "--open"], "--open serves without a token, and one was given"),
         (["--host", "no host"], "no such address"),
+        (["--log-queries"], "--log-queries does nothing without --log json"),
         (["--limits.connections", "0"], "connections must be above 0"),
     ],
 )
@@ -104,3 +107,34 @@ def test_names_and_limits_reach_the_server(folder: Path, asked: list[dict[str, o
     assert main(["serve", str(folder), "--device", "cpu", *names, "--limits.upload-pixels", "1000"]) == 0
     assert asked[0]["allowed_hosts"] == ("a.example", "b.example")
     assert asked[0]["limits"].upload_pixels == 1000
+
+
+def test_a_line_for_every_request_is_written_where_it_is_asked_for(
+    folder: Path, asked: list[dict[str, object]]
+) -> None:
+    for options in ([], ["--log", "json"], ["--log", "json", "--log-queries"]):
+        assert main(["serve", str(folder), "--device", "cpu", *options]) == 0
+    assert asked[0]["log"] is None
+    assert [call["log"].queries for call in asked[1:]] == [False, True]
+
+
+def test_a_model_that_is_nowhere_is_told_with_what_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    index = Index.open(folder)
+    storage.write_manifest(folder, replace(index.manifest, model_location=str(folder / "gone")))
+    assert main(["serve", str(folder)]) == 2
+    assert "gone: no such folder" in (error := capsys.readouterr().err)
+    assert "if the model has moved, name it: --model" in error
+    storage.write_manifest(folder, replace(index.manifest, model_location=""))
+    assert main(["serve", str(folder)]) == 2
+    assert "the index does not say where its model is; name it: --model" in capsys.readouterr().err
+
+
+def test_a_model_that_gives_no_vectors_is_told_so(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pairs:
+        kind = "pairs"
+
+    monkeypatch.setattr("rungwise.models.loading.read_stored", lambda *_, **__: Pairs())
+    assert main(["serve", str(folder), "--model", str(folder), "--device", "cpu"]) == 2
+    assert "scores pairs and gives no vectors: it can be evaluated but not indexed" in capsys.readouterr().err

@@ -1,3 +1,4 @@
+import codecs
 import csv
 import json
 import sys
@@ -351,3 +352,32 @@ def test_titles_are_captions_where_nothing_else_is_and_a_column_as_well(tmp_path
     assert (data.captions, data.columns) == (("Red hat",), {"title": ("Red hat",), "price": (20,)})
     data = read(write(tmp_path / "products.csv", [row | {"description": "A hat of felt."}]))
     assert (data.captions, data.columns["title"]) == (("A hat of felt.",), ("Red hat",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'image;caption;price\na.jpg;"A dog; a pet, at 3,5";7\n',
+        'sep=;\r\nimage;caption;price\r\na.jpg;"A dog; a pet, at 3,5";7\r\n',
+        '"image";"caption";"price"\n"a.jpg";"A dog; a pet, at 3,5";"7"\n',
+        'image\tcaption\tprice\na.jpg\t"A dog; a pet, at 3,5"\t7\n',
+    ],
+)
+@pytest.mark.parametrize("name", ["captions.csv", "captions.txt"])
+def test_tables_as_spreadsheets_of_many_countries_write_them(text: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / name).write_bytes(codecs.BOM_UTF8 + text.encode())
+    for place in (tmp_path, tmp_path / name):
+        data = read(place)
+        assert (data.image_ids, data.captions) == (("a.jpg",), ("A dog; a pet, at 3,5",))
+        assert dict(data.columns) == {"price": (7,)}
+
+
+def test_a_header_that_only_one_sign_divides_rightly_decides(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / "captions.csv").write_text("image,caption,a;b;c;d;e\na.jpg,A dog.,1\n")
+    assert read(tmp_path).captions == ("A dog.",)
+    (tmp_path / "captions.csv").write_text('image;caption\na.jpg;A dog; and a cat\na.jpg;"x;y"\n')
+    data = read(tmp_path)
+    assert data.captions == ("x;y",)
+    assert data.issues[0].detail == "3 columns but the header has 2; put texts that hold a semicolon in quotes"

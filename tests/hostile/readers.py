@@ -65,7 +65,10 @@ def _collections() -> list[Subject]:
     return [
         collection("csv", "captions.csv", world.NAMES[0]),
         collection("tsv", "captions.tsv"),
+        collection("semicolons", "captions.csv"),
         collection("jsonl", "captions.jsonl"),
+        collection("json", "captions.json", cover="structure"),
+        collection("by_picture", "captions.json", cover="structure"),
         collection("parquet", "captions.parquet", cover="structure"),
         collection("karpathy", "dataset_colours.json", cover="structure"),
         collection("flickr8k", "Flickr8k.token.txt", "Flickr_8k.trainImages.txt"),

@@ -45,15 +45,28 @@ def make(root: Path) -> None:
 
 def make_data(root: Path) -> None:
     """Collections in every layout, and what auditors bring."""
-    for kind in ("csv", "tsv", "jsonl", "parquet", "karpathy", "flickr8k", "folder"):
+    for kind in (
+        "csv",
+        "semicolons",
+        "tsv",
+        "jsonl",
+        "json",
+        "by_picture",
+        "parquet",
+        "karpathy",
+        "flickr8k",
+        "folder",
+    ):
         draw_pictures(root / kind)
     rows = [
         {"image": name, "caption": text, "split": split, "label": text.split()[1]}
         for name, text, split in zip(NAMES, CAPTIONS, SPLITS, strict=True)
     ]
-    for kind, comma in (("csv", ","), ("tsv", "\t")):
+    for file, comma in (("csv/captions.csv", ","), ("semicolons/captions.csv", ";"), ("tsv/captions.tsv", "\t")):
         lines = [comma.join(rows[0]), *(comma.join(f'"{cell}"' for cell in row.values()) for row in rows)]
-        (root / kind / f"captions.{kind}").write_text("\n".join(lines) + "\n")
+        (root / file).write_text("\n".join(lines) + "\n")
+    (root / "json/captions.json").write_text(json.dumps({"images": rows}))
+    (root / "by_picture/captions.json").write_text(json.dumps({row["image"]: [row["caption"]] for row in rows}))
     (root / "jsonl/captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     _write_parquet(root / "parquet/captions.parquet", {name: [row[name] for row in rows] for name in rows[0]})
     images = [

@@ -58,17 +58,18 @@ class Writer:
 
 def writers(root: Path) -> list[Writer]:
     """All of them; ``root`` is the world whose collections and model they use."""
-    return [*_files(root), *_caches(), *_folders(root), *_indexes(root), *_runs(root)]
+    return [*_files(root), *_caches(), *_folders(root), *_indexes(root), *_tables(), *_runs(root)]
 
 
 _NUMBERED = re.compile(r"(?<=-)\d+(?=\.)|(?<=tfevents).*")
+_OF_LANCE = re.compile(r"(?<=\.lance/)(\w+)/.*")
 _LOCK = re.compile(r"(^|/)[^/]*lock$")
 
 
 def names_in(place: Path) -> list[str]:
-    """All names below a place; numbers of parts and locks do not count."""
+    """All names below a place; numbers of parts, names that LanceDB draws, and locks do not count."""
     found = {path.relative_to(place).as_posix() for path in place.rglob("*")}
-    return sorted({_NUMBERED.sub("N", name) for name in found if not _LOCK.search(name)})
+    return sorted({_OF_LANCE.sub(r"\1", _NUMBERED.sub("N", name)) for name in found if not _LOCK.search(name)})
 
 
 def _nothing(place: Path) -> None:
@@ -236,6 +237,46 @@ def _indexes(root: Path) -> list[Writer]:
         Writer("index, fewer pictures", build(data), lambda p: opened(p).remove(list(other.image_ids)),
                rows, "index"),
         Writer("index, compacted", thinned, lambda p: opened(p).picture_store.compact(), rows, "index"),  # type: ignore[attr-defined]
+    ]  # fmt: skip
+
+
+def _tables() -> list[Writer]:
+    from rungwise.index.lance import LanceStore
+    from rungwise.similarity import Cosine
+
+    names, vectors = [f"row {number}" for number in range(6)], np.eye(6, dtype=np.float32)
+
+    def made(place: Path) -> LanceStore:
+        return LanceStore.create(place, "rows", 6, Cosine())
+
+    def opened(place: Path) -> LanceStore:
+        return LanceStore.open(place, "rows")
+
+    def filled(place: Path) -> None:
+        made(place).upsert(names[:4], vectors[:4], [{"n": number} for number in range(4)])
+
+    def changed(place: Path) -> None:
+        opened(place).upsert(names[2:], -vectors[2:], [{"tag": "new"}] * 4)
+
+    def thinned(place: Path) -> None:
+        filled(place)
+        opened(place).delete(names[:1])
+
+    def without_two(place: Path) -> None:
+        opened(place).delete(names[:2])
+
+    def state(place: Path) -> Any:
+        """Rows without their order: an upsert that is done again puts them last."""
+        store = opened(place)
+        rows = store.get([one for one, _ in store.records()])
+        return sorted([one, digest(row.vector), dict(row.record)] for one, row in rows.items())
+
+    return [
+        Writer("LanceDB store, rows", filled, changed, state, "rows.lance", costly=True),
+        Writer("LanceDB store, fewer rows", filled, without_two, state,
+               "rows.lance", costly=True),
+        Writer("LanceDB store, compacted", thinned, lambda place: opened(place).compact(), state, "rows.lance",
+               costly=True),
     ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """What the LanceDB store promises beyond the contract (see test_store.py).
 
 Also tests rungwise.index.lance_filters.
+Also tests rungwise.index.lance_memory.
 Also tests rungwise.index.lance_rows.
 Also tests rungwise.index.lance_tuning.
 Also tests rungwise.index.lance_view.
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.index import Condition, LanceStore, Where
+from rungwise.index import Condition, LanceStore, Where, lance_view
 from rungwise.index.lance_rows import as_list, as_text, column_of, from_engine, to_engine
 from rungwise.index.where import Expression
 from rungwise.similarity import Cosine, Inner
@@ -55,11 +56,13 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["upsert", "delete", "compact", "re
 
 
 @given(changes=CHANGES, query=st.lists(st.integers(-2, 2), min_size=2, max_size=2), k=st.integers(1, 12))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
+@pytest.mark.parametrize("held", [0, 10**6])
 def test_any_sequence_of_changes_equals_a_dictionary(
-    changes: list[tuple[str, list[str]]], query: list[int], k: int
+    held: int, changes: list[tuple[str, list[str]]], query: list[int], k: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lance_view, "HELD_BYTES", held)
         store, model = LanceStore.create(Path(folder), "store", 2, Inner()), ToyStore(2, Inner())
         for step, (change, names) in enumerate(changes):
             vectors = np.array([[(step + place) % 3 - 1, place % 2] for place in range(len(names))], np.float32)
@@ -81,6 +84,14 @@ def test_any_sequence_of_changes_equals_a_dictionary(
                 np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-6)
                 assert store.count(answer) == model.count(answer)
                 assert store.newest(3, 1, answer) == model.newest(3, 1, answer)
+                several = np.array([query, [1, 0], [0, 1], [-1, 2]])
+                assert (
+                    store.search(several, k, answer, metric=metric).ids[1:]
+                    == tuple(  # type: ignore[arg-type]
+                        model.search(one[None], k, answer, metric=metric).ids[0]  # type: ignore[arg-type]
+                        for one in several[1:]
+                    )
+                )
         assert state(reopened(store)) == state(model)
 
 
@@ -239,9 +250,12 @@ def test_a_vector_or_record_that_was_altered_is_refused(tmp_path: Path) -> None:
 
     store = LanceStore.create(tmp_path, "store", 2, Cosine())
     store.upsert(["a", "b"], np.eye(2), [{"x": 1}, {"x": 2}])
+    assert "2 rows of 2 in version" in store.verified()
     table = lancedb.connect(str(tmp_path)).open_table("store")
     for values in ({"vector": [0.5, 0.5]}, {"record": json.dumps({"x": 3})}):
         table.update(where="id = 'a'", values=values)
         store._tables.acknowledge(table)
         with pytest.raises(UserError, match="'a' is not as it was written"):
             reopened(store).get(["a"])
+        with pytest.raises(UserError, match="'a' is not as it was written"):
+            reopened(store).verified()

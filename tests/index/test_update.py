@@ -15,6 +15,7 @@ from rungwise.data.features import FeatureRows
 from rungwise.data.folder import PictureFolder, read_folder
 from rungwise.index import Index, looking
 from rungwise.index.storage import read_issues, read_manifest
+from rungwise.index.stores import Wished
 from rungwise.models import EncodedImages
 from tests.colour_model import ColourModel, picture_bytes
 
@@ -72,8 +73,8 @@ def captioned(folder: Path, text: str = "a red one", **columns: Any) -> ImageCap
     return replace(data, captions=texts, image_of_caption=np.arange(count), caption_ids=(), columns=given)
 
 
-def made(photos: Path, model: Counting, data: ImageCaptions | None = None) -> Index:
-    index = Index.create(photos.parent / "index", model, name="photos")
+def made(photos: Path, model: Counting, data: ImageCaptions | None = None, store: Wished = "exact") -> Index:
+    index = Index.create(photos.parent / "index", model, name="photos", store=store)
     changes = index.update(data or collection(photos), model)
     assert str(changes) == "6 added, 0 changed, 0 removed, 0 unchanged"
     model.seen.clear()
@@ -85,8 +86,9 @@ def ids(index: Index) -> list[str]:
     return sorted(item.id for item in Index.open(index.folder).items())
 
 
-def test_a_second_update_touches_only_what_changed(photos: Path, model: Counting) -> None:
-    index = made(photos, model)
+@pytest.mark.parametrize("store", ["exact", "lance"])
+def test_a_second_update_touches_only_what_changed(photos: Path, model: Counting, store: Wished) -> None:
+    index = made(photos, model, store=store)
     draw(photos / "1.png", 101)
     draw(photos / "new" / "a.png", 102)
     (photos / "2.png").unlink()
@@ -126,8 +128,9 @@ def test_a_renamed_picture_is_not_encoded_again(photos: Path, model: Counting) -
         np.testing.assert_array_equal(index.picture_store.get([new])[new].vector, vectors[old])
 
 
-def test_captions_and_columns_alone_encode_no_picture(photos: Path, model: Counting) -> None:
-    index = made(photos, model, captioned(photos, year=2020))
+@pytest.mark.parametrize("store", ["exact", "lance"])
+def test_captions_and_columns_alone_encode_no_picture(photos: Path, model: Counting, store: Wished) -> None:
+    index = made(photos, model, captioned(photos, year=2020), store)
     assert index.item("0.png").columns["year"] == 2020
     changes = index.update(captioned(photos, year=2021), model)
     assert str(changes) == "0 added, 6 changed, 0 removed, 0 unchanged"
@@ -302,8 +305,9 @@ def test_a_second_update_at_the_same_time_is_refused_and_other_changes_are_not(p
     assert ids(index) == ["1.png", "2.png", "3.png", "4.png", "5.png", "new.png"]
 
 
-def test_those_who_opened_it_notice_every_change(photos: Path, model: Counting) -> None:
-    index = made(photos, model)
+@pytest.mark.parametrize("store", ["exact", "lance"])
+def test_those_who_opened_it_notice_every_change(photos: Path, model: Counting, store: Wished) -> None:
+    index = made(photos, model, store=store)
     opened = Index.open(index.folder)
     assert not opened.is_replaced()
     draw(photos / "new.png", 77)

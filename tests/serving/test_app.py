@@ -21,8 +21,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index
 from rungwise.models import EncodedImages
-from rungwise.serving import ServingLimits, background, create_app
-from rungwise.serving import work
+from rungwise.serving import ServingLimits, background, create_app, work
 from rungwise.serving.batches import Batches
 from rungwise.serving.lanes import Lane
 from rungwise.similarity import Order
@@ -171,7 +170,8 @@ def test_oversize_upload_is_refused_announced_or_not(index: Index) -> None:
     [
         "-1", "5", "9" * 400, "abc", "", "%00", "None", "bytes:", "bytes:L2V0Yy9wYXNzd2Q=",
         "../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "%252e%252e%252fetc%252fpasswd",
-        "..\\..\\etc\\passwd", "/etc/passwd", "%2fetc%2fpasswd", "0-red/../../../etc/passwd", "0-red%00.png", "0-red.png",
+        "..\\..\\etc\\passwd", "/etc/passwd", "%2fetc%2fpasswd", "0-red/../../../etc/passwd",
+        "0-red%00.png", "0-red.png",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("room", ["/images/", "/items/", "/pictures/", "/similar?id=", "/captions?id=", "/static/"])

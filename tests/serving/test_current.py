@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index, Searcher
@@ -85,7 +86,7 @@ def test_weights_are_not_read_again(tmp_path: Path) -> None:
     served = Current(Searcher(build(tmp_path, ["red"]), model), seconds=0)
     hashed = model.hashed
     build(tmp_path, ["blue"])
-    assert settled(served).now().ids[0] == "0-blue"
+    assert settled(served).now().index.picture_store.newest(1) == ("0-blue",)
     assert model.hashed == hashed
 
 
@@ -101,7 +102,7 @@ def test_an_index_of_another_model_is_not_served_and_said_once(
     assert len(caplog.messages) == 1
     assert "c0ffeec0ffee" in caplog.text
     build(tmp_path, ["yellow"])
-    assert settled(served).now().ids[0] == "0-yellow"
+    assert settled(served).now().index.picture_store.newest(1) == ("0-yellow",)
     assert served.problem is None
 
 
@@ -123,7 +124,7 @@ def test_an_index_that_is_gone_is_served_on(served: Current, tmp_path: Path) -> 
     assert settled(served).now() is old
     assert [hit.id for hit in old.searcher.search_text("blue", 1)] == ["1-blue"]
     build(tmp_path, ["green"])
-    assert settled(served).now().ids[0] == "0-green"
+    assert settled(served).now().index.picture_store.newest(1) == ("0-green",)
 
 
 def test_what_was_refused_is_tried_again_later(
@@ -149,28 +150,57 @@ def test_an_index_in_no_folder_stays(tmp_path: Path) -> None:
     assert settled(one).now() is one.now()
 
 
-def test_a_stale_page_gets_409_and_never_the_wrong_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_stay_valid_when_the_index_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(current, "_SECONDS_BETWEEN", 0.0)
     client = TestClient(create_app(build(tmp_path, ["red", "blue"]), ColourModel()))
-    old = client.get("/api/search?q=red").json()
-    assert old["index_version"] == client.get("/api/status").json()["index_version"]
-    asked = [f"/pictures/0?v={old['index_version']}", f"/pictures/0?thumb=32&v={old['index_version']}"]
-    asked += [f"/api/similar/0?v={old['index_version']}"]
-    assert [client.get(address).status_code for address in asked] == [200] * 3
-    build(tmp_path, ["green", "yellow"])
-    while (status := client.get("/api/status").json())["index_version"] == old["index_version"]:
+    old = client.get("/search?q=red").json()
+    assert old["index_version"] == client.get("/about").json()["index_version"]
+    build(tmp_path, ["red", "yellow"])
+    while client.get("/about").json()["index_version"] == old["index_version"]:
         pass
-    for address in asked:
+    for address in ("/images/0-red", "/items/0-red", "/similar?id=0-red"):
+        assert client.get(address).status_code == 200
+    for address in ("/images/1-blue", "/items/1-blue", "/similar?id=1-blue"):
         answer = client.get(address)
-        assert (answer.status_code, list(answer.json())) == (409, ["error"])
-    assert client.get(f"/pictures/0?v={status['index_version']}").status_code == 200
-    assert client.get("/pictures/0").status_code == 200
+        assert (answer.status_code, list(answer.json())) == (404, ["error"])
+
+
+def test_a_change_is_served_at_once(served: Current) -> None:
+    old = served.now()
+    removed, new = served.change(lambda index: index.remove(["0-red"]))
+    assert (removed, new.pictures, served.now()) == (1, 1, new)
+    assert new.version != old.version
+    assert [hit.id for hit in old.searcher.search_text("red", 9)] == ["0-red", "1-blue"]
+    assert settled(served).now() is new
+
+
+def test_a_change_that_fails_changes_nothing(served: Current) -> None:
+    old = served.now()
+    with pytest.raises(ZeroDivisionError):
+        served.change(lambda index: 1 / 0)
+    assert served.now() is old
+
+
+def test_an_index_of_another_model_is_not_changed(served: Current, tmp_path: Path) -> None:
+    build(tmp_path, ["green"], ColourModel(fingerprint="another" * 6))
+    with pytest.raises(UserError, match="not by"):
+        served.change(lambda index: index.remove(["0-green"]))
+
+
+def test_examples_are_texts_of_columns_where_there_are_no_captions(tmp_path: Path) -> None:
+    rows = FeatureRows(np.array([COLOURS["red"]], np.float32))
+    titles = {"title": ("Red running shoe",), "year": (2021,)}
+    data = ImageCaptions(("a",), (), np.array([], int), features=rows, columns=titles)
+    index = Index.build(data, ColourModel(), tmp_path / "index")
+    now = Current(Searcher(index, ColourModel())).now()
+    assert now.examples == ("Red running shoe",)
+    assert {(column.name, column.type) for column in now.columns} >= {("title", "text"), ("year", "number")}
 
 
 def test_every_answer_is_of_one_version_while_the_index_is_replaced_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The two take turns: each position has another id, caption and vector in the other."""
+    """The two take turns."""
     monkeypatch.setattr(current, "_SECONDS_BETWEEN", 0.0)
     versions = (["red", "blue", "green"], ["green", "red", "blue", "yellow"])
     client = TestClient(create_app(build(tmp_path, versions[0]), ColourModel()))
@@ -188,15 +218,15 @@ def test_every_answer_is_of_one_version_while_the_index_is_replaced_again_and_ag
     until = monotonic() + 120
     try:
         while (len(seen) < 2 or seen.total() < 40) and monotonic() < until:
-            answer = client.get("/api/search?q=red&k=9").json()
-            colours = versions[len(answer["results"]) - 3]
+            answer = client.get("/search?q=red&k=9&fold=false").json()
+            colours = versions[len(answer["hits"]) - 3]
             seen[answer["index_version"]] += 1
-            best = answer["results"][0]
+            best = answer["hits"][0]
             assert best["score"] == pytest.approx(1, abs=1e-5)
             assert best["id"] == f"{colours.index('red')}-red"
-            for hit in answer["results"]:
-                colour = colours[hit["position"]]
-                assert (hit["id"], hit["captions"]) == (f"{hit['position']}-{colour}", [f"a {colour} square"])
+            for hit in answer["hits"]:
+                position, _, colour = hit["id"].partition("-")
+                assert (colours[int(position)], hit["captions"]) == (colour, [f"a {colour} square"])
     finally:
         done.set()
         replacing.join()

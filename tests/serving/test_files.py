@@ -28,17 +28,17 @@ def client(index: Index) -> TestClient:
 
 def test_a_picture_too_large_to_be_made_smaller_gets_a_plain_answer(index: Index) -> None:
     client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(thumbnail_pixels=1000)))
-    assert client.get("/pictures/0?thumb=32").status_code == 422
-    assert "1200 pixels" in client.get("/pictures/0?thumb=32").json()["error"]
-    assert client.get("/pictures/0").status_code == 200
+    assert client.get("/images/0-red?thumb=32").status_code == 422
+    assert "1200 pixels" in client.get("/images/0-red?thumb=32").json()["error"]
+    assert client.get("/images/0-red").status_code == 200
     next(iter(index.items())).path.write_bytes(picture_bytes(COLOURS["red"], "TIFF"))
-    assert client.get("/pictures/0").status_code == 422
+    assert client.get("/images/0-red").status_code == 422
 
 
 def test_a_picture_that_takes_more_memory_than_all_gets_a_plain_answer(index: Index) -> None:
     client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=1 << 20)))
-    assert client.get("/pictures/0?thumb=32").status_code == 422
-    assert client.get("/pictures/0").status_code == 200
+    assert client.get("/images/0-red?thumb=32").status_code == 422
+    assert client.get("/images/0-red").status_code == 200
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes and devices in folders there")
@@ -46,14 +46,14 @@ def test_a_picture_that_takes_more_memory_than_all_gets_a_plain_answer(index: In
 def test_what_is_no_file_is_404_at_once(client: TestClient, index: Index, make: Callable[[Path], None]) -> None:
     next(iter(index.items())).path.unlink()
     make(next(iter(index.items())).path)
-    for address in ("/pictures/0", "/pictures/0?thumb=32"):
+    for address in ("/images/0-red", "/images/0-red?thumb=32"):
         assert client.get(address).status_code == 404
 
 
 def test_an_endless_file_is_404(client: TestClient, index: Index) -> None:
     with limited(picture_bytes=1000):
         next(iter(index.items())).path.write_bytes(picture_bytes(COLOURS["red"], "BMP"))
-        for address in ("/pictures/0", "/pictures/0?thumb=32"):
+        for address in ("/images/0-red", "/images/0-red?thumb=32"):
             assert client.get(address).status_code == 404
 
 
@@ -63,7 +63,7 @@ def test_a_file_that_is_cut_off_while_it_is_sent_ends_the_answer(
     monkeypatch.setattr(files, "_PIECE", 100)
     path = next(iter(index.items())).path
     whole = path.read_bytes()
-    with client.stream("GET", "/pictures/0") as answer:
+    with client.stream("GET", "/images/0-red") as answer:
         path.write_bytes(whole[:10])
         assert len(answer.read()) <= len(whole)
 
@@ -78,7 +78,7 @@ def test_whoever_asks_at_once_gets_the_same_from_one_decoding(index: Index, monk
     monkeypatch.setattr(files, "thumbnail", counted)
     Image.effect_noise((2000, 1500), 50).save(next(iter(index.items())).path)
     with background(index, ColourModel()) as address, ThreadPoolExecutor(8) as pool:
-        got = list(pool.map(lambda _: urlopen(f"{address}pictures/0?thumb=64", timeout=60).read(), range(8)))
+        got = list(pool.map(lambda _: urlopen(f"{address}images/0-red?thumb=64", timeout=60).read(), range(8)))
     assert len(made) == 1
     assert len(set(got)) == 1
     assert Image.open(io.BytesIO(got[0])).size == (64, 48)

@@ -81,7 +81,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 @pytest.fixture(scope="module")
 def documented(index: Index) -> BaseSchema:
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    return schemathesis.openapi.from_asgi("/openapi.json", create_app(index, ColourModel(), token=TOKEN), headers=headers)
+    return schemathesis.openapi.from_asgi(
+        "/openapi.json", create_app(index, ColourModel(), token=TOKEN), headers=headers
+    )
 
 
 def test_every_operation_is_asked_below(documented: BaseSchema) -> None:
@@ -100,7 +102,7 @@ def test_every_operation_is_asked_below(documented: BaseSchema) -> None:
 def test_every_answer_is_as_documented(documented: BaseSchema, method: str, path: str, mode: GenerationMode) -> None:
     operation = documented[path][method]
 
-    @settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=operation.as_strategy(generation_mode=mode))
     def asked(case: Case) -> None:
         # No schema can say which words a query needs, or which bytes are a picture.

@@ -54,8 +54,8 @@ class CheckIndex:
         relevance: What says how relevant a picture is to a query: a source such as cider-d or tfidf, which compares
             captions, degrees that "rungwise relevance" stored, or model: the model's own exact similarity. Default:
             cider-d, or model where there are no captions.
-        tune: Try settings of the approximate index and keep the fastest that loses no more than --loss allows. With
-            --where it must hold under the filter, too.
+        tune: Keep the fastest setting of the approximate index. It loses no more than --loss allows, and with
+            --where under the filter, too.
         loss: How much of the exact search's result may be lost: 0.001 is one in a thousand.
         loss_in: What the loss is counted in: recall, or nDCG by the degrees of relevance.
         json: Print everything as JSON.
@@ -245,6 +245,9 @@ def _say(found: Check) -> None:
     say(f"queries: {found.queries} {'texts' if found.kind == 'texts' else found.kind + ' of the index'}, k {found.k}")
     say(f"degrees of relevance: {found.grades}")
     console.print(_table(found))
+    if not found.store.exact:
+        say("intervals: 95 %, paired bootstrap over the pictures that queries belong to")
+    say("ms: a search in the store, one at a time, without encoding the query")
     for case in found.cases:
         under = f" under {case.where}" if case.where else ""
         if case.recall is not None:
@@ -260,12 +263,7 @@ def _table(found: Check) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        caption=("" if found.store.exact else "intervals: 95 %, paired bootstrap over pictures; ")
-        + "ms: a search in the store, one at a time, without encoding the query",
-    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", overflow="fold")
     heads = ("served",) if found.store.exact else ("served", "exact", "served - exact", "interval")
     for head in heads:

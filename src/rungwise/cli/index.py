@@ -54,7 +54,9 @@ class MakeIndex:
             be the same.
         allow_empty: Remove all from the index when all pictures are gone. Without it, a folder that suddenly holds
             nothing is refused, since it may only not be mounted.
-        store: Which store keeps the rows. auto takes exact.
+        store: Which store keeps the rows. auto takes LanceDB's, and exact where LanceDB lacks the model's similarity;
+            exact is a memory map, for an index that seldom changes.
+        half: Keep vectors in half precision. They take half the place; LanceDB's store only.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
         least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
@@ -70,7 +72,8 @@ class MakeIndex:
     overwrite: bool = False
     rehash: bool = field(default=False, metadata=ADVANCED)
     allow_empty: bool = field(default=False, metadata=ADVANCED)
-    store: Literal["auto", "exact"] = field(default="auto", metadata=ADVANCED)
+    store: Literal["auto", "lance", "exact"] = field(default="auto", metadata=ADVANCED)
+    half: bool = field(default=False, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)
     precision: Literal["auto", "float32", "bfloat16"] = field(default="auto", metadata=ADVANCED)
     least_cosine: float = field(default=0.999, metadata=ADVANCED)
@@ -233,7 +236,14 @@ class _First(_Run):
         if self.asked.overwrite:
             self._build(data)
             return
-        self.index = Index.create(self.out, self.model, name=data.name, model_location=location(self.name))
+        self.index = Index.create(
+            self.out,
+            self.model,
+            name=data.name,
+            model_location=location(self.name),
+            store=self.asked.store,
+            half=self.asked.half,
+        )
         try:
             self._update(data)
         except UserError:
@@ -257,6 +267,8 @@ class _First(_Run):
                 model_location=location(self.name),
                 progress=advance,
                 overwrite=True,
+                store=self.asked.store,
+                half=self.asked.half,
                 thumbnails=self.asked.thumbnails,
             )
         changes = Changes(added=len(self.index), encoded=len(self.index), issues=self.index.issues)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from rungwise.cli.parsing import ADVANCED, parse
-from rungwise.cli.terminal import console, progress_bar, say
+from rungwise.cli.terminal import console, program, progress_bar, say
+
+if TYPE_CHECKING:
+    from rungwise.data.collection import ImageCaptions
 
 _EXAMPLES = ("rungwise inspect photos", "rungwise inspect photos --contact-sheet sheet.png")
 
@@ -56,4 +61,28 @@ def main(arguments: list[str]) -> int:
         say(f"contact sheet: {asked.contact_sheet}")
         if lacking:
             say(f"no font here has {lacking} of its characters; for them, install a font such as Noto Sans")
+    for line in _next(asked.data, data):
+        say(line)
     return 0
+
+
+def _next(place: Path, data: ImageCaptions) -> Iterator[str]:
+    """What to do with such a collection, as commands that can be pasted."""
+    ours, named = program(), quote(str(place))
+    index = f"{ours} index {named}"
+    if data.captions and data.has_pictures:
+        yield "next, train a model on it and search with that:"
+        yield f"  {ours} train {named} --out run"
+        yield f"  {index} --model run/model --out index"
+        if data.paths:
+            yield "or search with a published model, without training:"
+            yield f"  {index}"
+    elif data.paths:
+        yield "next, make it searchable with a published model (no captions to train with):"
+        yield f"  {index}"
+    elif data.captions:
+        yield "next, see how alike its captions are (no pictures to train with):"
+        yield f"  {ours} relevance cider-d {named} --captions-only"
+    else:
+        yield "next: features alone can be indexed with the model that was trained on them:"
+        yield f"  {index} --model MODEL --out index"

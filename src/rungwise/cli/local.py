@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.cli.found import Answered, Shown
-from rungwise.cli.models import near_words, read_dual_encoder, read_model, say_cut
+from rungwise.cli.models import near_words, read_model, read_model_of, say_cut
 from rungwise.cli.terminal import say
 from rungwise.data.packed import PackedPicture, Picture, TarMember
 from rungwise.data.picture_files import picture_bytes
@@ -42,7 +42,7 @@ def search(asked: Search) -> Answered:
     index = Index.open(place)
     if typed is None and not (asked.image or asked.like or asked.unlike):
         return _listed(asked, index, where)
-    model = read_dual_encoder(asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model)
+    model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
     searcher = Searcher(index, model, meaning=near_words())
     if line := index.stand_in(model):
         say(line)

@@ -13,7 +13,7 @@ from rungwise.encoders.pretrained.source import Source
 
 if TYPE_CHECKING:
     from rungwise.encoders.inference import Precision
-    from rungwise.index import Meaning
+    from rungwise.index import Index, Meaning
     from rungwise.models import DualEncoder, PairScorer
 
 DEFAULT = Source("hf", "google/siglip2-base-patch32-256")
@@ -86,6 +86,22 @@ def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEn
 
     with _said_by_option():
         return load_dual_encoder(name, _device(name, device), altered=altered)
+
+
+def read_model_of(index: Index, name: str | None, device: str | None, *, altered: bool) -> DualEncoder:
+    """The model that built an index, where the index says it is or where ``--model`` says.
+
+    Raises:
+        UserError: If nobody says, it is not there, or it gives no vectors.
+    """
+    place = name or index.manifest.model_location
+    if not place:
+        raise UserError("the index does not say where its model is; name it: --model")
+    try:
+        return read_dual_encoder(place, device, altered=altered)
+    except UserError as error:
+        moved = name is None and Source.parse(place) is None and not Path(place).exists()
+        raise UserError(f"{error}; if the model has moved, name it: --model") if moved else error from None
 
 
 def _device(name: str, asked: str | None) -> str | None:

@@ -34,7 +34,7 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 _WIDTH = 80
 _LONGEST_CHOICES = 14
 """Characters of a list of choices that stands in the place of a value."""
-_BOX = "╭╮╰╯│─-|+ "
+_SIDES, _BOX = "│|", "╭╮╰╯│─-|+ "
 """What boxes are drawn of, where the terminal has such letters and where it has none."""
 _PYTHON_SAYS = (
     (re.compile(r"invalid literal for int\(\) with base 10: (.+)"), r"\1 is no whole number"),
@@ -349,13 +349,13 @@ def _fitted(text: str, room: int) -> str:
 
 def _reason(printed: str) -> str:
     """What the parser complains of, out of the box that it draws around it: a title, the reason, a rule, advice."""
-    inside = [line.strip().strip(_BOX).strip() for line in printed.splitlines()]
-    drawn = [bool(raw.strip()) and not line for raw, line in zip(printed.splitlines(), inside, strict=True)]
+    inside = [line.strip().strip(_SIDES).strip() for line in printed.splitlines()[1:]]
     lines: list[str] = []
-    for line, is_rule in zip(inside[1:], drawn[1:], strict=True):
+    for line in inside:
+        is_rule = bool(line) and not line.strip(_BOX)
         if is_rule and lines:
             break
-        lines += [line] if line else []
+        lines += [] if is_rule or not line else [line]
     text = " ".join(" ".join(lines).split()).rstrip(".") or "this is no command line that can be understood"
     for pattern, plain in _PYTHON_SAYS:
         text = pattern.sub(plain, text)

@@ -145,13 +145,13 @@ def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfi
     groups: dict[str, type] = {"saved": Saved, "config": kind}
     if kind is not HumanConfig:  # a sample of all pairs would hold hardly any that people judged
         groups["described"] = Described
-    needs = "".join(f" {_flag(name)} FILE" for name in kind().missing())
+    needs = "".join(f" {_flag(name)} {name.upper()}" for name in kind().missing())
     flat = [(name, Annotated[one, tyro.conf.arg(name="")]) for name, one in groups.items()]
     asked: Any = parse(
         make_dataclass("Command", flat),
         arguments,
         f"rungwise relevance {kind.kind}",
-        examples=(f"rungwise relevance {kind.kind} photos{needs} --out degrees",),
+        examples=(f"rungwise relevance {kind.kind} photos{needs or ' --out degrees'}",),
         description=f"Degrees of relevance: {_purpose(kind)}.",
         config=(tyro.conf.FlagCreatePairsOff,),
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import tyro
 
-from rungwise.cli.models import read_dual_encoder
+from rungwise.cli.models import read_model_of
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
@@ -32,7 +33,7 @@ class Serve:
     """Serve the search page until Ctrl-C.
 
     Attributes:
-        index: Folder of the index.
+        index: Folder of the index. Or s3://BUCKET/PREFIX.
         model: The model that built the index, if it has moved.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         altered_model: Take a model whose files are not as its SHA256SUMS says.
@@ -42,10 +43,12 @@ class Serve:
         token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
+        log: Write a line of JSON for every request to the standard error.
+        log_queries: Write what was searched for into these lines, too.
         limits: What clients may hold of the server.
     """
 
-    index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
+    index: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="INDEX")]
     model: str | None = None
     device: str | None = field(default=None, metadata=ADVANCED)
     altered_model: bool = field(default=False, metadata=ADVANCED)
@@ -55,19 +58,23 @@ class Serve:
     token: str | None = None
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = field(default=(), metadata=ADVANCED)
+    log: Literal["none", "json"] = field(default="none", metadata=ADVANCED)
+    log_queries: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     limits: ServingLimits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
     """Serve."""
     asked = parse(Serve, arguments, "rungwise serve", examples=_EXAMPLES)
+    if asked.log_queries and asked.log == "none":
+        raise UserError("--log-queries does nothing without --log json; give both or neither")
     token, beyond = _token(asked)
     from rungwise.index import Index
-    from rungwise.serving import serve
+    from rungwise.serving import RequestLog, serve
 
-    index = Index.open(asked.index)
-    place = asked.model or index.manifest.model_location
-    model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
+    place: Any = asked.index if "://" in asked.index else Path(asked.index)
+    index = Index.open(place)
+    model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
     if line := index.stand_in(model):
         say(line)
     if beyond:
@@ -83,6 +90,7 @@ def main(arguments: list[str]) -> int:
         open_to_all=asked.open,
         allowed_hosts=asked.allowed_host,
         limits=asked.limits,
+        log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
     )
     return 0
 

@@ -7,9 +7,9 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from rich import box
@@ -85,6 +85,7 @@ class Inspection:
         text_features: What takes the place of words; None if nothing does. Tokens and texts are not counted then.
         archives: Number of larger files that the pictures lie in; 0 where each is a file of its own.
         labels: Number of different labels.
+        columns: What each further column of the user's table holds, such as ``texts`` or ``numbers``.
 
     >>> Inspection.__dataclass_fields__["odd"].type
     'tuple[Issue, ...]'
@@ -109,6 +110,7 @@ class Inspection:
     text_features: FeatureSize | None = None
     archives: int = 0
     labels: int = 0
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -175,6 +177,7 @@ def inspect(
         text_features=sizes[1],
         archives=len({picture.file for picture in data.paths if isinstance(picture, PackedPicture)}),
         labels=len({label for labels in data.labels for label in labels}),
+        columns=data.column_kinds,
     )
 
 
@@ -197,7 +200,8 @@ def render(inspection: Inspection, *, examples: int = 3) -> RenderableType:
     splits.add_column("captions", justify="right")
     for split in inspection.splits:
         splits.add_row(Text(split.name), str(split.pictures), str(split.captions))
-    return Group(counts, splits, _odd_table(inspection, examples))
+    parts = [counts, splits, *([_columns_table(inspection)] if inspection.columns else [])]
+    return Group(*parts, _odd_table(inspection, examples))
 
 
 @dataclass(frozen=True)
@@ -321,6 +325,14 @@ def _figures(found: Inspection) -> Iterator[tuple[str, str]]:
     if found.widths is not None and found.heights is not None:
         yield "width in pixels", f"{found.widths[0]} to {found.widths[1]}"
         yield "height in pixels", f"{found.heights[0]} to {found.heights[1]}"
+
+
+def _columns_table(found: Inspection) -> RenderableType:
+    table = Table("column", box=box.SIMPLE, title="an index of it can be searched by these columns")
+    table.add_column("holds")
+    for name, kind in found.columns.items():
+        table.add_row(Text(name, overflow="fold"), kind)
+    return table
 
 
 def _odd_table(found: Inspection, examples: int) -> RenderableType:

@@ -11,13 +11,20 @@ from rungwise.data.coco import coco_files, folder_of_pictures, is_coco_file, rea
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.feature_files import features_file, read_features, with_features
 from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
-from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder
+from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder, readable_name
 from rungwise.data.karpathy import karpathy_files, read_karpathy
 from rungwise.data.packed import PackedPicture
 from rungwise.data.picture_tables import SUFFIX as PARQUET_SUFFIX
 from rungwise.data.picture_tables import holds_pictures, picture_tables, read_picture_tables
 from rungwise.data.precomputed import folders_of_splits, precomputed_splits, read_precomputed
-from rungwise.data.tables import TABLE_SUFFIXES, read_tables, table_files
+from rungwise.data.tables import (
+    TABLE_SUFFIXES,
+    ignored_files,
+    is_json_table,
+    json_tables,
+    read_tables,
+    table_files,
+)
 from rungwise.data.webdataset import PACKED_SUFFIXES, read_shards, shards
 from rungwise.data.webdataset import SUFFIX as SHARD_SUFFIX
 from rungwise.data.wikipedia import MAT_SUFFIX, read_wikipedia, wikipedia_files
@@ -32,9 +39,9 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     Flickr8K as published (a ``*.token.txt`` file), one of Karpathy's JSON files, captions as COCO publishes them
     (``captions_train2017.json``), the features of the Wikipedia set (``raw_features.mat``), Parquet files that hold the
     pictures themselves, as ``datasets`` of Hugging Face writes them, WebDataset shards (tar archives), a table of
-    captions (CSV, TSV, JSON lines, Parquet), a bare folder of pictures. The file that holds the captions may be given
-    itself where a folder holds several; its pictures are then looked for in its own folder and below, and those of a
-    file of COCO's folder ``annotations`` beside that.
+    captions (CSV with commas or semicolons, TSV, JSON lines, Parquet), captions in simple JSON, a bare folder of
+    pictures. The file that holds the captions may be given itself where a folder holds several; its pictures are then
+    looked for in its own folder and below, and those of a file of COCO's folder ``annotations`` beside that.
 
     Where no pictures are, ``features.npy`` takes their place, with one row for each image (see
     :mod:`rungwise.data.feature_files`). Where there are both, give that file itself to read its rows.
@@ -96,6 +103,10 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
         issues.append(
             Issue("pictures left out", str(first), f"with {more} more; give the folder that holds them alone")
         )
+    if path.is_dir() and data.layout in ("table", "json", "folder") and not captions_only:
+        known = {issue.where for issue in issues}
+        known |= {readable_name(one.relative_to(path)) for one in json_tables(files) if data.layout == "json"}
+        issues += [issue for issue in ignored_files(files) if issue.where not in known]
     return replace(data, issues=(*data.issues, *issues)) if issues else data
 
 
@@ -155,7 +166,7 @@ def _read_captions(
             return read_picture_tables(packed, files.root, join_restval=join_restval, captions_only=captions_only)
         elif archives := shards(files):
             return read_shards(archives, files.root, captions_only)
-        elif tables := table_files(files):
+        elif tables := table_files(files) or json_tables(files):
             return read_tables(tables, files, captions_only)
         else:
             return None
@@ -168,7 +179,7 @@ def _read_captions(
         return read_shards([path], path.parent, captions_only)
     if suffix == PARQUET_SUFFIX and holds_pictures(path):
         return read_picture_tables([path], path.parent, join_restval=join_restval, captions_only=captions_only)
-    if suffix == ".json":
+    if suffix == ".json" and not is_json_table(path):
         return read_karpathy(path, files, join_restval=join_restval, captions_only=captions_only)
     return read_tables([path], files, captions_only)
 

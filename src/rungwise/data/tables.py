@@ -1,4 +1,4 @@
-"""Captions in a table beside the pictures: CSV, TSV, JSON lines or Parquet, one caption a row."""
+"""Captions in a table beside the pictures: CSV, TSV, JSON lines, simple JSON or Parquet."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any, Literal
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.folder import PictureFolder, folder_name
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.folder import PictureFolder, folder_name, readable_name
 from rungwise.data.gathering import Gatherer, split_in_file_name
+from rungwise.data.json_captions import SUFFIX as JSON_SUFFIX
+from rungwise.data.json_captions import is_json_captions, json_files, looks_like_captions, read_json_rows, why_not
 from rungwise.data.parquet import opened_parquet
 from rungwise.data.textfiles import read_lines, read_text
 
@@ -38,9 +40,13 @@ _OPTIONAL = {
     "labels": ("labels", "classes", "categories"),
     "caption_id": ("caption_id", "captionid", "sentid", "sentence_id"),
 }
+_SPREADSHEETS = frozenset({".xlsx", ".xls", ".ods", ".numbers"})
 _LABEL_SEPARATOR = ";"
 _NAMED_FORMAT = re.compile(rb'\s*\{\s*"format":\s*"rungwise (\w+)"')
 _HEAD_BYTES = 256
+_DELIMITERS = (",", ";", "\t")
+_SAID_DELIMITER = re.compile("sep=([,;\t|])\\r?\\n")
+"""The line above the header by which spreadsheets tell each other the delimiter."""
 
 Cells = Mapping[str, object]
 
@@ -90,14 +96,54 @@ def table_files(files: PictureFolder) -> list[Path]:
     return [files.root / path for path in found if len(path.parts) == depth]
 
 
+def json_tables(files: PictureFolder) -> list[Path]:
+    """The files nearest to the top of a folder that hold captions in simple JSON."""
+    return json_files(files, IMAGE_COLUMNS, CAPTION_COLUMNS)
+
+
+def is_json_table(path: Path) -> bool:
+    """Whether a file holds captions in simple JSON.
+
+    Raises:
+        UserError: If it cannot be read.
+    """
+    return path.suffix.lower() == JSON_SUFFIX and is_json_captions(path, IMAGE_COLUMNS, CAPTION_COLUMNS)
+
+
+def ignored_files(files: PictureFolder) -> list[Issue]:
+    """What lies beside pictures, seems to describe them, and is not read: JSON of no known layout, spreadsheets.
+
+    For a folder whose captions were read from elsewhere, or that has none.
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> _ = (root / "captions.json").write_text('[{"picture": "a.jpg", "words": "A dog."}]')
+    >>> (root / "prices.xlsx").touch()
+    >>> [(issue.where, issue.detail) for issue in ignored_files(PictureFolder(root))]
+    [('captions.json', 'no key says the caption (such as caption or captions); its entries have picture, words'),
+     ('prices.xlsx', 'a spreadsheet; save it as CSV')]
+    """
+    found = []
+    for path in files.others:
+        suffix = path.suffix.lower()
+        if suffix == JSON_SUFFIX and looks_like_captions(path):
+            why = why_not(files.root / path, IMAGE_COLUMNS, CAPTION_COLUMNS)
+        elif suffix in _SPREADSHEETS:
+            why = "a spreadsheet; save it as CSV"
+        else:
+            continue
+        found.append(Issue("captions not read", readable_name(path), why))
+    return found
+
+
 def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool = False) -> ImageCaptions:
     r"""Captions of one table, or of several whose names speak of different splits (``train.csv``, ``val.csv``).
 
     Needed are a column of :data:`IMAGE_COLUMNS` and one of :data:`CAPTION_COLUMNS`. Optional are ``split``,
     ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Labels and every further column
-    are carried (:mod:`rungwise.data.columns`). Image ids are the names in the image column. The layout is ``"table"``;
-    in a folder that rungwise generated it has the name by which a JSON file beside the table begins:
-    ``{"format": "rungwise <name>"``.
+    are carried (:mod:`rungwise.data.columns`). Image ids are the names in the image column. The layout is ``"table"``,
+    or ``"json"`` of simple JSON; in a folder that rungwise generated it has the name by which a JSON file beside the
+    table begins: ``{"format": "rungwise <name>"``.
 
     Raises:
         UserError: If a file is empty, in another encoding or malformed, a column is missing, several tables do not go
@@ -128,11 +174,12 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
         raise UserError(f"{files.root}: {len(usable)} tables of captions ({names}); give the one to read")
     for table, split in zip(usable, splits, strict=True):
         _gather(gatherer, table, split)
-    return gatherer.collection(folder_name(files.root), _layout(files))
+    simple = all(path.suffix.lower() == JSON_SUFFIX for path in paths)
+    return gatherer.collection(folder_name(files.root), "json" if simple else _layout(files))
 
 
 def read_table(path: Path) -> Table:
-    r"""Any table, by its extension; ``.txt`` is tabular text whose header decides between comma and tab.
+    r"""Any table, by its extension; in text the header decides between comma, semicolon and tab.
 
     Raises:
         UserError: If the file cannot be read as what its extension says.
@@ -148,6 +195,8 @@ def read_table(path: Path) -> Table:
         return _read_parquet(path)
     if suffix in (".jsonl", ".ndjson"):
         return _read_json_lines(path)
+    if suffix == JSON_SUFFIX:
+        return Table(path, *read_json_rows(path, IMAGE_COLUMNS, CAPTION_COLUMNS))
     return _read_separated(path)
 
 
@@ -233,36 +282,61 @@ def _text(cell: object, column: str, where: str) -> str:
 
 
 def _has_header(files: PictureFolder, path: Path) -> bool:
-    first = files.head(path, 4096).partition(b"\n")[0].decode("utf-8-sig", "replace")
-    delimiter = "\t" if "\t" in first else ","
-    columns = tuple(first.strip("\r\n").split(delimiter))
-    return not _missing_columns(Table(path, columns, []))
+    head = files.head(path, 4096).decode("utf-8-sig", "replace")
+    header = _header(head, _delimiter(path, head))
+    return not _missing_columns(Table(path, header, []))
 
 
 def _read_separated(path: Path) -> Table:
     text = read_text(path)
-    tabs = path.suffix.lower() == ".tsv" or (path.suffix.lower() != ".csv" and "\t" in text.partition("\n")[0])
-    delimiter = "\t" if tabs else ","
+    delimiter = _delimiter(path, text)
     try:
         return _parse_separated(path, text, delimiter, csv.QUOTE_MINIMAL)
     except UserError:
         # Most TSV is written without quoting, so a quotation mark is just one; in CSV it is a mistake.
-        if not tabs:
+        if delimiter != "\t":
             raise
         return _parse_separated(path, text, delimiter, csv.QUOTE_NONE)
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """What stands between the cells: the sign by which the header has the columns that are needed, or most columns.
+
+    Spreadsheets write semicolons where a comma stands in numbers, and may say so in a line above the header.
+    """
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    if said := _SAID_DELIMITER.match(text):
+        return said[1]
+    found = {delimiter: _header(text, delimiter) for delimiter in _DELIMITERS}
+    whole = (delimiter for delimiter, columns in found.items() if not _missing_columns(Table(path, columns, [])))
+    return next(whole, max(_DELIMITERS, key=lambda delimiter: len(found[delimiter])))
+
+
+def _header(text: str, delimiter: str) -> tuple[str, ...]:
+    """The names in the first line of a table; the line as it is if its quotation marks are wrong."""
+    first = _SAID_DELIMITER.sub("", text, count=1).partition("\n")[0].rstrip("\r")
+    try:
+        return tuple(next(csv.reader([first], delimiter=delimiter, strict=True), ()))
+    except csv.Error:
+        return tuple(first.split(delimiter))
 
 
 def _parse_separated(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> Table:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     columns: tuple[str, ...] = ()
     rows: list[tuple[str, Cells | str]] = []
+    says_delimiter = _SAID_DELIMITER.match(text) is not None
     for line, cells in _numbered(path, reader):
+        if says_delimiter and line == 1:
+            continue
         if not columns:
             columns = tuple(cells)
         elif len(cells) == len(columns):
             rows.append((f"line {line}", dict(zip(columns, cells, strict=True))))
         else:
-            hint = "; put texts that hold a comma in quotes" if len(cells) > len(columns) and delimiter == "," else ""
+            sign = {",": "a comma", ";": "a semicolon"}.get(delimiter, "")
+            hint = f"; put texts that hold {sign} in quotes" if len(cells) > len(columns) and sign else ""
             rows.append((f"line {line}", f"{len(cells)} columns but the header has {len(columns)}{hint}"))
     return Table(path, columns, rows, typed=False)
 

@@ -109,6 +109,13 @@ class ExactStore(SnapshotStore):
         folder = Path(folder)
         return cls(folder, read_state(folder, all_vectors=all_vectors))
 
+    def verified(self) -> str:
+        """See :meth:`Store.verified`; files are compared with their checksums when the store is opened."""
+        parts, found = self.snapshot.parts, super().verified()
+        unsealed = sum(not part.vectors_sha256 for part in parts)
+        checksums = f"no checksums of {unsealed} parts" if unsealed else "checksums"
+        return f"{found} in {len(parts)} parts: {checksums}, ids, finite numbers"
+
     def refresh(self) -> None:
         """See :meth:`Store.refresh`."""
         state = read_state(self.folder, State(self._description, self.snapshot))

@@ -99,7 +99,8 @@ class Index:
         model_location: str = "",
         progress: Progress | None = None,
         overwrite: bool = False,
-        store: stores.Kind = "exact",
+        store: stores.Wished = "exact",
+        half: bool = False,
         thumbnails: bool = False,
     ) -> Index:
         """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
@@ -114,7 +115,8 @@ class Index:
             model_location: Where the model came from, for those who open the index.
             progress: Called with how many more pictures are done.
             overwrite: Replace an index that stands there already.
-            store: Which kind of store keeps the rows.
+            store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
+            half: Keep vectors in half precision, which LanceDB's store can.
             thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
 
         Raises:
@@ -126,7 +128,9 @@ class Index:
             storage.replacing_folder(folder, overwrite=overwrite) as draft,
         ):
             require_pictures(data)
-            manifest, both = opening.created(draft, data.name, model, model_location, store, thumbnails=thumbnails)
+            manifest, both = opening.created(
+                draft, data.name, model, model_location, store, half=half, thumbnails=thumbnails
+            )
             kept = Thumbnails(draft) if thumbnails else None
             update = Update(Target(*both, folder.resolve(), nullcontext, kept), data, model, progress=progress)
             _refuse_if_none(data, update.run())
@@ -141,7 +145,8 @@ class Index:
         *,
         name: str = "collection",
         model_location: str = "",
-        store: stores.Kind = "exact",
+        store: stores.Wished = "exact",
+        half: bool = False,
         thumbnails: bool = False,
     ) -> Index:
         """Make an empty index, which :meth:`update` or :meth:`upsert` fills.
@@ -151,7 +156,8 @@ class Index:
             model: Will encode what comes; only this model can search the index later.
             name: Of the collection.
             model_location: Where the model came from, for those who open the index.
-            store: Which kind of store keeps the rows.
+            store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
+            half: Keep vectors in half precision, which LanceDB's store can.
             thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
 
         Raises:
@@ -159,7 +165,7 @@ class Index:
         """
         folder = Path(folder)
         with storage.replacing_folder(folder, overwrite=False) as draft:
-            manifest, _ = opening.created(draft, name, model, model_location, store, thumbnails=thumbnails)
+            manifest, _ = opening.created(draft, name, model, model_location, store, half=half, thumbnails=thumbnails)
             storage.write_issues(draft, manifest, ())
         index = cls.open(folder)
         index._checked = model

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
+from rungwise.index.files import damaged
 from rungwise.index.lance_rows import (
     ID,
     MOST_COLUMNS,
@@ -55,7 +57,8 @@ from rungwise.similarity import Similarity
 if TYPE_CHECKING:
     from lancedb.table import Table
 
-_IDS_AT_ONCE, _ROWS_AT_ONCE = 1000, 4096
+_T = TypeVar("_T")
+_ROWS_AT_ONCE = 4096
 _MANY_FILES = 64
 """From so many files of rows on, a change puts them together."""
 _READERS_MAY_LAG = timedelta(hours=1)
@@ -89,7 +92,7 @@ class LanceStore(Store):
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self.place, self.name = tables.place, tables.name
-        self._view = self._looked()
+        self._view = self._looked(None)
         described = self._view.description
         self.dimension, self.similarity, self.side = described.dimension, described.similarity, described.side
         self._written: tuple[int, int] | None = None  # the version that this store wrote, and the next place in order
@@ -137,7 +140,7 @@ class LanceStore(Store):
             )
         described = Description(dimension, similarity, side, uuid4().hex, half)  # type: ignore[arg-type]  # a union
         tables = Tables(place, name)
-        tables.create(schema_of(dimension, half, {DESCRIPTION: json.dumps(to_plain(described))}), _index_words)
+        tables.create(schema_of(dimension, half, {DESCRIPTION: json.dumps(to_plain(described))}), _prepare)
         return cls(tables)
 
     @classmethod
@@ -168,7 +171,7 @@ class LanceStore(Store):
     def refresh(self) -> None:
         """See :meth:`Store.refresh`."""
         if self._tables.version() != self._view.table.version:
-            self._view = self._looked()
+            self._view = self._looked(self._view)
 
     def close(self) -> None:
         """See :meth:`Store.close`."""
@@ -225,39 +228,25 @@ class LanceStore(Store):
         exact: bool = False,
     ) -> Found:
         """See :meth:`Store.search`."""
-        queries, view = checked_queries(vectors, self.dimension, k), self._view
-        with self._tables.speaking():
-            found = [view.nearest(query, k, where, metric, exact) for query in queries]
+        queries = checked_queries(vectors, self.dimension, k)
+        found = self._answered(lambda view: view.nearest(queries, k, where, metric, exact))
         return Found(tuple(ids_of(keys) for keys, _ in found), tuple(scores for _, scores in found))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
         """See :meth:`Store.find_words`; by LanceDB's full-text index, in which new rows are found at once."""
         check_k(k)
-        view = self._view
-        with self._tables.speaking():
-            keys, scores = view.by_words(" ".join(words_of(words)), k, where)
+        keys, scores = self._answered(lambda view: view.by_words(" ".join(words_of(words)), k, where))
         return Found((ids_of(keys),), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """See :meth:`Store.get`."""
-        from lancedb.expr import col
-
-        view, rows = self._view, {}
         keys = {to_engine(one): one for one in ids}
-        names = [ID, VECTOR, RECORD, SEAL_OF_VECTOR, SEAL_OF_RECORD]
-        with self._tables.speaking():
-            for start in range(0, len(keys), _IDS_AT_ONCE):
-                some = list(keys)[start : start + _IDS_AT_ONCE]
-                found = view.table.search().where(col(ID).isin(some)).select(names).to_arrow()
-                whole = zip(found[ID].to_pylist(), view.vectors(found), view.records(found), strict=True)
-                rows.update({key: Row(np.array(vector, np.float32), record) for key, vector, record in whole})
+        rows = self._answered(lambda view: view.rows_with(list(keys)))
         return {one: rows[key] for key, one in keys.items() if key in rows}
 
     def count(self, where: Where | None = None) -> int:
         """See :meth:`Store.count`."""
-        view = self._view
-        with self._tables.speaking():
-            return view.rows if where is None else view.count(where)
+        return self._answered(lambda view: view.rows if where is None else view.count(where))
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """See :meth:`Store.records`."""
@@ -272,15 +261,28 @@ class LanceStore(Store):
 
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
         """See :meth:`Store.newest`."""
-        view = self._view
-        with self._tables.speaking():
+
+        def last(view: View) -> tuple[str, ...]:
             rows = view.in_order(where)[::-1][offset : offset + count]
             return ids_of(view.taken(rows, [ID])[ID].to_pylist()[::-1]) if len(rows) else ()
+
+        return self._answered(last)
+
+    def verified(self) -> str:
+        """See :meth:`Store.verified`; every vector and record is compared with its checksum."""
+        view, found = self._view, super().verified()
+        with self._tables.speaking():
+            rows = view.in_order(None)
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                part = view.taken(rows[start : start + _ROWS_AT_ONCE], [ID, VECTOR, SEAL_OF_VECTOR])
+                if not np.isfinite(view.vectors(part)).all():
+                    raise damaged(self._tables.label, "a vector holds NaN or infinity")
+        return f"{found} in version {view.table.version} of a LanceDB table: checksums, ids, finite numbers"
 
     def about(self) -> StoreFacts:
         """See :meth:`Store.about`."""
         view = self._view
-        size = view.rows * view.description.row_bytes
+        size, pays = 4 * view.rows * self.dimension, f"{PAYS_FROM_BYTES / 1e6:,.0f} MB"
         kept = f"{view.rows:,} vectors of {self.dimension} numbers ({size / 1e6:,.1f} MB)"
         if view.approximate:
             chosen = view.approximation
@@ -288,16 +290,29 @@ class LanceStore(Store):
                 f"{kept}: an index of near neighbours (IVF_HNSW_SQ, ef {chosen.ef}, refine {chosen.refine}) is faster"
                 f" than comparing all; of up to {chosen.flat:,} rows that pass a filter, all are compared"
             )
-        elif size < PAYS_FROM_BYTES:
-            why = f"{kept}: every row is compared; an approximate index pays from {PAYS_FROM_BYTES / 1e6:,.0f} MB on"
+        elif view.in_memory:
+            why = f"{kept}: all are compared, in memory; an approximate index pays from {pays} on"
         else:
-            why = f"{kept}: every row is compared until the index is compacted, which makes an approximate index"
+            why = f"{kept}: all are compared, which is slow; `rungwise index compact` makes an approximate index"
         return StoreFacts("lance", exact=not view.approximate, why=why)
 
-    def _looked(self) -> View:
+    def _answered(self, ask: Callable[[View], _T]) -> _T:
+        """What a version answers; the newest one, where another process has removed the files of this one."""
+        view = self._view
+        try:
+            with self._tables.speaking():
+                return ask(view)
+        except UserError:
+            if self._tables.version() == view.table.version:
+                raise
+            self.refresh()
+            with self._tables.speaking():
+                return ask(self._view)
+
+    def _looked(self, before: View | None) -> View:
         table = self._tables.reading()
         with self._tables.speaking():
-            return View(table, self._tables.label)
+            return View(table, self._tables.label, before)
 
     @contextmanager
     def _writing(self) -> Iterator[Table]:
@@ -311,7 +326,7 @@ class LanceStore(Store):
                 if stats["fragment_stats"]["num_fragments"] > _MANY_FILES:
                     self._put_together(table)
                 self._tables.acknowledge(table)
-                self._view = self._looked()
+                self._view = self._looked(self._view)
 
     def _add_columns(self, table: Table, names: set[str]) -> None:
         new = sorted(names - set(table.schema.names))
@@ -325,11 +340,12 @@ class LanceStore(Store):
 
     def _first_free(self, table: Table) -> int:
         """The next place in the order of rows."""
-        if self._written is not None and self._written[0] == table.version:
+        if self._tables.folder is not None and self._written is not None and self._written[0] == table.version:
             return self._written[1]
         with self._tables.speaking():
             places = table.search().select([SEQ]).to_arrow()[SEQ].to_numpy()
-        return int(places.max(initial=-1)) + 1
+        # In an object store others may write at the same time, and no two rows may have one place.
+        return max(int(places.max(initial=-1)) + 1, time.time_ns() if self._tables.folder is None else 0)
 
     def _put_together(self, table: Table) -> None:
         """Merge small files and add new rows to the indexes; removes nothing that anybody may read."""
@@ -340,7 +356,7 @@ class LanceStore(Store):
         from lancedb.index import BTree, HnswSq
 
         rows, there = table.count_rows(), {config.columns[0] for config in table.list_indices()}
-        if VECTOR not in there and rows * self._view.description.row_bytes >= PAYS_FROM_BYTES:
+        if VECTOR not in there and 4 * rows * self.dimension > PAYS_FROM_BYTES:
             self._tables.retried(lambda: table.create_index(VECTOR, config=HnswSq(distance_type="dot")))
         if rows >= SCALARS_PAY_FROM:
             for name in table.schema.names:
@@ -348,8 +364,11 @@ class LanceStore(Store):
                     self._tables.retried(partial(table.create_index, name, config=BTree()))
 
 
-def _index_words(table: Table) -> None:
+def _prepare(table: Table) -> None:
     from lancedb.index import FTS
+
+    # Two commits at once that bring the same new id then conflict, and one is tried again; else both rows would stay.
+    table.set_unenforced_primary_key(ID)  # type: ignore[attr-defined]
 
     # The words were taken from their texts before: they need only be parted.
     config = FTS(base_tokenizer="whitespace", lower_case=False, stem=False, remove_stop_words=False,

@@ -83,9 +83,11 @@ class Tables:
         taken = UserError(f"{self.label}: a store stands here already; open it, or choose another place")
         if self.folder is None:
             with self.speaking():
-                if self.name in self._connected().table_names(limit=1 << 20):
-                    raise taken
-                prepare(self._connected().create_table(self.name, schema=schema))
+                try:
+                    table = self._connected().create_table(self.name, schema=schema)
+                except ValueError as error:
+                    raise (taken if "already exists" in str(error) else error) from None
+                prepare(table)
             return
         if (self.folder / COUNTS).exists():
             raise taken
@@ -108,10 +110,9 @@ class Tables:
                 table = self._connected().open_table(self.name)
                 table.checkout(table.version)
                 return table
+            version = self._acknowledged()  # before connecting, which makes the folder
             try:
-                return self._connected().open_table(self.name, version=self._acknowledged())
-            except UserError:
-                raise
+                return self._connected().open_table(self.name, version=version)
             except Exception:
                 # LanceDB looks at the newest version first, which a power cut may have left in pieces.
                 with self.writing_alone():
@@ -280,6 +281,8 @@ def connected(place: Path | str) -> DBConnection:
     Raises:
         UserError: If LanceDB is not installed.
     """
+    # LanceDB would warn on the error stream that it makes a table where none was; it reads this when it is loaded.
+    os.environ.setdefault("LANCEDB_LOG", "error")
     try:
         import lancedb
     except ImportError as error:

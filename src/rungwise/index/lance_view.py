@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from rungwise.core.configuration import STRICT, check_size, from_plain
 from rungwise.index.files import damaged
 from rungwise.index.lance_filters import Compiled, all_of, compiled
+from rungwise.index.lance_memory import Held, Streamed
 from rungwise.index.lance_rows import (
     ID,
     LENGTH,
@@ -30,8 +32,9 @@ from rungwise.index.lance_rows import (
     to_engine,
     vectors_of,
 )
-from rungwise.index.lance_tuning import Approximation
-from rungwise.index.store import Metric, Record, Side, Vectors
+from rungwise.index.lance_tuning import HELD_BYTES, Approximation
+from rungwise.index.scan import compare_all
+from rungwise.index.store import Metric, Record, Row, Side, Vectors
 from rungwise.index.where import Both, Where
 from rungwise.similarity import AnySimilarity
 
@@ -44,6 +47,8 @@ DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
 
 _MORE = 16
 """So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
+_MANY = 4
+"""From so many queries on, they are compared with the rows in one pass, block by block."""
 _ASKED = 1000
 """Up to so many ids that a filter leaves out are left out here, and more of them by the engine."""
 _UNIT = 1e-4
@@ -87,15 +92,17 @@ class View:
     Args:
         table: At this version.
         label: What messages call it.
+        before: An earlier version, of whose rows most are the same.
 
     Attributes:
+        known: Rows in memory, of this version or an earlier one.
         description: What the table says of itself.
         approximation: How hard its approximate index looks.
         approximate: Whether it has one.
         rows: How many there are.
     """
 
-    def __init__(self, table: Table, label: str) -> None:
+    def __init__(self, table: Table, label: str, before: View | None = None) -> None:
         self.table, self.label = table, label
         self.description, self.approximation = _described(table, label)
         self.columns = frozenset(table.schema.names)
@@ -103,6 +110,8 @@ class View:
         self.approximate = any(config.columns == [VECTOR] for config in table.list_indices())
         # Pages of one search ask for the same filter again and again.
         self._passing = lru_cache(maxsize=64)(self._counted)
+        self.known: Held | None = before.known if before is not None else None
+        self._holding = Lock()
 
     def with_approximation(self, settings: Approximation) -> View:
         """The same, looking otherwise."""
@@ -127,11 +136,11 @@ class View:
         """How many rows fulfil a filter."""
         if not where.without:
             return self._passing(where)
-        return int(self._rows_of(self.chosen(where), [SEQ]).num_rows)
+        return int(self.rows_of(self.chosen(where), [SEQ]).num_rows)
 
     def in_order(self, where: Where | None) -> NDArray[np.int64]:
         """The engine's numbers of the rows that fulfil a filter, in order of rows."""
-        found = self._rows_of(self.chosen(where), [SEQ])
+        found = self.rows_of(self.chosen(where), [SEQ])
         order = np.argsort(found[SEQ].to_numpy(), kind="stable")
         return np.asarray(found["_rowid"].to_numpy().astype(np.int64)[order])
 
@@ -143,12 +152,12 @@ class View:
         return found
 
     def nearest(
-        self, query: Vectors, k: int, where: Where | None, metric: Metric | None, exact: bool
-    ) -> tuple[list[str], Vectors]:
-        """Ids, as the engine has them, and scores of the k rows most alike to a query.
+        self, queries: Vectors, k: int, where: Where | None, metric: Metric | None, exact: bool
+    ) -> list[tuple[list[str], Vectors]]:
+        """Ids, as the engine has them, and scores of the k rows most alike to each query.
 
         Args:
-            query: (D,).
+            queries: (queries, D).
             k: At least 1.
             where: Which rows may be found.
             metric: As in :meth:`rungwise.index.Store.search`.
@@ -156,7 +165,31 @@ class View:
         """
         only, without = self._left(where)
         if only is False or not self.rows:
-            return [], np.empty(0, np.float32)
+            return [([], np.empty(0, np.float32))] * len(queries)
+        if self.in_memory or (len(queries) >= _MANY and (exact or not self.approximate)):
+            rows = self._held if self.in_memory else Streamed(self, self.in_order(where))
+            kept = self._held.kept(where, without) if self.in_memory else None
+            positions, scores = compare_all(
+                rows, queries, k, self.description.similarity, self.description.side, metric, kept
+            )
+            return [(rows.keys_at(places), found) for places, found in zip(positions, scores, strict=True)]
+        return [self._nearest(query, k, where, only, without, metric, exact) for query in queries]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all vectors are held in memory and compared there."""
+        return not self.approximate and 4 * self.rows * self.description.dimension <= HELD_BYTES
+
+    def _nearest(
+        self,
+        query: Vectors,
+        k: int,
+        where: Where | None,
+        only: Compiled,
+        without: frozenset[str],
+        metric: Metric | None,
+        exact: bool,
+    ) -> tuple[list[str], Vectors]:
         cosine = metric == "cosine"
         length = float(np.linalg.norm(query.astype(np.float64)))
         if not length:
@@ -169,6 +202,18 @@ class View:
             hits = found or self._compared(sought, k, only, without, cosine, engine)
         ids, scores = hits.best(k, without)
         return ids, (self.description.similarity.of_metric(scores) if metric is None else scores)
+
+    def rows_with(self, keys: list[str]) -> dict[str, Row]:
+        """The rows with these ids, which are as the engine has them."""
+        from lancedb.expr import col
+
+        rows: dict[str, Row] = {}
+        names = [ID, VECTOR, RECORD, SEAL_OF_VECTOR, SEAL_OF_RECORD]
+        for start in range(0, len(keys), _ASKED):
+            found = self.table.search().where(col(ID).isin(keys[start : start + _ASKED])).select(names).to_arrow()
+            whole = zip(found[ID].to_pylist(), self.vectors(found), self.records(found), strict=True)
+            rows.update({key: Row(np.array(vector, np.float32), record) for key, vector, record in whole})
+        return rows
 
     def by_words(self, words: str, k: int, where: Where | None) -> tuple[list[str], Vectors]:
         """Ids, as the engine has them, and scores of the k rows that fit words best; see :func:`words_of`."""
@@ -212,9 +257,10 @@ class View:
         only = self.compiled(where)
         if isinstance(only, bool):
             return self.rows if only else 0
-        return int(self._rows_of(only, [SEQ]).num_rows)
+        return int(self.rows_of(only, [SEQ]).num_rows)
 
-    def _rows_of(self, only: Compiled, names: list[str]) -> pa.Table:
+    def rows_of(self, only: Compiled, names: list[str]) -> pa.Table:
+        """Columns of the rows that a filter lets through, with the engine's numbers of them (``_rowid``)."""
         query = self.table.search().with_row_id(True).select(names)
         if only is False:
             return query.limit(1).to_arrow().slice(0, 0)
@@ -226,9 +272,16 @@ class View:
             return self.chosen(where), frozenset()
         return self.compiled(where), frozenset(map(to_engine, where.without))
 
+    @property
+    def _held(self) -> Held:
+        with self._holding:
+            if self.known is None or self.known.view.table is not self.table:
+                self.known = Held(self, self.known)
+            return self.known
+
     @cached_property
     def _lengths(self) -> _Lengths:
-        found = self._rows_of(True, [LENGTH])[LENGTH].to_numpy()
+        found = self.rows_of(True, [LENGTH])[LENGTH].to_numpy()
         within = np.abs(found[found > 0] - 1) <= _UNIT
         return _Lengths(bool(within.all()), float(found.max(initial=0)), bool((found == 0).any()))
 
@@ -240,14 +293,14 @@ class View:
 
     def _all_zero(self, only: Compiled) -> _Hits:
         """A query of zeros has the score 0 with all rows."""
-        found = self._rows_of(only, [ID, SEQ])
+        found = self.rows_of(only, [ID, SEQ])
         return _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), np.zeros(found.num_rows, np.float32))
 
     def _near(self, sought: Vectors, k: int, only: Compiled, without: frozenset[str], cosine: bool) -> _Hits | None:
         """What the approximate index finds; None if it finds fewer rows than there may be."""
         wanted, chosen = k + len(without), self.approximation
         query = self._query(sought, "dot", wanted, only)
-        query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted)).refine_factor(chosen.refine)
+        query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted * chosen.refine)).refine_factor(chosen.refine)
         found = query.to_arrow()
         return self._scored(found, sought, cosine) if found.num_rows == wanted else None
 

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def created(
-    folder: Path, name: str, model: DualEncoder, model_location: str, kind: stores.Kind, *, thumbnails: bool = False
+    folder: Path,
+    name: str,
+    model: DualEncoder,
+    model_location: str,
+    store: stores.Wished,
+    *,
+    half: bool = False,
+    thumbnails: bool = False,
 ) -> tuple[storage.Manifest, tuple[Store, Store]]:
     """The two empty stores of a new index, and what ``index.json`` is to say.
 
@@ -24,15 +31,17 @@ def created(
         name: Of the collection.
         model: Encodes its pictures and captions.
         model_location: Where the model came from.
-        kind: Of store.
+        store: Which kind of store keeps the rows.
+        half: Whether vectors are kept in half precision.
         thumbnails: Whether small copies of the pictures will be kept.
 
     Raises:
         UserError: If stores stand there already, or the place cannot be written.
     """
+    kind = stores.choose(store, folder, model.similarity)
     both = (
-        stores.create_store(kind, folder, storage.PICTURES, model.dimension, model.similarity, "image"),
-        stores.create_store(kind, folder, storage.CAPTIONS, model.dimension, model.similarity, "text"),
+        stores.create_store(kind, folder, storage.PICTURES, model.dimension, model.similarity, "image", half=half),
+        stores.create_store(kind, folder, storage.CAPTIONS, model.dimension, model.similarity, "text", half=half),
     )
     manifest = storage.Manifest(
         name,

@@ -193,6 +193,21 @@ class Store(ABC):
     def about(self) -> StoreFacts:
         """What the engine does, and why."""
 
+    def verified(self) -> str:
+        """Look at every row: that each is there once and whole; gives what was found, in a few words.
+
+        Raises:
+            UserError: If something is not as it was written.
+        """
+        seen: set[str] = set()
+        for one, _ in self.records():
+            if one in seen:
+                raise UserError(f"id {one!r} stands twice; the store is damaged, build the index again")
+            seen.add(one)
+        if len(seen) != self.count():
+            raise UserError(f"{self.count()} rows, but {len(seen)} ids; the store is damaged, build the index again")
+        return f"{len(seen)} rows of {self.dimension}"
+
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
         """The k rows whose text of words holds at least one of these words, best first by BM25.
 

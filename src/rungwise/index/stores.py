@@ -13,9 +13,11 @@ from rungwise.index.store import Side, Store
 from rungwise.similarity import Similarity
 
 Kind = Literal["exact", "lance"]
+Wished = Literal["auto", "exact", "lance"]
+"""What a user asks for; ``auto`` leaves the choice to :func:`choose`."""
 
 
-def choose(kind: Kind | Literal["auto"], place: Path | str, similarity: Similarity) -> Kind:
+def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
     """The kind of store for a new index: LanceDB's where it can compare by the similarity.
 
     Args:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
 from rungwise.data.picture_files import picture_bytes
-from rungwise.index import storage
-from rungwise.index.exact import ExactStore
+from rungwise.index import storage, stores
 from rungwise.index.files import damaged
 from rungwise.index.index import Index
 from rungwise.index.items import ids_of_texts
@@ -47,7 +46,7 @@ def verify_index(
     yield checked("files", lambda: _files(folder))
     if manifest.version > 1:
         for name in (storage.PICTURES, storage.CAPTIONS):
-            yield checked(name, lambda name=name: _store(folder / name))  # type: ignore[misc]
+            yield checked(name, lambda name=name: _store(folder, manifest.store, name))  # type: ignore[misc]
     whole = checked("pictures with their captions", lambda: _whole(folder))
     yield whole
     if model is not None and not whole.wrong:
@@ -65,12 +64,8 @@ def _files(folder: Path) -> str:
     return "none but the index's own"
 
 
-def _store(folder: Path) -> str:
-    store = ExactStore.open(folder, all_vectors=True)
-    parts = store.snapshot.parts
-    unsealed = sum(not part.vectors_sha256 for part in parts)
-    checksums = f"no checksums of {unsealed} parts" if unsealed else "checksums"
-    return f"{store.count()} rows of {store.dimension} in {len(parts)} parts: {checksums}, ids, finite numbers"
+def _store(folder: Path, kind: stores.Kind, name: str) -> str:
+    return stores.open_store(kind, folder, name, all_vectors=True).verified()
 
 
 def _whole(folder: Path) -> str:

@@ -88,11 +88,11 @@ class CaptionGrading(Grading):
             )
         if names_source(source):
             degrees = source_config(source, "the degrees").build(data)
-            self.title = f"degrees by {degrees.title()}"
+            self.title = f"the query beside the captions of each picture, by {degrees.title()}"
         else:
             path, key = split_key(source)
             degrees = read_relevance(path, (len(data), len(data.captions)), key, data=data)
-            self.title = f"degrees of {source}"
+            self.title = f"stored in {source}"
         checked = checked_degrees(degrees, (len(data), len(data.captions)))
         assert checked is not None  # only where no degrees are given
         self._degrees = checked

@@ -13,7 +13,7 @@ _MOST_VALUES = 30
 _LONGEST_VALUE = 60
 _COUNTED = 5_000
 """Different values of a column that are counted; one with more has a value of its own for nearly every picture."""
-_REPEATED = 2.0
+_REPEATED = 1.5
 """Pictures that a value has on average, from which on values are worth listing."""
 _EXAMPLES = 3
 

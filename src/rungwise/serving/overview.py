@@ -161,7 +161,7 @@ def clusters_of(served: Served, ids: Sequence[str]) -> tuple[Cluster, ...]:
 
 
 def _caption_near(served: Served, centre: NDArray[np.float32]) -> str:
-    """The shortest of the captions that fit best, if one is short enough for a label."""
+    """The caption that fits best among those that are short enough for a label."""
     if not served.captions:
         return ""
     length = np.linalg.norm(centre)
@@ -169,7 +169,7 @@ def _caption_near(served: Served, centre: NDArray[np.float32]) -> str:
         near = served.searcher.captions_near(centre / length if length else centre, 5)
     except UserError:  # a middle that is no vector of this similarity
         return ""
-    return min((hit.text.strip() for hit in near if len(hit.text) <= _LONGEST_LABEL), key=len, default="")
+    return next((hit.text.strip() for hit in near if len(hit.text) <= _LONGEST_LABEL), "")
 
 
 def _words(row: Row) -> frozenset[str]:

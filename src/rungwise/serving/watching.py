@@ -97,7 +97,7 @@ class Watching:
             await self.app(scope, receive, answer)
         finally:
             seconds = perf_counter() - start
-            route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
+            route = getattr(scope.get("route"), "path_format", UNKNOWN_ROUTE)
             self.metrics.answered(scope["method"], route, status, seconds)
             if self.log is not None:
                 self.log.write(scope, route, status, seconds, size)

@@ -124,7 +124,7 @@ class TerminalWatcher(Watcher):
         rsum = "" if self.rsum != self.rsum else f"  rsum {self.rsum:.1f}"
         progress.at(
             (report.epoch - 1) * report.steps + report.step,
-            f"epoch {report.epoch}/{report.epochs}",
+            f"epoch {report.epoch}/{report.epochs}, step",
             f"loss {report.loss:.4f}{rsum}",
         )
 

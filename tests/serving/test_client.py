@@ -1,0 +1,152 @@
+"""Also tests rungwise.serving."""
+
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.index import Index
+from rungwise.serving import Client, background
+from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+
+TOKEN = "correct-horse"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    folder = tmp_path_factory.mktemp("served")
+    photos = colour_pictures(folder / "photos", ["red", "green", "blue"])
+    return Index.build(photos, ColourModel(), folder / "index")
+
+
+@pytest.fixture(scope="module")
+def client(index: Index) -> Iterator[Client]:
+    with background(index, ColourModel(), token=TOKEN) as address:
+        yield Client(address, TOKEN)
+
+
+def test_searching(client: Client, tmp_path: Path) -> None:
+    assert client.about()["pictures"] == 3
+    assert [hit["id"] for hit in client.search("red", 1)["hits"]] == ["0-red"]
+    assert len(client.search(k=9)["hits"]) == 3
+    assert len(client.search(k=9, offset=1)["hits"]) == 2
+    assert client.search("red", unlike=["0-red"], fold=False, diversity=0.5, words="off")["terms"][1]["weight"] < 0
+    assert client.search("red", where="captions has 'a red square'")["hits"][0]["id"] == "0-red"
+    assert [hit["id"] for hit in client.similar("0-red")["hits"]]
+    assert client.captions(item_id="2-blue", k=1)["captions"][0]["ids"] == ["2-blue"]
+
+
+def test_pictures_as_files_and_bytes_and_sent_ones(client: Client, tmp_path: Path) -> None:
+    blue = picture_bytes(COLOURS["blue"])
+    (tmp_path / "blue.png").write_bytes(blue)
+    for picture in (tmp_path / "blue.png", blue, client.send(blue)):
+        assert client.search(pictures=[picture], k=1)["hits"][0]["id"] == "2-blue"
+        assert client.captions(picture, 1)["captions"][0]["text"] == "a blue square"
+    assert client.picture("2-blue") == blue
+    assert client.picture("2-blue", side=20)[:3] == b"\xff\xd8\xff"
+
+
+@pytest.mark.parametrize("item_id", ["new", "a/b c?d#e%2F&=+", "日本", ".hidden", "../../etc/passwd", "\udcff"])
+def test_adding_and_deleting(client: Client, index: Index, item_id: str) -> None:
+    red = picture_bytes(COLOURS["red"], size=(20, 20))
+    assert client.add(item_id, red, ["a new thing"], {"year": 2021, "tags": ["x", "y"]})["change"] == "added"
+    item = client.item(item_id)
+    assert (item["captions"], item["columns"]["year"], item["columns"]["tags"]) == (["a new thing"], 2021, ["x", "y"])
+    assert client.picture(item_id) == red
+    assert client.delete(item_id)["change"] == "removed"
+    with pytest.raises(UserError, match="no picture with this id"):
+        client.item(item_id)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda client: client.search("red", k=0), "k: "),
+        (lambda client: client.search("red", where="year >="), "year"),
+        (lambda client: client.item("nowhere"), "no picture with this id"),
+        (lambda client: client.send(b"no picture"), "picture"),
+        (lambda client: client.send(Path("nowhere.jpg")), "no such file"),
+        (lambda client: Client(client.address, "wrong-horse").about(), "token"),
+        (lambda client: Client(client.address + "static", TOKEN).about(), "Not Found"),
+        (lambda client: Client("http://127.0.0.1:9/").about(), "is the server running"),
+        (lambda client: Client("https" + client.address.removeprefix("http")).about(), "no safe connection"),
+    ],
+)
+def test_every_mistake_is_one_line(client: Client, ask: Callable[[Client], object], message: str) -> None:
+    with pytest.raises(UserError, match=message) as refused:
+        ask(client)
+    assert "\n" not in str(refused.value)
+    assert TOKEN not in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "localhost:8000", "ftp://h/", "http://", "http://h:port/", "//h"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(UserError, match="no address of a server"):
+        Client(address)
+
+
+@contextmanager
+def stranger(answer: Callable[[http.server.BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """A server of another kind."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("content", [b"<html>", b"[1, 2]", b"[" * 100_000, b"\xff"])
+def test_what_is_no_server_of_ours_is_said(content: bytes) -> None:
+    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    with stranger(answer) as address, pytest.raises(UserError, match="no server of rungwise"):
+        Client(address).about()
+
+
+def test_a_refusal_of_a_stranger_cannot_steer_a_terminal() -> None:
+    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.send_response(500)
+        handler.end_headers()
+        handler.wfile.write(b'{"error": "bad\\u001b[31m\\nline"}')
+
+    with stranger(answer) as address, pytest.raises(UserError) as refused:
+        Client(address).about()
+    assert "\x1b" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_silence_has_an_end() -> None:
+    done = threading.Event()
+    with stranger(lambda _: done.wait(60)) as address:
+        with pytest.raises(UserError, match=r"no answer within 0\.2 s"):
+            Client(address, timeout=0.2).about()
+        done.set()
+
+
+def test_a_client_goes_without_the_libraries_of_the_server() -> None:
+    program = (
+        "import sys; from rungwise.serving import Client, ServingLimits; Client('http://127.0.0.1:8000/');"
+        "print([name for name in ('torch', 'fastapi', 'uvicorn', 'numpy', 'lancedb') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

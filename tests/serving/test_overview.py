@@ -1,0 +1,96 @@
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.index import Index, Searcher
+from rungwise.serving import create_app, overview
+from rungwise.serving.current import Current, Served
+from rungwise.serving.overview import Overviews
+from tests.colour_model import COLOURS, ColourModel
+
+
+def served(folder: Path, *, captions: bool = True) -> Served:
+    """Twelve rows of each of two colours, with a little noise."""
+    colours = ["red", "blue"] * 12
+    noise = np.random.default_rng(0).normal(0, 5, (24, 3))
+    rows = FeatureRows((np.array([COLOURS[colour] for colour in colours]) + noise).astype(np.float32))
+    texts = tuple(f"a {colour} square" for colour in colours) if captions else ()
+    titles = {"title": tuple(f"{colour.upper()} shoe number {row}" for row, colour in enumerate(colours))}
+    ids = tuple(f"{row}-{colour}" for row, colour in enumerate(colours))
+    data = ImageCaptions(ids, texts, np.arange(len(texts)), features=rows, columns=titles)
+    index = Index.build(data, ColourModel(), folder / "index")
+    return Current(Searcher(index, ColourModel())).now()
+
+
+@pytest.fixture(autouse=True)
+def _two_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "_GROUPS", 2)
+
+
+def test_groups_hold_what_is_alike_under_a_caption_that_fits(tmp_path: Path) -> None:
+    made = overview.overview(served(tmp_path))
+    assert {(cluster.label, cluster.size) for cluster in made.clusters} == {("a red square", 12), ("a blue square", 12)}
+    for cluster in made.clusters:
+        colour = cluster.label.split()[1]
+        assert len(cluster.ids) == 12
+        assert all(one.endswith(colour) for one in cluster.ids)
+    assert sorted(made.sample) == sorted(f"{row}-{['red', 'blue'][row % 2]}" for row in range(24))
+
+
+def test_groups_without_captions_are_called_by_the_words_they_share(tmp_path: Path) -> None:
+    made = overview.overview(served(tmp_path, captions=False))
+    assert {cluster.label for cluster in made.clusters} == {"red", "blue"}
+
+
+def test_a_few_pictures_make_no_groups(tmp_path: Path) -> None:
+    data = ImageCaptions(("a",), (), np.array([], int), features=FeatureRows(np.array([COLOURS["red"]], np.float32)))
+    index = Index.build(data, ColourModel(), tmp_path / "index")
+    made = overview.overview(Current(Searcher(index, ColourModel())).now())
+    assert (made.clusters, made.sample) == ((), ("a",))
+
+
+def test_an_overview_is_made_once_for_a_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, made = served(tmp_path), []
+    monkeypatch.setattr(
+        overview, "overview", lambda one: made.append(one) or overview.Overview(one.version, (), (), ())
+    )
+    overviews = Overviews()
+    assert overviews.of(now) is None
+    overviews.settle()
+    assert overviews.of(now) is overviews.of(now) is overviews.at_hand
+    assert made == [now]
+
+
+def test_a_failure_leaves_the_page_without_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: Served) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(overview, "overview", fail)
+    caplog.set_level(logging.ERROR)
+    overviews, now = Overviews(), served(tmp_path)
+    assert overviews.of(now) is None
+    overviews.settle()
+    assert overviews.of(now) is None
+    assert "no overview" in caplog.text
+
+
+def test_samples_of_every_kind(tmp_path: Path) -> None:
+    client = TestClient(create_app(served(tmp_path).index, ColourModel()))
+    newest = client.get("/sample?by=newest&k=1&of=2").json()
+    assert newest["ready"]
+    assert [[item["id"] for item in group["items"]] for group in newest["groups"]] == [["23-blue", "22-red"]]
+    while not (groups := client.get("/sample?k=2&of=3").json())["ready"]:
+        assert groups["groups"][0]["items"]  # something is shown meanwhile
+    assert {group["label"] for group in groups["groups"]} == {"a red square", "a blue square"}
+    assert {group["query"] for group in groups["groups"]} == {"a red square", "a blue square"}
+    assert [len(group["items"]) for group in groups["groups"]] == [3, 3]
+    drawn = [client.get("/sample?by=random&k=1&of=24").json()["groups"][0]["items"] for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert len({item["id"] for item in drawn[0]}) == 24
