@@ -43,6 +43,17 @@ def test_loads_more_as_one_scrolls_and_none_twice(page, site):
     assert len(found) == len(set(found)) == 131
 
 
+def test_where_the_server_gives_no_more_it_is_said(page, site):
+    page.route("**/about", lambda route: route.fulfill(json={**route.fetch().json(), "max_offset": 60}))
+    page.goto(site + "?q=blue&fold=false")
+    for _ in range(20):
+        page.mouse.wheel(0, 4000)
+        page.wait_for_timeout(50)
+        if page.locator("#end").inner_text():
+            break
+    expect(page.locator("#end")).to_contain_text("These are the first 90 pictures.")
+
+
 def test_stays_in_place_as_more_come(page, site):
     page.goto(site + "?q=blue&fold=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
