@@ -2,10 +2,9 @@
 
 import re
 
-from playwright.sync_api import expect
-
 from rungwise.index import Index
 from rungwise.serving import background
+from tests.page.browser import expect
 from tests.page.collection import LONG, ODD_ID, PaletteModel
 
 
