@@ -86,6 +86,7 @@ def main(arguments: list[str]) -> int:
         return command(arguments[1:])
     asked = parse(MakeIndex, arguments, "rungwise index", examples=_EXAMPLES)
     from rungwise.index import storage
+    from rungwise.index.places import address_of
 
     out = asked.out or beside(asked.pictures)
     again = storage.is_index(out) and not asked.overwrite
@@ -95,8 +96,8 @@ def main(arguments: list[str]) -> int:
         if asked.watch:
             run.watch()
             return 0
-    ours = program()
-    say(f'next: {ours} search {quote(str(out))} "a text"   or   {ours} serve {quote(str(out))}')
+    ours, where = program(), quote(str(address_of(out) or out))
+    say(f'next: {ours} search {where} "a text"   or   {ours} serve {where}')
     return 0
 
 

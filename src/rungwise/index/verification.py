@@ -17,6 +17,7 @@ from rungwise.index import storage, stores
 from rungwise.index.files import damaged
 from rungwise.index.index import Index
 from rungwise.index.items import ids_of_texts
+from rungwise.index.places import address_of
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
@@ -60,6 +61,8 @@ def _description(folder: Path) -> str:
 
 
 def _files(folder: Path) -> str:
+    if address_of(folder):
+        return "not looked through under an address"
     storage.refuse_strangers(folder)
     return "none but the index's own"
 
