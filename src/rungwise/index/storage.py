@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ ITEMS_1 = "items.jsonl"
 _REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
 """Files that are replaced whenever an index changes."""
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
 _KNOWN |= {f"{THUMBNAILS}/*/*{THUMBNAIL}"}
@@ -229,7 +231,15 @@ def refuse_strangers(folder: Path) -> None:
         UserError: Naming the file.
 
     >>> refuse_strangers(Path("nowhere"))
+    >>> refuse_strangers(Path("s3://bucket/index"))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: s3:/bucket/index: looks like an address; an index stands in a folder, ...
     """
+    if _ADDRESS.match(folder.as_posix()):
+        raise UserError(
+            f"{folder}: looks like an address; an index stands in a folder, and only a store of rows alone"
+            " (rungwise.index.LanceStore) can lie in an object store"
+        )
     folders.refuse_strangers(folder, _KNOWN, "an index")
 
 
