@@ -190,9 +190,12 @@ def say_bound(console: Console, engine: Engine, filtered: str, read: Bandwidth) 
     own = [row for row in engine.measured if row.filtered == filtered]
     good = [row for row in own if row.recall >= RECALL]
     best = min(good, key=lambda row: row.p50) if good else max(own, key=lambda row: row.recall)
+    filtering = engine.filtering.get(filtered)
     console.print(
         f"    the best of all settings is {best.setting}: recall {best.recall:.3f} at {best.p50:.1f} ms. Bounds: the"
-        f" engine takes {engine.fixed:.1f} ms to fetch one row by its id; to read all vectors takes {read.least:.1f} ms"
+        f" engine takes {engine.fixed:.1f} ms to fetch one row by its id"
+        + (f" and {filtering:.1f} ms to find out which rows pass" if filtering else "")
+        + f"; to read all vectors takes {read.least:.1f} ms"
     )
 
 
