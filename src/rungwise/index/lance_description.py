@@ -50,7 +50,7 @@ class Description:
 
 
 def described(table: Table, label: str) -> tuple[Description, Approximation | None]:
-    """What a table holds, and how hard to look in it where that was chosen.
+    """What a table holds, and how hard to look in it where somebody has chosen that.
 
     Raises:
         UserError: If it does not say, or its columns are others.
