@@ -36,7 +36,13 @@ from rungwise.index.lance_rows import (
     to_engine,
 )
 from rungwise.index.lance_tables import Tables
-from rungwise.index.lance_tuning import PAYS_FROM_BYTES, SCALARS_PAY_FROM, Approximation
+from rungwise.index.lance_tuning import (
+    GRAPH_UP_TO_ROWS,
+    PAYS_FROM_BYTES,
+    SCALARS_PAY_FROM,
+    Approximation,
+    partitions_of,
+)
 from rungwise.index.lance_view import View, ids_of
 from rungwise.index.store import (
     Batch,
@@ -292,9 +298,10 @@ class LanceStore(Store):
         kept = f"{view.rows:,} vectors of {self.dimension} numbers ({size / 1e6:,.1f} MB)"
         if view.approximate:
             chosen = view.approximation
+            how = f"IVF_HNSW_SQ, ef {chosen.ef}" if view.graph else f"IVF_RQ, probes {chosen.probes}"
             why = (
-                f"{kept}: an index of near neighbours (IVF_HNSW_SQ, ef {chosen.ef}, refine {chosen.refine}) is faster"
-                f" than comparing all; of up to {chosen.flat:,} rows that pass a filter, all are compared"
+                f"{kept}: an index of near neighbours ({how}, refine {chosen.refine}) is faster than comparing all; of"
+                f" up to {chosen.flat:,} rows that pass a filter, all are compared"
             )
         elif view.in_memory:
             why = f"{kept}: all are compared, in memory; an approximate index pays from {pays} on"
@@ -359,11 +366,14 @@ class LanceStore(Store):
 
     def _index(self, table: Table) -> None:
         """Make the indexes that pay and are not there."""
-        from lancedb.index import BTree, HnswSq
+        from lancedb.index import BTree, HnswSq, IvfRq
 
         rows, there = table.count_rows(), {config.columns[0] for config in table.list_indices()}
         if VECTOR not in there and 4 * rows * self.dimension > PAYS_FROM_BYTES:
-            self._tables.retried(lambda: table.create_index(VECTOR, config=HnswSq(distance_type="dot")))
+            near: Any = HnswSq(distance_type="dot")
+            if rows > GRAPH_UP_TO_ROWS:
+                near = IvfRq(distance_type="dot", num_partitions=partitions_of(rows))
+            self._tables.retried(lambda: table.create_index(VECTOR, config=near))
         if rows >= SCALARS_PAY_FROM:
             for name in table.schema.names:
                 if name not in there and (name == ID or name.startswith(("number_", "text_", "truth_"))):

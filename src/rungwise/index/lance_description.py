@@ -49,8 +49,8 @@ class Description:
         return self.dimension * (2 if self.half else 4)
 
 
-def described(table: Table, label: str) -> tuple[Description, Approximation]:
-    """What a table holds, and how hard to look in it.
+def described(table: Table, label: str) -> tuple[Description, Approximation | None]:
+    """What a table holds, and how hard to look in it where somebody has chosen that.
 
     Raises:
         UserError: If it does not say, or its columns are others.
@@ -63,7 +63,7 @@ def described(table: Table, label: str) -> tuple[Description, Approximation]:
         wanted = schema_of(description.dimension, description.half, {})
         changed = [one.name for one in wanted if one.type != table.schema.field(one.name).type]
         chosen = (table.schema.field(VECTOR).metadata or {}).get(APPROXIMATION.encode())
-        approximation = from_plain(Approximation, json.loads(chosen), label) if chosen else Approximation()
+        approximation = from_plain(Approximation, json.loads(chosen), label) if chosen else None
     except (ValueError, KeyError, RecursionError) as error:
         raise damaged(label, "its schema is another one") from error
     if changed:

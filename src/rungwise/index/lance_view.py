@@ -31,7 +31,7 @@ from rungwise.index.lance_rows import (
     to_engine,
     vectors_of,
 )
-from rungwise.index.lance_tuning import HELD_BYTES, Approximation
+from rungwise.index.lance_tuning import HELD_BYTES, Approximation, partitions_of, usual
 from rungwise.index.scan import compare_all
 from rungwise.index.store import Metric, Record, Row, Vectors
 from rungwise.index.where import Both, Where
@@ -65,15 +65,18 @@ class View:
         description: What the table says of itself.
         approximation: How hard its approximate index looks.
         approximate: Whether it has one.
+        graph: Whether that is a graph; else it is made of codes.
         rows: How many there are.
     """
 
     def __init__(self, table: Table, label: str, before: View | None = None) -> None:
         self.table, self.label = table, label
-        self.description, self.approximation = described(table, label)
+        self.description, chosen = described(table, label)
         self.columns = frozenset(table.schema.names)
         self.rows = int(table.count_rows())
-        self.approximate = any(config.columns == [VECTOR] for config in table.list_indices())
+        kinds = [str(config.index_type) for config in table.list_indices() if config.columns == [VECTOR]]
+        self.approximate, self.graph = bool(kinds), not kinds or "hnsw" in kinds[0].lower()
+        self.approximation = chosen or usual(self.rows, graph=self.graph)
         # Pages of one search ask for the same filter again and again.
         self._passing = lru_cache(maxsize=64)(self._counted)
         self.known: Held | None = before.known if before is not None else None
@@ -172,7 +175,7 @@ class View:
             sought = (query / np.float32(length)) if cosine else query
             engine: Literal["dot", "cosine"] = "cosine" if cosine and not self._lengths.unit else "dot"
             near = self.approximate and not exact and engine == "dot" and self._worth_it(where)
-            found = self._near(sought, k, only, without, cosine) if near else None
+            found = self._near(sought, k, where, only, without, cosine) if near else None
             hits = found or self._compared(sought, k, only, without, cosine, engine)
         ids, scores = hits.best(k, without)
         return ids, (self.description.similarity.of_metric(scores) if metric is None else scores)
@@ -265,16 +268,28 @@ class View:
             return True
         return self._passing(Where(where.conditions)) > self.approximation.flat
 
+    def _probes(self, where: Where | None) -> int:
+        """How many partitions to look into: of the nearest rows that pass a filter, few may stand in the first ones."""
+        probes = self.approximation.probes
+        if where is not None and where.conditions:
+            probes = probes * self.rows // max(1, self._passing(Where(where.conditions)))
+        return max(1, min(probes, partitions_of(self.rows)))
+
     def _all_zero(self, only: Compiled) -> _Hits:
         """A query of zeros has the score 0 with all rows."""
         found = self.rows_of(only, [ID, SEQ])
         return _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), np.zeros(found.num_rows, np.float32))
 
-    def _near(self, sought: Vectors, k: int, only: Compiled, without: frozenset[str], cosine: bool) -> _Hits | None:
+    def _near(
+        self, sought: Vectors, k: int, where: Where | None, only: Compiled, without: frozenset[str], cosine: bool
+    ) -> _Hits | None:
         """What the approximate index finds; None if it finds fewer rows than there may be."""
         wanted, chosen = k + len(without), self.approximation
-        query = self._query(sought, "dot", wanted, only)
-        query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted * chosen.refine)).refine_factor(chosen.refine)
+        query = self._query(sought, "dot", wanted, only).refine_factor(chosen.refine)
+        if self.graph:
+            query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted * chosen.refine))
+        else:
+            query = query.nprobes(self._probes(where))
         found = query.to_arrow()
         return self._scored(found, sought, cosine) if found.num_rows == wanted else None
 
