@@ -64,7 +64,12 @@ TARGETS = (
         b"/similar?id=%00",
         b"/similar?id=\xd9\xa1",
     ),
-    *(b"/images/0-red?thumb=0", b"/images/0-red?thumb=-5", b"/images/0-red?thumb=" + b"9" * 50, b"/images/0-red?thumb=nan"),
+    *(
+        b"/images/0-red?thumb=0",
+        b"/images/0-red?thumb=-5",
+        b"/images/0-red?thumb=" + b"9" * 50,
+        b"/images/0-red?thumb=nan",
+    ),
     *(
         b"/images/99999",
         b"/images/0-red/../../x",

@@ -174,9 +174,7 @@ def test_the_server_answers_under_its_own_names_alone(server: tuple[str, int]) -
 
 def test_pages_elsewhere_are_refused(server: tuple[str, int]) -> None:
     own = f"127.0.0.1:{server[1]}".encode()
-    same = asked(
-        server, b"/search?q=red", b"Host: " + own, b"Origin: http://" + own, b"Sec-Fetch-Site: same-origin"
-    )
+    same = asked(server, b"/search?q=red", b"Host: " + own, b"Origin: http://" + own, b"Sec-Fetch-Site: same-origin")
     assert same.startswith(b"HTTP/1.1 200")
     for line in (
         *(b"Origin: http://elsewhere.example", b"Origin: null", b"Origin: http://" + own + b".elsewhere.example"),

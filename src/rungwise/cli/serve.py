@@ -90,8 +90,8 @@ def main(arguments: list[str]) -> int:
         open_to_all=asked.open,
         allowed_hosts=asked.allowed_host,
         limits=asked.limits,
-        meaning=near_words(),
         log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
+        meaning=near_words(),
     )
     return 0
 
