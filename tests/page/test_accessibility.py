@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+
+from tests.page.browser import expect
 
 LOOKS = {
     "desktop": {},

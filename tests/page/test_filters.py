@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import expect
+from tests.page.browser import expect
 
 
 def opened(page, site, query="?q=blue&fold=false"):
@@ -49,6 +49,21 @@ def test_tags_choices_truth_dates_and_words(page, site):
     page.get_by_role("button", name="Remove all").click()
     expect(page.locator("#chips .filter")).to_have_count(0)
     expect(page.locator("#query")).to_have_value("blue")
+
+
+def test_of_many_tags_the_others_are_typed(page, site):
+    tags = [{"value": f"tag {number}", "rows": 9} for number in range(30)]
+
+    def with_many(route):
+        about = route.fetch().json()
+        columns = [{**column, "values": tags} if column["name"] == "tags" else column for column in about["columns"]]
+        route.fulfill(json={**about, "columns": columns})
+
+    page.route("**/about", with_many)
+    opened(page, site)
+    page.get_by_label("another of tags").fill("warm")
+    shown(page)
+    expect(page.locator("#chips .filter")).to_have_text(re.compile("tags: warm"))
 
 
 def test_an_expression_that_fields_cannot_say(page, site):

@@ -3,7 +3,7 @@
 import base64
 import re
 
-from playwright.sync_api import expect
+from tests.page.browser import expect
 
 DROP = """([kind, data]) => {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));

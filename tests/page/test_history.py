@@ -1,6 +1,6 @@
 """Back and forth: the place, what was found, and what was typed come back."""
 
-from playwright.sync_api import expect
+from tests.page.browser import expect
 
 
 def test_back_restores_place_and_what_was_found(page, site):

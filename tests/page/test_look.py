@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
 
 from rungwise.serving import background
+from tests.page.browser import expect
 from tests.page.collection import PaletteModel
 from tests.page.conftest import TOKEN
 

@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import expect
+from tests.page.browser import expect
 
 
 def first(page):

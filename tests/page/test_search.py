@@ -2,10 +2,9 @@
 
 import re
 
-from playwright.sync_api import expect
-
 from rungwise.index import Index
 from rungwise.serving import background
+from tests.page.browser import expect
 from tests.page.collection import LONG, ODD_ID, PaletteModel
 
 
@@ -41,6 +40,17 @@ def test_loads_more_as_one_scrolls_and_none_twice(page, site):
     expect(page.locator("#announcer")).to_have_text("131 pictures")
     found = ids(page)
     assert len(found) == len(set(found)) == 131
+
+
+def test_where_the_server_gives_no_more_it_is_said(page, site):
+    page.route("**/about", lambda route: route.fulfill(json={**route.fetch().json(), "max_offset": 60}))
+    page.goto(site + "?q=blue&fold=false")
+    for _ in range(20):
+        page.mouse.wheel(0, 4000)
+        page.wait_for_timeout(50)
+        if page.locator("#end").inner_text():
+            break
+    expect(page.locator("#end")).to_contain_text("These are the first 90 pictures.")
 
 
 def test_stays_in_place_as_more_come(page, site):

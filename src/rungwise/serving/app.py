@@ -71,7 +71,8 @@ def create_app(
         limits: What strangers may hold.
         log: Where a line for every request is written; nowhere unless given.
         kept: Folder for what is kept of pictures that were sent; within the folder of caches unless given.
-        meaning: Finds known words that mean nearly the same as an unknown one; by spelling alone unless given.
+        meaning: Finds words that mean nearly the same as one that the model does not know; by spelling alone unless
+            given.
 
     Raises:
         UserError: If another model built the index, or the token is too short.

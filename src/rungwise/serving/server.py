@@ -112,7 +112,7 @@ def serve(
         allowed_hosts: Names under which the page may be asked for, beside those of this machine.
         limits: What clients may hold of the server; the usual ones unless given.
         log: Where a line for every request is written; nowhere unless given.
-        meaning: Finds known words that mean nearly the same as an unknown one; by spelling alone unless given.
+        meaning: See :func:`create_app`.
 
     Raises:
         UserError: If the port is taken or may not be used, another model built the index, or other machines can reach

@@ -23,8 +23,9 @@ export function makeDetail(on) {
   async function open(id, of) {
     list = of;
     const known = list.items().find((one) => one.id === id);
-    item = known ?? { id, captions: [], columns: {}, has_file: true };
+    item = known ?? { id, captions: [], columns: {}, has_file: false };
     draw();
+    element("detail-gone").hidden = !known || known.has_file;
     if (!dialog.open) {
       dialog.showModal();
       element("detail-title").focus();
@@ -40,7 +41,8 @@ export function makeDetail(on) {
       if (!known) gone(whole.error.message);
     } else {
       item = { ...mine, ...whole };
-      drawText();
+      if (known) drawText();
+      else draw();
     }
     strip("detail-similar", similar.hits.map((hit) => [hit.id, titleOf(hit), hit.has_file]));
   }

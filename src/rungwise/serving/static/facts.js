@@ -1,7 +1,7 @@
 // Facts of a picture as people read them.
 
 const NOT_SHOWN = new Set(["hash", "captions", "modified", "height", "folder"]);
-const OF_RUNGWISE = ["taken", "width", "latitude", "longitude", "format", "bytes", "file", "year", "tags"];
+const OF_RUNGWISE = ["tags", "year", "taken", "latitude", "longitude", "width", "format", "bytes", "file"];
 const numbers = new Intl.NumberFormat();
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeZone: "UTC" });
 

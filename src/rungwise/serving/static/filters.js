@@ -106,10 +106,15 @@ function ticks(column, take, values) {
   const choices = [...new Set([...taken, ...values.map(({ value }) => value)])];
   const boxes = choices.map((value) => make("input", { type: "checkbox", checked: taken.includes(value) }));
   const shown = choices.map((value, place) => make("label", { class: "pick" }, boxes[place], make("span", { textContent: value, dir: "auto" })));
-  const group = make("fieldset", { class: "column" }, make("legend", { textContent: column.name }), make("div", { class: "picks" }, ...shown));
+  // Of many, only the most frequent are listed.
+  const other = make("input", { type: "text", placeholder: "another…", maxLength: 500, autocomplete: "off", dir: "auto", aria: { label: `another of ${column.name}` } });
+  const picks = make("div", { class: "picks" }, ...shown);
   return {
-    element: group,
-    conditions: () => choices.filter((_, place) => boxes[place].checked).map((value) => condition(column.name, "has", value)),
+    element: make("fieldset", { class: "column" }, make("legend", { textContent: column.name }), picks, ...(values.length < MOST_CHOICES ? [] : [other])),
+    conditions: () =>
+      [...choices.filter((_, place) => boxes[place].checked), other.value.trim()]
+        .filter(Boolean)
+        .map((value) => condition(column.name, "has", value)),
   };
 }
 
