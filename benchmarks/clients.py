@@ -24,6 +24,8 @@ PATIENCE = 60.0
 THUMBNAIL = 256
 SLOW_HEADS, SLOW_BODIES, SLOW_READERS = 100, 60, 40
 IDLE = 250
+SEARCH = "/search?k=24&q="
+"""The address of a search, before the text."""
 SLOW, LOUD = "127.0.0.2", "127.0.0.3"
 """Addresses of this machine from which strangers come. Linux has them all; elsewhere they must be given to it first."""
 BOMBS = 12
@@ -103,7 +105,8 @@ def visit(
     *,
     think: float = 0.0,
     pictures: int = 0,
-    but: Collection[int] = (),
+    but: Collection[str] = (),
+    search: str = SEARCH,
 ) -> list[Asked]:
     """Search and look at the first pictures found, each client by itself.
 
@@ -114,9 +117,10 @@ def visit(
         queries: Texts, of which each is drawn.
         think: Seconds on average from what was found to the next query.
         pictures: How many of the pictures found are looked at.
-        but: Positions of pictures that are not looked at.
+        but: Ids of pictures that are not looked at.
+        search: The address of a search, before the text.
     """
-    return asyncio.run(_visit(port, clients, seconds, queries, think, pictures, but))
+    return asyncio.run(_visit(port, clients, seconds, queries, think, pictures, but, search))
 
 
 async def _visit(
@@ -126,7 +130,8 @@ async def _visit(
     queries: Sequence[str],
     think: float,
     pictures: int,
-    but: Collection[int],
+    but: Collection[str],
+    search: str,
 ) -> list[Asked]:
     start = time.monotonic()
     asked: list[Asked] = []
@@ -148,10 +153,11 @@ async def _visit(
 
         await asyncio.sleep(draw.random() * think)
         while time.monotonic() - start < seconds:
-            found = await timed("text", f"/api/search?q={quote(draw.choice(queries))}&k=24")
-            positions = [hit["position"] for hit in json.loads(found or '{"results": []}')["results"]]
-            for position in [position for position in positions if position not in but][:pictures]:
-                await timed("thumbnail", f"/pictures/{position}?thumb={THUMBNAIL}")
+            found = await timed("text", f"{search}{quote(draw.choice(queries))}")
+            if pictures and found:
+                ids = [hit["id"] for hit in json.loads(found)["hits"] if hit["id"] not in but]
+                for item_id in ids[:pictures]:
+                    await timed("thumbnail", f"/images/{quote(item_id, safe='')}?thumb={THUMBNAIL}")
             if think:
                 await asyncio.sleep(draw.expovariate(1 / think))
         connection.close()
@@ -160,20 +166,20 @@ async def _visit(
     return asked
 
 
-def attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[int], large: int) -> Harm:
+def attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[str], large: str) -> Harm:
     """Hurt the server in every way at once.
 
     Args:
         port: Of the server, on this machine.
         seconds: For how long.
         uploads: Pictures that are small as files and huge as pixels.
-        bombs: Positions of such pictures in the index.
-        large: Position of a picture whose file is larger than the buffers of the system.
+        bombs: Ids of such pictures in the index.
+        large: Id of a picture whose file is larger than the buffers of the system.
     """
     return asyncio.run(_attack(port, seconds, uploads, bombs, large))
 
 
-async def _attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[int], large: int) -> Harm:
+async def _attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[str], large: str) -> Harm:
     start = time.monotonic()
     harm = Harm()
 
@@ -204,21 +210,21 @@ async def _attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Se
         raise EOFError
 
     async def slow_head(connection: Connection) -> None:
-        await drip(connection, b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"X-Slow: 1\r\n")
+        await drip(connection, b"GET /about HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"X-Slow: 1\r\n")
 
     async def slow_body(connection: Connection) -> None:
-        head = b"POST /api/search-by-picture HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n"
+        head = b"POST /pictures HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n"
         await drip(connection, head, b"x")
 
     async def slow_reader(connection: Connection) -> None:
         reader, writer = await connection.open()
-        writer.write(f"GET /pictures/{large} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        writer.write(f"GET /images/{large} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         while await reader.read(1000):
             await asyncio.sleep(1.0)
         raise EOFError
 
     async def idle(connection: Connection) -> None:
-        await connection.ask("/api/status")
+        await connection.ask("/about")
         reader, _ = await connection.open()
         await reader.readexactly(1)
 
@@ -226,15 +232,15 @@ async def _attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Se
         draw = random.Random(id(connection))
         while True:
             if draw.random() < 0.5:
-                status, _ = await connection.ask("/api/search-by-picture", draw.choice(uploads))
+                status, _ = await connection.ask("/pictures", draw.choice(uploads))
             else:
-                status, _ = await connection.ask(f"/pictures/{draw.choice(bombs)}?thumb={draw.randint(16, 2048)}")
+                status, _ = await connection.ask(f"/images/{draw.choice(bombs)}?thumb={draw.randint(16, 2048)}")
             harm.counts[f"bombs: answered {status}"] += 1
             await asyncio.sleep(0.1)
 
     async def give_up(connection: Connection) -> None:
         _, writer = await connection.open()
-        head = f"POST /api/search-by-picture HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {ANNOUNCED}\r\n\r\n"
+        head = f"POST /pictures HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {ANNOUNCED}\r\n\r\n"
         writer.write(head.encode() + uploads[0][:1000])
         for _ in range(20):
             writer.write(bytes(100_000))

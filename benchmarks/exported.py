@@ -92,9 +92,9 @@ def serve(index: Path, query: str, picture: Path) -> list[Run]:
             said = process.stdout.readline()
         address, steps = found[0].rstrip("/"), []
         for ask in (
-            f"{address}/api/status",
-            f"{address}/api/search?q={quote(query)}",
-            Request(f"{address}/api/search-by-picture", picture.read_bytes(), method="POST"),
+            f"{address}/about",
+            f"{address}/search?q={quote(query)}",
+            Request(f"{address}/pictures", picture.read_bytes(), method="POST"),
         ):
             with urlopen(ask, timeout=60) as answer:
                 answer.read()

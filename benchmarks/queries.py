@@ -1,7 +1,7 @@
 """What queries of several parts, full text and folding find: the numbers behind the defaults of a search.
 
     python benchmarks/queries.py without MODEL DATA       weights of what is taken away
-    python benchmarks/queries.py words MODEL DATA         full text joined with vectors: always, or for unknown words
+    python benchmarks/queries.py words MODEL DATA         full text joined with vectors: always, or where it says most
     python benchmarks/queries.py duplicates MODEL DATA    cosines of altered copies, and of different pictures
 
 DATA is a collection with captions; its test split is taken where it has one. Captions say what a picture shows.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from PIL import Image
 from rungwise.data import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.index.diversity import unit_rows
-from rungwise.index.fusion import fused
+from rungwise.index.fusion import MOST_OF, Rarity, fused
 from rungwise.index.words import WordIndex, words_of
 from rungwise.models import load_dual_encoder
 from rungwise.models.contracts import DualEncoder
@@ -31,6 +31,7 @@ WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 TOP = 10
 LEAST_PICTURES = 15
 POOL = 200
+RARE = 5
 CONCEPTS = {
     "a dog": "dog dogs puppy puppies",
     "a man": "man men guy guys",
@@ -99,43 +100,60 @@ def words(model: DualEncoder, data: ImageCaptions) -> None:
     """One caption of a picture is the query; the index holds the others, of all pictures or of some."""
     pictures = unit_rows(model.encode_image(data.pictures).vectors)
     of_image = data.captions_of_image
-    queries = [captions[0] for captions in of_image if len(captions) > 1]
     targets = [image for image, captions in enumerate(of_image) if len(captions) > 1]
-    vectors = unit_rows(model.encode_captions([data.captions[one] for one in queries]))
-    ranked = np.argsort(-(vectors @ pictures.T), axis=1, kind="stable")
+    captions = [data.captions[of_image[image][0]] for image in targets]
     frequency = Counter(word for text in data.captions for word in set(words_of(text)))
-    rng = np.random.default_rng(0)
-    for share in (1.0, 0.5, 0.1):
-        described = rng.random(len(data)) < share
-        texts = [
-            (str(image), " ".join(data.captions[one] for one in captions[1:]))
-            for image, captions in enumerate(of_image)
-            if described[image]
-        ]
-        index = WordIndex(texts)
-        found = [list(map(int, index.best(data.captions[one], POOL)[0])) for one in queries]
-        print(f"\n{data.name}: {len(queries)} queries, captions of {len(texts)} of {len(data)} pictures")
-        print(f"{'ranked by':<44} {'R@1':>6} {'R@10':>6} {'nDCG@10':>8} {'described R@10':>15} {'others R@10':>12}")
-        plans: dict[str, Callable[[int], Sequence[int]]] = {
-            "vectors": lambda q: ranked[q],
-            "full text": lambda q, found=found: found[q],
-            "both, always": lambda q, found=found: _both(ranked[q], found[q]),
-        }
-        for least in (2, 5, 20):
-            plans[f"both, where a word stands in < {least} captions"] = lambda q, least=least, found=found: (
-                _both(ranked[q], found[q])
-                if any(frequency[word] < least for word in words_of(data.captions[queries[q]]))
-                else ranked[q]
-            )
-        for name, plan in plans.items():
-            ranks = np.array([_rank(plan(q), target) for q, target in enumerate(targets)])
-            has = described[targets]
-            gain = np.where(ranks <= 10, 1 / np.log2(ranks + 1), 0).mean()
-            parts = [100 * np.mean(ranks[chosen] <= 10) if chosen.any() else float("nan") for chosen in (has, ~has)]
-            print(
-                f"{name:<44} {100 * np.mean(ranks <= 1):>6.1f} {100 * np.mean(ranks <= 10):>6.1f} {100 * gain:>8.1f}"
-                f" {parts[0]:>15.1f} {parts[1]:>12.1f}"
-            )
+    rarest = [
+        " ".join(sorted(dict.fromkeys(words_of(text)), key=lambda word: frequency[word])[:3]) for text in captions
+    ]
+    for kind, queries in (("whole captions", captions), ("their three rarest words", rarest)):
+        vectors = unit_rows(model.encode_text(queries))
+        ranked = np.argsort(-(vectors @ pictures.T), axis=1, kind="stable")
+        for share in (1.0, 0.5, 0.1):
+            described = np.random.default_rng(0).random(len(data)) < share
+            said = {
+                image: " ".join(data.captions[one] for one in own[1:])
+                for image, own in enumerate(of_image)
+                if described[image]
+            }
+            print(f"\n{data.name}: queries are {kind}; captions of {len(said)} of {len(data)} pictures are indexed")
+            _compare(queries, targets, ranked, said, described, frequency)
+
+
+def _compare(
+    queries: Sequence[str],
+    targets: Sequence[int],
+    ranked: NDArray[np.int64],
+    said: Mapping[int, str],
+    described: NDArray[np.bool_],
+    frequency: Mapping[str, int],
+) -> None:
+    """Rank by vectors, by words, and by both in several ways."""
+    index = WordIndex((str(image), text) for image, text in said.items())
+    rarity = Rarity(said.values())
+    found = [list(map(int, index.best(text, POOL)[0])) for text in queries]
+    most = []
+    for text, images in zip(queries, found, strict=True):
+        shares = rarity.shares(text, [said[image] for image in images])
+        most.append([image for image, share in zip(images, shares, strict=True) if share >= MOST_OF])
+    rare = [any(frequency[word] < RARE for word in words_of(text)) for text in queries]
+    plans: dict[str, Callable[[int], Sequence[int]]] = {
+        "vectors": lambda q: ranked[q].tolist(),
+        "full text": lambda q: found[q],
+        "both, any word": lambda q: _both(ranked[q], found[q]),
+        f"both, any word, if one stands in < {RARE}": lambda q: _both(ranked[q], found[q] if rare[q] else []),
+        "both, most of the words": lambda q: _both(ranked[q], most[q]),
+    }
+    print(f"{'ranked by':<40} {'R@1':>6} {'R@10':>6} {'nDCG@10':>8} {'described R@10':>15} {'others R@10':>12}")
+    for name, plan in plans.items():
+        ranks = np.array([_rank(plan(q), target) for q, target in enumerate(targets)])
+        has = described[list(targets)]
+        gain = np.where(ranks <= 10, 1 / np.log2(ranks + 1), 0).mean()
+        parts = [100 * np.mean(ranks[chosen] <= 10) if chosen.any() else float("nan") for chosen in (has, ~has)]
+        print(
+            f"{name:<40} {100 * np.mean(ranks <= 1):>6.1f} {100 * np.mean(ranks <= 10):>6.1f} {100 * gain:>8.1f}"
+            f" {parts[0]:>15.1f} {parts[1]:>12.1f}"
+        )
 
 
 def duplicates(model: DualEncoder, data: ImageCaptions, copies: int = 200) -> None:

@@ -147,9 +147,11 @@ def _answer(made: Made) -> None:
     for block, vectors in made.blocks():
         scores = queries @ vectors.T
         for number, mask in enumerate(masks):
-            here = block.start + np.flatnonzero(mask[block])
-            rows = np.concatenate([best[number][0], np.tile(here, (len(queries), 1))], axis=1)
-            values = np.concatenate([best[number][1], scores[:, here - block.start]], axis=1)
+            here = np.flatnonzero(mask[block])
+            own = scores[:, here]
+            places = np.argpartition(-own, min(K, len(here) - 1), axis=1)[:, :K]
+            rows = np.concatenate([best[number][0], block.start + here[places]], axis=1)
+            values = np.concatenate([best[number][1], np.take_along_axis(own, places, axis=1)], axis=1)
             top = np.argsort(-values, axis=1, kind="stable")[:, :K]
             best[number] = np.take_along_axis(rows, top, axis=1), np.take_along_axis(values, top, axis=1)
     for number, (rows, _) in enumerate(best):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,6 +59,7 @@ class Engine:
         memory: Highest resident bytes of its process while building.
         measured: Settings and filters.
         fixed: Milliseconds of a call that compares hardly anything; nan where it was not measured.
+        why: What the store says of itself; empty for faiss.
         batch: Queries a second in batches of a thousand; nan where it was not measured.
     """
 
@@ -69,6 +70,7 @@ class Engine:
     measured: tuple[Measured, ...] = field(default=())
     fixed: float = float("nan")
     batch: float = float("nan")
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,14 @@ class Bandwidth:
         read: A sum of all numbers, one thread.
         read_threads: The same on all threads, each a part.
         product: A matrix times a vector as numpy does it.
+        own: The same as our exact store does it.
         bytes: How many.
     """
 
     read: float
     read_threads: float
     product: float
+    own: float
     bytes: int
 
     @property
@@ -95,6 +99,8 @@ class Bandwidth:
 
 def bandwidth(made: Made) -> Bandwidth:
     """How fast memory gives away the vectors."""
+    from rungwise.core.products import products
+
     vectors = np.array(made.vectors())
     query, threads = made.asked()[0], os.cpu_count() or 1
     parts = np.array_split(vectors, threads)
@@ -103,6 +109,7 @@ def bandwidth(made: Made) -> Bandwidth:
             _median(lambda: vectors.sum()),
             _median(lambda: list(pool.map(np.sum, parts))),
             _median(lambda: vectors @ query),
+            _median(lambda: products(query[None], vectors)),
             vectors.nbytes,
         )
 
@@ -119,35 +126,40 @@ def exact_store(made: Made) -> Engine:
     return _of_store("ours, exact", made, folder, ExactStore.open(folder), time.perf_counter() - start)
 
 
-def lance_store(made: Made, sweep: Sequence[tuple[int, int]]) -> Engine:
+def lance_store(made: Made, sweep: Sequence[Mapping[str, int]], *, approximate: bool = False) -> Engine:
     """Our LanceDB store, with its own setting and with others.
 
     Args:
         made: The data.
-        sweep: Pairs of ef and refine.
+        sweep: What of the usual setting is changed.
+        approximate: Make an approximate index also of so few rows that the store would rather compare them all.
     """
+    from rungwise.index import lance
     from rungwise.index.lance import LanceStore
     from rungwise.similarity import Cosine
 
-    folder = made.folder / "lance"
+    if approximate:
+        lance.PAYS_FROM_BYTES = 0
+    folder = made.folder / ("approximate" if approximate else "lance")
+    name = "ours, LanceDB index" if approximate else "ours, LanceDB"
     start = time.perf_counter()
     with LanceStore.create(folder, "pictures", DIMENSION, Cosine()) as store:
         store.upsert_batches(_batches(made))
         store.compact()
     took, memory = time.perf_counter() - start, status("VmHWM")
     opened = LanceStore.open(folder, "pictures")
-    found = _of_store("ours, LanceDB", made, folder, opened, took, setting=_said(opened))
-    if (usual := opened.approximation) is not None:
-        for ef, refine in sweep:
-            tried = replace(usual, ef=ef, refine=refine)
-            rows = measured(made, _searching(opened.trying(tried)), f"ef {ef}, refine {refine}", usual=False)
+    usual = opened.approximation
+    found = _of_store(name, made, folder, opened, took)
+    if usual is not None:
+        for changes in sweep:
+            tried = opened.trying(replace(usual, **changes))
+            rows = measured(made, _searching(tried), _said(changes), usual=False)
             found = replace(found, measured=(*found.measured, *rows))
     return replace(found, memory=memory)
 
 
-def _said(store: Any) -> str:
-    chosen = store.approximation
-    return "exact" if chosen is None else f"ef {chosen.ef}, refine {chosen.refine} (usual)"
+def _said(settings: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def faiss_flat(made: Made) -> Engine:
@@ -234,9 +246,9 @@ def measured(made: Made, search: Search, setting: str, *, usual: bool = True) ->
     return found
 
 
-def _of_store(name: str, made: Made, folder: Path, store: Store, took: float, setting: str = "") -> Engine:
+def _of_store(name: str, made: Made, folder: Path, store: Store, took: float) -> Engine:
     memory = status("VmHWM")
-    rows = measured(made, _searching(store), setting)
+    rows = measured(made, _searching(store), "usual")
     one = store.search(made.asked()[:1], 1).ids[0][0]
     fixed = _median(lambda: store.get([one]))
     batch = float("nan")
@@ -244,7 +256,7 @@ def _of_store(name: str, made: Made, folder: Path, store: Store, took: float, se
         queries = np.resize(made.asked(), (_BATCH, DIMENSION))
         batch = _BATCH / (_median(lambda: store.search(queries, K), 3) / 1000)
     disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    return Engine(name, took, disk, memory, tuple(rows), fixed, batch)
+    return Engine(name, took, disk, memory, tuple(rows), fixed, batch, store.about().why)
 
 
 def _searching(store: Store) -> Search:

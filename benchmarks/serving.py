@@ -1,7 +1,9 @@
 """The server under load: queries a second, ten minutes of fifty visitors, and the same with strangers who hurt it.
 
     python benchmarks/serving.py                                  # everything, ten minutes each
-    python benchmarks/serving.py queries --seconds 10             # some parts
+    python benchmarks/serving.py queries --seconds 60             # some parts
+    python benchmarks/serving.py queries --beside CHECKOUT        # and an earlier rungwise on the same pictures
+    python benchmarks/serving.py queries --pictures FOLDER --model MODEL
     python benchmarks/serving.py load hostile --minutes 1
     python benchmarks/serving.py load --pictures FOLDER           # of your own pictures
 
@@ -9,6 +11,9 @@ The server is ``rungwise serve``, a process of its own with its default limits, 
 picture bombs among them, under a small model with random weights. Visitors are in another process, strangers in a third
 and on other addresses of this machine. Beside latencies it prints, for every minute, the server's memory
 with that of its children, its processor time and the most files it had open; and what it wrote to its log.
+
+The part ``queries`` has no bombs. One client, then fifty, ask for one text after the other. The server encodes the
+texts that wait together, then for comparison one at a time (``--limits.queries-together 1``).
 """
 
 from __future__ import annotations
@@ -47,6 +52,8 @@ BOMBS = 6
 PICTURES = 4
 """Of an answer, at which a visitor looks."""
 MB = 2**20
+VECTORS_ALONE = "/search?words=off&fold=false&k=24&q="
+EARLIER = "/api/search?k=24&q="
 
 
 @dataclass(frozen=True)
@@ -57,15 +64,15 @@ class Made:
         index: Its folder.
         queries: Captions of its pictures.
         uploads: Picture bombs to send.
-        bombs: Positions of others in the index.
-        large: Position of a picture of 18 MB.
+        bombs: Ids of others in the index.
+        large: Id of a picture of 18 MB.
     """
 
     index: Path
     queries: list[str]
     uploads: list[bytes]
-    bombs: list[int]
-    large: int
+    bombs: list[str]
+    large: str
 
 
 def png(side: int, bits: int, colour: int, row: bytes) -> bytes:
@@ -123,20 +130,58 @@ def make(folder: Path, pictures: Path | None) -> Made:
         folder / "index",
         queries,
         [large_bomb(side) for side in SIDES],
-        list(range(len(data), len(data) + BOMBS)),
-        len(whole) - 1,
+        [path.name for path in bombs],
+        large.name,
     )
 
 
+def make_plain(folder: Path, pictures: Path | None, model: Path | None) -> tuple[Path, str, list[str]]:
+    """Pictures without bombs, a model, and what to search for."""
+    from rungwise.data.readers import read
+    from rungwise.encoders.image import ImageConfig
+    from rungwise.models import JointEmbedding, VSEConfig
+    from rungwise.scenes.collection import SceneConfig, generate
+
+    if pictures is None:
+        pictures = folder / "scenes"
+        generate(pictures, SceneConfig(pictures=400))
+    data = read(pictures)
+    queries = list(dict.fromkeys(data.captions))[:1000] or ["a dog", "a cat on a chair", "people in a street"]
+    if model is None:
+        image = ImageConfig("test_resnet", weights="random", size=64)
+        JointEmbedding.create(VSEConfig(image=image, dimension=512), queries).save_pretrained(folder / "model")
+    return pictures, str(model or folder / "model"), queries
+
+
+INDEXING = """
+import sys
+from pathlib import Path
+from rungwise.data.readers import read
+from rungwise.index import Index
+from rungwise.models import load_dual_encoder
+pictures, model, index = sys.argv[1:]
+Index.build(read(Path(pictures)), load_dual_encoder(model), Path(index), model_location=model)
+"""
+"""What makes an index, of whichever version of rungwise is imported."""
+
+
+def environment(beside: Path | None, folder: Path) -> dict[str, str]:
+    """In which an earlier rungwise is imported, from its checkout."""
+    variables = os.environ | {"RUNGWISE_CACHE": str(folder / "cache")}
+    return variables | {"PYTHONPATH": str(beside.resolve() / "src")} if beside else variables
+
+
 @contextlib.contextmanager
-def served(made: Made, log: Path) -> Iterator[tuple[int, int]]:
+def served(
+    index: Path, log: Path, *arguments: str, variables: dict[str, str] | None = None
+) -> Iterator[tuple[int, int]]:
     """``rungwise serve`` in a process of its own; gives the port and the number of the process."""
     command = "import sys; from rungwise.cli import main; sys.exit(main())"
-    arguments = ["serve", str(made.index), "--port", "0", "--no-browser"]
+    given = ["serve", str(index), "--port", "0", "--no-browser", *arguments]
     with (
         log.open("w") as errors,
         subprocess.Popen(
-            [sys.executable, "-c", command, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True
+            [sys.executable, "-c", command, *given], stdout=subprocess.PIPE, stderr=errors, text=True, env=variables
         ) as server,
     ):
         assert server.stdout is not None
@@ -145,7 +190,6 @@ def served(made: Made, log: Path) -> Iterator[tuple[int, int]]:
             address = next(filter(None, addresses), None)
             if address is None:
                 raise SystemExit(f"the server did not start:\n{log.read_text()}")
-            alone(ask, int(address[1]), 1, 2.0, made.queries)  # whatever is loaded with the first query
             yield int(address[1]), server.pid
         finally:
             server.terminate()
@@ -179,31 +223,85 @@ def share(values: Sequence[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else float("nan")
 
 
-def show_queries(console: Console, made: Made, seconds: float) -> None:
-    table = Table(title="GET /api/search, the next as soon as the last is answered")
-    for column in ("clients", "queries/s", "p50, ms", "p99, ms", "processor, ms a query", "errors"):
+@dataclass(frozen=True)
+class Way:
+    """A way to serve, and how many ask.
+
+    Attributes:
+        name: In the table.
+        clients: How many ask at once.
+        search: The address of a search, before the text.
+        beside: Checkout of an earlier rungwise, if it is one.
+        arguments: Of ``rungwise serve``.
+    """
+
+    name: str
+    clients: int
+    search: str = clients.SEARCH
+    beside: Path | None = None
+    arguments: tuple[str, ...] = ()
+
+
+def show_queries(console: Console, folder: Path, asked: argparse.Namespace) -> None:
+    pictures, model, queries = alone(make_plain, folder, asked.pictures, asked.model)
+    alone_one = ("--limits.queries-together", "1")
+    ways = [
+        Way("one client", 1),
+        Way(f"{asked.clients} clients", asked.clients),
+        Way(f"{asked.clients} clients, encoded one at a time", asked.clients, arguments=alone_one),
+        # What earlier versions did: no full text, no folding of near-duplicates.
+        Way("one client, vectors alone", 1, VECTORS_ALONE),
+        Way(f"{asked.clients} clients, vectors alone", asked.clients, VECTORS_ALONE),
+        Way(
+            f"{asked.clients} clients, vectors alone, one at a time", asked.clients, VECTORS_ALONE, arguments=alone_one
+        ),
+    ]
+    if asked.beside:
+        ways += [
+            Way("one client, the earlier rungwise", 1, EARLIER, asked.beside),
+            Way(f"{asked.clients} clients, the earlier rungwise", asked.clients, EARLIER, asked.beside),
+        ]
+    table = Table(title=f"GET /search, the next as soon as the last is answered, {asked.seconds:g} s each")
+    for column in ("", "queries/s", "p50, ms", "p99, ms", "processor, ms a query", "errors"):
+        table.add_column(column, justify="left" if not column else "right")
+    for column in ("memory at first, MB", "at the end", "highest"):
         table.add_column(column, justify="right")
-    with served(made, made.index.parent / "log") as (port, server):
-        for many in (1, 8):
-            used = processor(server)
-            latencies, errors = alone(ask, port, many, seconds, made.queries)
-            each = 1000 * (processor(server) - used) / len(latencies)
-            rate = len(latencies) / seconds
-            p50, p99 = 1000 * statistics.median(latencies), 1000 * share(latencies, 0.99)
-            table.add_row(str(many), f"{rate:.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{each:.1f}", str(errors))
+    for way in ways:
+        index = folder / f"{'earlier' if way.beside else 'this'}-index"
+        variables = environment(way.beside, folder)
+        if not index.exists():
+            indexing = [sys.executable, "-c", INDEXING, str(pictures), model, str(index)]
+            subprocess.run(indexing, env=variables, check=True)
+        log = folder / "queries.log"
+        with (
+            served(index, log, *way.arguments, variables=variables) as (port, server),
+            ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        ):
+            pool.submit(clients.visit, port, way.clients, 3.0, queries, search=way.search).result()  # what loads late
+            used, sizes = processor(server), [resident(server)]
+            visiting = pool.submit(clients.visit, port, way.clients, asked.seconds, queries, search=way.search)
+            while not visiting.done():
+                time.sleep(0.5)
+                sizes.append(resident(server))
+            visits = visiting.result()
+            used = processor(server) - used
+        latencies = [1000 * visit.latency for visit in visits]
+        table.add_row(
+            way.name,
+            f"{len(visits) / asked.seconds:.0f}",
+            f"{statistics.median(latencies):.1f}",
+            f"{share(latencies, 0.99):.1f}",
+            f"{1000 * used / len(visits):.1f}",
+            str(sum(bool(visit.outcome) for visit in visits)),
+            *(f"{size:.0f}" for size in (sizes[0], sizes[-1], max(sizes))),
+        )
     console.print(table)
-
-
-def ask(port: int, many: int, seconds: float, queries: Sequence[str]) -> tuple[list[float], int]:
-    """Latencies of queries alone, and how many failed."""
-    asked = clients.visit(port, many, seconds, queries)
-    return [one.latency for one in asked], sum(bool(one.outcome) for one in asked)
 
 
 def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostile: bool) -> None:
     seconds = 60 * asked.minutes
     log = made.index.parent / "log"
-    with served(made, log) as (port, server), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with served(made.index, log) as (port, server), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         arguments = {"think": asked.think, "pictures": PICTURES, "but": [*made.bombs, made.large]}
         visiting = pool.submit(clients.visit, port, asked.clients, seconds, made.queries, **arguments)
         attacking = None
@@ -264,9 +362,11 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; none is all")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each row of queries")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each row of queries")
     parser.add_argument("--minutes", type=float, default=10.0, help="of load, and of hostile")
     parser.add_argument("--clients", type=int, default=50, help="visitors")
+    parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="of an earlier rungwise, for queries")
+    parser.add_argument("--model", type=Path, help="of queries; a small one with random weights unless given")
     parser.add_argument("--think", type=float, default=1.0, help="seconds from what was found to the next query")
     parser.add_argument("--pictures", type=Path, help="a folder of pictures; 400 generated scenes unless given")
     asked = parser.parse_args()
@@ -274,11 +374,12 @@ def main() -> None:
         parser.error(f"no part {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
     console = Console(width=150)
     with tempfile.TemporaryDirectory() as folder:
-        made = alone(make, Path(folder), asked.pictures)
-        for part in asked.parts or PARTS:
+        parts = asked.parts or PARTS
+        made = alone(make, Path(folder), asked.pictures) if {"load", "hostile"} & set(parts) else None
+        for part in parts:
             console.print(f"{part}: load average before it {os.getloadavg()[0]:.1f}")
-            if part == "queries":
-                show_queries(console, made, asked.seconds)
+            if made is None or part == "queries":
+                show_queries(console, Path(folder), asked)
             else:
                 show_load(console, made, asked, hostile=part == "hostile")
 

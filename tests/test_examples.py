@@ -1,7 +1,7 @@
 """Settings and commands that the documents show are ones that exist.
 
 Every YAML block of README.md and docs/ parses as a training configuration. Every option of a ``rungwise`` command in
-their blocks is one that the command's ``--help`` lists.
+their blocks is one that the command's ``--help-all`` lists.
 """
 
 import re
@@ -18,7 +18,7 @@ from rungwise.training.config import TrainConfig
 REPOSITORY = Path(__file__).parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"(?:torchrun .* -m )?rungwise (.*)")
+COMMAND = re.compile(r"(?:torchrun .* -m |\.venv/bin/|[A-Z_]+=\S+ )?rungwise (.*)")
 OPTION = re.compile(r"(?<!\S)--[a-z][\w.-]*")
 
 
@@ -50,6 +50,8 @@ def test_settings_parse(place, text):
 def test_options_exist(place, words, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.chdir(REPOSITORY)
+    if words[0].startswith("--"):
+        return
     assert words[0] in COMMANDS, place
     named = words[:1]
     if words[0] == "relevance":
@@ -58,7 +60,7 @@ def test_options_exist(place, words, capsys, monkeypatch):
     elif words[0] == "train" and not words[1].endswith("config.yaml") and not words[1].isupper():  # PICTURES, DATA
         named = words[:2]
     with pytest.raises(SystemExit):
-        main([*named, "--help"])
-    listed = set(OPTION.findall(capsys.readouterr().out.replace(",", " ")))
+        main([*named, "--help-all"])
+    listed = {"--help-all", *OPTION.findall(capsys.readouterr().out.replace(",", " "))}
     unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed]
     assert not unknown, f"{place}: rungwise {' '.join(named)} has no {', '.join(unknown)}"

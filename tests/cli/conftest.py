@@ -1,3 +1,7 @@
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -17,3 +21,9 @@ def world(tmp_path_factory):
         np.save(folder / f"{name}.npy", unit.astype(np.float32))
     np.save(folder / "relevance.npy", relevance)
     return folder, data
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch):
+    """As after a virtual environment was activated, so that printed commands call the program by its name alone."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

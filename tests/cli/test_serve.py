@@ -107,6 +107,7 @@ def test_names_and_limits_reach_the_server(folder: Path, asked: list[dict[str, o
     assert main(["serve", str(folder), "--device", "cpu", *names, "--limits.upload-pixels", "1000"]) == 0
     assert asked[0]["allowed_hosts"] == ("a.example", "b.example")
     assert asked[0]["limits"].upload_pixels == 1000
+    assert "meaning" in asked[0]
 
 
 def test_a_line_for_every_request_is_written_where_it_is_asked_for(

@@ -1,8 +1,10 @@
+from pathlib import Path
+
 import pytest
 import torch
 from rich.table import Table
 
-from rungwise.cli.terminal import chosen_device, console, say, say_issues
+from rungwise.cli.terminal import chosen_device, console, program, say, say_issues
 from rungwise.data.collection import Issue
 
 
@@ -38,3 +40,16 @@ def test_colours_of_ours_still_do(monkeypatch: pytest.MonkeyPatch) -> None:
     with coloured.capture() as captured:
         coloured.print("[bold red]\x1b[31mred[/]", highlight=False)
     assert captured.get() == "\x1b[1;31m\\x1b[31mred\x1b[0m\n"
+
+
+def test_printed_commands_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = tmp_path / "my work" / ".venv" / "bin" / "rungwise"
+    installed.parent.mkdir(parents=True)
+    monkeypatch.setattr("sys.executable", str(installed.with_name("python")))
+    assert program(tmp_path) == f"'{installed.with_name('python')}' -m rungwise"
+    installed.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program(installed.parents[2]) == ".venv/bin/rungwise"
+    assert program(tmp_path) == "'my work/.venv/bin/rungwise'"
+    monkeypatch.setenv("PATH", str(installed.parent))
+    assert program(tmp_path) == "rungwise"

@@ -26,7 +26,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cache = ["--cache", str(folder / "cache")]
     assert main(["train", str(folder / "tiny.yaml"), str(folder / "scenes"), "--out", str(folder / "run"), *cache]) == 0
     model = str(folder / "run" / "model")
-    assert main(["index", str(folder / "scenes"), "--model", model, "--out", str(folder / "index")]) == 0
+    assert main(["index", str(folder / "scenes"), "--model", model, "--out", str(folder / "index"),
+                 "--store", "exact"]) == 0  # fmt: skip
     CIDErD(["a dog", "a cat", "a red dog"], [0, 1, 1]).save(folder / "degrees", k=1)
     pairs = Keys(["a dog", "a cat"], "model", symmetric=False).of(np.array([0, 1]), np.array([1, 0]))
     (folder / "plain").mkdir()

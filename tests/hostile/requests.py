@@ -32,10 +32,10 @@ METHODS = (
 TARGETS = (
     *(
         b"/",
-        b"/api/status",
-        b"/api/search?q=red",
-        b"/api/similar/0",
-        b"/pictures/0",
+        b"/about",
+        b"/search?q=red",
+        b"/similar?id=0-red",
+        b"/images/0-red",
         b"/openapi.json",
         b"*",
         b"",
@@ -44,30 +44,35 @@ TARGETS = (
     *(
         b"http://elsewhere.example/",
         b"http://[::1",
-        b"/api/search?q=%ED%A0%80",
-        b"/api/search?q=%00&k=1",
+        b"/search?q=%ED%A0%80",
+        b"/search?q=%00&k=1",
         b"/%zz",
         b"/%",
     ),
-    *(b"/api/search?q=" + b"x" * 3000, b"/api/search?q=a&k=" + b"9" * 400, b"/api/search?k=-1", b"/api/search?k=1e3"),
+    *(b"/search?q=" + b"x" * 3000, b"/search?q=a&k=" + b"9" * 400, b"/search?k=-1", b"/search?k=1e3"),
     *(
-        b"/api/search?q=a&q=b&k=1&k=2",
-        b"/api/search?%FF=%FE",
-        b"/api/search?&&&===",
-        b"/api/search;q=red",
-        b"/api/search#x",
+        b"/search?q=a&q=b&k=1&k=2",
+        b"/search?%FF=%FE",
+        b"/search?&&&===",
+        b"/search;q=red",
+        b"/search#x",
     ),
     *(
-        b"/api/similar/-1",
-        b"/api/similar/" + b"9" * 300,
-        b"/api/similar/0x1",
-        b"/api/similar/%00",
-        b"/api/similar/\xd9\xa1",
+        b"/similar?id=-1",
+        b"/similar?id=" + b"9" * 300,
+        b"/similar?id=0x1",
+        b"/similar?id=%00",
+        b"/similar?id=\xd9\xa1",
     ),
-    *(b"/pictures/0?thumb=0", b"/pictures/0?thumb=-5", b"/pictures/0?thumb=" + b"9" * 50, b"/pictures/0?thumb=nan"),
     *(
-        b"/pictures/99999",
-        b"/pictures/0/../../x",
+        b"/images/0-red?thumb=0",
+        b"/images/0-red?thumb=-5",
+        b"/images/0-red?thumb=" + b"9" * 50,
+        b"/images/0-red?thumb=nan",
+    ),
+    *(
+        b"/images/99999",
+        b"/images/0-red/../../x",
         b"/static/",
         b"/static/%00",
         b"/static/" + b"a" * 5000,
@@ -234,16 +239,16 @@ def _request(method: bytes, target: bytes, version: bytes, headers: tuple[bytes,
 
 
 def _good(draw: random.Random, host: bytes) -> bytes:
-    target = draw.choice((b"/api/status", b"/api/search?q=red&k=2", b"/api/similar/1", b"/pictures/1?thumb=64", b"/"))
+    target = draw.choice((b"/about", b"/search?q=red&k=2", b"/similar?id=1-blue", b"/images/1-blue?thumb=64", b"/"))
     if draw.random() < 0.3:
         body = draw.randbytes(draw.choice((1, 100, 5000)))
         head = (b"Host: " + host, b"Content-Length: " + str(len(body)).encode())
-        return _request(b"POST", b"/api/search-by-picture", b"HTTP/1.1", head) + body
+        return _request(b"POST", b"/pictures", b"HTTP/1.1", head) + body
     return _request(b"GET", target, b"HTTP/1.1", (b"Host: " + host, b"Accept: */*"))
 
 
 def _line(draw: random.Random, host: bytes) -> tuple[str, bytes]:
-    parts = [b"GET", b"/api/status", b"HTTP/1.1"]
+    parts = [b"GET", b"/about", b"HTTP/1.1"]
     for place in draw.sample(range(3), draw.choice((1, 1, 2))):
         parts[place] = draw.choice((METHODS, TARGETS, VERSIONS)[place])
     return "line", _request(*parts, (b"Host: " + host,))
@@ -254,19 +259,19 @@ def _header(draw: random.Random, host: bytes) -> tuple[str, bytes]:
     draw.shuffle(headers)
     end = draw.choice(LINE_ENDS) if draw.random() < 0.2 else b"\r\n"
     method, target = draw.choice(
-        ((b"GET", b"/api/status"), (b"GET", b"/pictures/1"), (b"POST", b"/api/search-by-picture?k=3"), (b"GET", b"/"))
+        ((b"GET", b"/about"), (b"GET", b"/images/1-blue"), (b"POST", b"/items?id=x"), (b"GET", b"/"))
     )
     return "header", _request(method, target, b"HTTP/1.1", tuple(headers), end) + draw.choice((b"", b"hello"))
 
 
 def _host(draw: random.Random, host: bytes) -> tuple[str, bytes]:
     hosts = tuple(b"Host: " + name for name in draw.sample((*HOSTS, host), draw.choice((0, 1, 1, 2))))
-    return "host", _request(b"GET", b"/api/status", b"HTTP/1.1", hosts)
+    return "host", _request(b"GET", b"/about", b"HTTP/1.1", hosts)
 
 
 def _chunked(draw: random.Random, host: bytes) -> tuple[str, bytes]:
     head = (b"Host: " + host, b"Transfer-Encoding: chunked")
-    target = draw.choice((b"/api/search-by-picture", b"/api/status", b"/nothing"))
+    target = draw.choice((b"/pictures", b"/about", b"/nothing"))
     return "chunks", _request(b"POST", target, b"HTTP/1.1", head) + b"".join(
         draw.choices(CHUNKS, k=draw.choice((1, 2)))
     )
@@ -275,7 +280,7 @@ def _chunked(draw: random.Random, host: bytes) -> tuple[str, bytes]:
 def _short(draw: random.Random, host: bytes) -> tuple[str, bytes]:
     length = str(draw.choice((10, 1000, 30_000_000))).encode()
     head = (b"Host: " + host, b"Content-Length: " + length)
-    return "short body", _request(b"POST", b"/api/search-by-picture", b"HTTP/1.1", head) + draw.randbytes(5)
+    return "short body", _request(b"POST", b"/pictures", b"HTTP/1.1", head) + draw.randbytes(5)
 
 
 def _pipelined(draw: random.Random, host: bytes) -> tuple[str, bytes]:

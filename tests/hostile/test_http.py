@@ -90,7 +90,7 @@ def test_malformed_requests(server: tuple[str, int], count: int, seed: int, capf
     for request, (verdict, answer) in zip(requests, outcomes, strict=True):
         assert verdict in ("clean", "accepted"), f"{verdict}: {request}: {answer[:500]!r}"
     assert captured.err == ""
-    assert asked(server, b"/api/status").startswith(b"HTTP/1.1 200")
+    assert asked(server, b"/about").startswith(b"HTTP/1.1 200")
 
 
 def asked(place: tuple[str, int], target: bytes, *headers: bytes, method: bytes = b"GET") -> bytes:
@@ -121,7 +121,7 @@ WAYS_OUT = (
 )
 
 
-@pytest.mark.parametrize("below", [b"/pictures/", b"/static/", b"/api/", b"http://127.0.0.1/static/"])
+@pytest.mark.parametrize("below", [b"/pictures/", b"/static/", b"/images/", b"/items/", b"http://127.0.0.1/static/"])
 def test_no_way_leads_out_of_a_folder(server: tuple[str, int], below: bytes) -> None:
     assert len(set(WAYS_OUT)) == 22
     for way in WAYS_OUT:
@@ -145,7 +145,7 @@ def test_a_link_beside_the_pictures_is_not_a_picture(index: Index, server: tuple
     try:
         picture.unlink()
         picture.symlink_to(index.folder.parent / "secret.txt")
-        for target in (b"/pictures/0", b"/pictures/0?thumb=64"):
+        for target in (b"/images/0-red", b"/images/0-red?thumb=64"):
             assert SECRET not in asked(server, target)
     finally:
         picture.unlink()
@@ -156,7 +156,7 @@ def test_the_server_answers_under_its_own_names_alone(server: tuple[str, int]) -
     """Those forms that no client library would send; tests/serving has the rest."""
     port = str(server[1]).encode()
     for host in (b"127.0.0.1:" + port, b"localhost:" + port, b"LOCALHOST"):
-        assert asked(server, b"/api/status", b"Host: " + host).startswith(b"HTTP/1.1 200"), host
+        assert asked(server, b"/about", b"Host: " + host).startswith(b"HTTP/1.1 200"), host
     for host in (
         b"elsewhere.example",
         b"127.0.0.1.elsewhere.example",
@@ -164,26 +164,24 @@ def test_the_server_answers_under_its_own_names_alone(server: tuple[str, int]) -
         b"127.0.0.1@elsewhere",
         b"localhost\\x",
     ):
-        assert asked(server, b"/api/status", b"Host: " + host).startswith((b"HTTP/1.1 421", b"HTTP/1.1 400")), host
-    twice = asked(server, b"/api/status", b"Host: 127.0.0.1", b"Host: elsewhere.example")
+        assert asked(server, b"/about", b"Host: " + host).startswith((b"HTTP/1.1 421", b"HTTP/1.1 400")), host
+    twice = asked(server, b"/about", b"Host: 127.0.0.1", b"Host: elsewhere.example")
     assert twice.startswith(b"HTTP/1.1 400")
     # The name in an absolute target must not take the place of the one that is checked.
-    assert asked(server, b"http://127.0.0.1/api/status", b"Host: elsewhere.example").startswith(b"HTTP/1.1 421")
-    assert sent(server, b"GET /api/status HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 421")
+    assert asked(server, b"http://127.0.0.1/about", b"Host: elsewhere.example").startswith(b"HTTP/1.1 421")
+    assert sent(server, b"GET /about HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 421")
 
 
 def test_pages_elsewhere_are_refused(server: tuple[str, int]) -> None:
     own = f"127.0.0.1:{server[1]}".encode()
-    same = asked(
-        server, b"/api/search?q=red", b"Host: " + own, b"Origin: http://" + own, b"Sec-Fetch-Site: same-origin"
-    )
+    same = asked(server, b"/search?q=red", b"Host: " + own, b"Origin: http://" + own, b"Sec-Fetch-Site: same-origin")
     assert same.startswith(b"HTTP/1.1 200")
     for line in (
         *(b"Origin: http://elsewhere.example", b"Origin: null", b"Origin: http://" + own + b".elsewhere.example"),
         *(b"Origin: http://127.0.0.1:1", b"Origin: file://" + own, b"Origin: \xff", b"Origin:"),
         *(b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Site: same-site"),
     ):
-        for target in (b"/api/search?q=red", b"/pictures/0", b"/api/status"):
+        for target in (b"/search?q=red", b"/images/0-red", b"/about"):
             answer = asked(server, target, b"Host: " + own, line)
             assert answer.startswith(b"HTTP/1.1 403"), (target, line, answer)
 
@@ -193,15 +191,15 @@ def test_a_token_lets_in_who_has_it(index: Index) -> None:
         place = urlsplit(address)
         server = place.hostname, place.port
         right = b"Authorization: Bearer correct-horse-battery"
-        assert asked(server, b"/api/status", right).startswith(b"HTTP/1.1 200")
+        assert asked(server, b"/about", right).startswith(b"HTTP/1.1 200")
         for line in (
             *(b"X: no token", right[:-1], right + b"x", right.upper(), b"Authorization: correct-horse-battery"),
             *(b"Authorization: Basic correct-horse-battery", b"Authorization: Bearer \xff", b"Authorization: Bearer"),
         ):
             for target in (
-                b"/api/status",
-                b"/api/status?token=correct-horse-battery",
-                b"/pictures/0",
+                b"/about",
+                b"/about?token=correct-horse-battery",
+                b"/images/0-red",
                 b"/openapi.json",
             ):
                 answer = asked(server, target, line)

@@ -229,14 +229,27 @@ def _indexes(root: Path) -> list[Writer]:
         build(data)(place)
         opened(place).remove(data.image_ids[:1])
 
+    def updated(place: Path) -> None:
+        """Some come, some go, as an update finds them."""
+        if not (place / "index").exists():
+            Index.create(place / "index", ColourModel(), name=data.name, store="exact")
+        opened(place).update(data.select(range(2, 8)), ColourModel())
+
+    def on_the_way(found: Any) -> bool:
+        """An update is made of whole batches: every row is one of the old or of the new ones."""
+        ids = [one for one, *_ in found]
+        return len(set(ids)) == len(ids) and set(ids) <= set(data.image_ids) and set(ids) >= set(half.image_ids[2:])
+
     return [
         Writer("index, first", _nothing, build(half), state, "index", build(half, True)),
+        Writer("index, first update", _nothing, updated, rows, "index", between=lambda found: found == []),
+        Writer("index, brought up to date", build(half), updated, rows, "index", between=on_the_way),
         Writer("index, again", build(half), build(other, True), state, "index"),
         Writer("index, more pictures", build(half), lambda p: opened(p).upsert(other, ColourModel()), rows,
                "index"),
         Writer("index, fewer pictures", build(data), lambda p: opened(p).remove(list(other.image_ids)),
                rows, "index"),
-        Writer("index, compacted", thinned, lambda p: opened(p).picture_store.compact(), rows, "index"),  # type: ignore[attr-defined]
+        Writer("index, compacted", thinned, lambda p: opened(p).compact(), rows, "index"),
     ]  # fmt: skip
 
 

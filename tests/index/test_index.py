@@ -1,4 +1,4 @@
-"""Also tests rungwise.index.encoding and rungwise.index.storage: what fills an index, and what its folder holds."""
+"""Also tests rungwise.index.encoding, rungwise.index.readable and rungwise.index.storage: what an index is made of."""
 
 import errno
 import itertools

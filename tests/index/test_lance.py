@@ -1,5 +1,6 @@
 """What the LanceDB store promises beyond the contract (see test_store.py).
 
+Also tests rungwise.index.lance_description.
 Also tests rungwise.index.lance_filters.
 Also tests rungwise.index.lance_memory.
 Also tests rungwise.index.lance_rows.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +173,26 @@ def test_what_another_writes_is_seen_after_a_refresh(store: LanceStore) -> None:
     assert [one for one, _ in other.records()][-2:] == ["new", "late"]
 
 
+def test_rows_that_are_added_are_not_copied_with_all_others(tmp_path: Path) -> None:
+    store, model = LanceStore.create(tmp_path, "store", 4, Inner()), ToyStore(4, Inner())
+    for one in (store, model):
+        one.upsert([str(n) for n in range(50)], rows(50, 4))
+    first, other = store._view._held, reopened(store)
+    for one in (store, model):
+        one.upsert(["new"], rows(1, 4))
+    assert store.search(rows(3, 4), 5).ids == model.search(rows(3, 4), 5).ids
+    assert np.shares_memory(store._view._held[0:1], first[0:1])
+    assert (
+        other.search(rows(3, 4), 5).ids[0]
+        == tuple(one for one in model.search(rows(3, 4), 6).ids[0] if one != "new")[:5]
+    )
+    for one in (store, model):
+        one.delete(["new"])
+        one.upsert(["newer", "3"], rows(2, 4))
+    assert store.search(rows(3, 4), 60).ids == model.search(rows(3, 4), 60).ids
+    assert len(first) == 50
+
+
 def test_settings_of_the_approximate_index_are_stored(store: LanceStore) -> None:
     from rungwise.index.lance_tuning import Approximation
 
@@ -259,3 +281,30 @@ def test_a_vector_or_record_that_was_altered_is_refused(tmp_path: Path) -> None:
             reopened(store).get(["a"])
         with pytest.raises(UserError, match="'a' is not as it was written"):
             reopened(store).verified()
+
+
+def test_many_rows_are_found_by_codes_and_more_of_them_are_looked_at_under_a_filter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rungwise.index import lance
+
+    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1000)
+    monkeypatch.setattr(lance, "GRAPH_UP_TO_ROWS", 1000)
+    store = LanceStore.create(tmp_path, "many", 64, Cosine())
+    vectors = rows(4000, 64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    store.upsert([str(n) for n in range(4000)], vectors, [{"year": n % 4} for n in range(4000)])
+    store.compact()
+    assert "IVF_RQ" in store.about().why
+    assert store.approximation is not None
+    assert store.approximation.refine > 4
+    store = store.trying(replace(store.approximation, probes=1, flat=10))
+    year = Where((Condition("year", "==", 1),))
+    assert [store._view._probes(where) for where in (None, year)] == [1, 4]
+    exact, near = (store.search(vectors[:50], 10, year, exact=exact) for exact in (True, False))
+    found = [len(set(one) & set(other)) for one, other in zip(exact.ids, near.ids, strict=True)]
+    assert np.mean(found) > 8
+    for query in range(50):
+        known = dict(zip(exact.ids[query], exact.scores[query].tolist(), strict=True))
+        for name, score in zip(near.ids[query], near.scores[query].tolist(), strict=True):
+            assert known.get(name, score) == pytest.approx(score, abs=1e-6)

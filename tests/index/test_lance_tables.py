@@ -163,13 +163,32 @@ def test_a_reader_whose_version_was_removed_answers_from_the_newest(store: Lance
     store.upsert(["a", "c"], np.eye(2))
     other = LanceStore.open(store.place, "store")
     store.delete(["b"])
-    store.compact(readers_may_lag=timedelta(microseconds=1))
+    store.compact(readers_may_lag=timedelta(milliseconds=1))
     assert other.search([[1.0, 0.0]], 5).ids == (("a", "c"),)
     late = LanceStore.open(store.place, "store")
     store.upsert(["a"], [[0, 1]])
-    store.compact(readers_may_lag=timedelta(microseconds=1))
+    store.compact(readers_may_lag=timedelta(milliseconds=1))
     assert list(late.get(["a", "c"])) == ["a", "c"]
     assert late.newest(1) == ("a",)
+
+
+def test_a_store_that_was_filled_and_compacted_takes_its_rows_place_once(tmp_path: Path) -> None:
+    folder = tmp_path / "store.lance"
+
+    def size() -> int:
+        return sum(path.stat().st_size for path in (folder / "data").iterdir())
+
+    store = LanceStore.create(tmp_path, "store", 256, Cosine())
+    vectors = np.random.default_rng(0).standard_normal((100, 256))
+    for number in range(4):
+        store.upsert([f"{number}-{row}" for row in range(100)], vectors)
+    before = size()
+    store.compact()
+    assert size() < 1.2 * before
+    later = LanceStore.open(tmp_path, "store")
+    later.upsert([f"4-{row}" for row in range(100)], vectors)
+    later.compact()
+    assert size() > 1.5 * before  # others may still read the files from before
 
 
 def test_a_store_can_be_moved(store: LanceStore, tmp_path: Path) -> None:

@@ -327,3 +327,23 @@ def test_files_named_in_a_text_are_not_opened_by_a_searcher(captioned: Searcher,
     file = tmp_path / "photos" / "0-red.png"
     assert file.is_file()
     assert Searcher.texts_of(str(file)) == (str(file),)
+
+
+def test_every_kind_of_store_answers_alike(tmp_path: Path) -> None:
+    model = WordColourModel()
+    columns = {"year": tuple(range(2020, 2025)), "kind": ("boat", "field", "sea", "car", "sea")}
+    plain = colour_pictures(tmp_path / "photos", MIXED)
+    data = replace(plain, captions=tuple(CAPTIONED), columns=columns)
+    searchers = [Searcher(Index.build(data, model, tmp_path / kind, store=kind), model) for kind in ("exact", "lance")]
+    for query in ("red", "a red boat in sneakers", '"yellow" - "red"', "sea + 2*blue"):
+        for how in ({}, {"where": parse_where("year > 2020 and not kind == 'car'")}, {"offset": 1}):
+            for options in (SearchOptions(), PLAIN, SearchOptions(diversity=0.5)):
+                first, second = (searcher.search(query, 3, options=options, **how) for searcher in searchers)
+                assert [hit.id for hit in first.hits] == [hit.id for hit in second.hits]
+                assert [hit.score for hit in first.hits] == pytest.approx([hit.score for hit in second.hits], abs=1e-5)
+                assert (first.folded, first.unknown, first.notes, first.more) == (
+                    second.folded,
+                    second.unknown,
+                    second.notes,
+                    second.more,
+                )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.index import Condition, ExactStore, Store, Where
+from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where
 from rungwise.index.lance import LanceStore
 from rungwise.index.store import Batch, Side
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
@@ -220,3 +220,66 @@ def test_nothing_is_written_by_nothing(make: Make) -> None:
         store.refresh()
         assert store.search(np.ones((3, 2)), 5).ids == ((), (), ())
         assert store.search(np.empty((0, 2)), 5).ids == ()
+
+
+TAGGED = {
+    "a": {"year": 2021, "tags": ["beach", "Sea"], "title": "A red boat", WORDS: "a red boat on the beach"},
+    "b": {"year": 2020, "tags": ["sea side"], "title": "Boats", WORDS: "two boats, one red one blue, and a red sail"},
+    "c": {"tags": [], "title": "Café", WORDS: "a CAFÉ by the sea"},
+    "d": {"tags": "beach", "year": "2021"},
+    "e": {},
+}
+
+
+@pytest.fixture
+def tagged(make: Make) -> Store:
+    store = make()
+    store.upsert(list(TAGGED), [[1.0, 0.0]] * len(TAGGED), list(TAGGED.values()))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("text", "fit"),
+    [
+        ("tags has 'beach'", ["a"]),
+        ("tags has 'sea'", []),
+        ("not tags has 'beach'", ["b", "c", "d", "e"]),
+        ("tags contains 'SEA'", ["a", "b"]),
+        ("tags contains 'beach'", ["a", "d"]),
+        ("title contains 'boat'", ["a", "b"]),
+        ("not title contains 'boat'", ["c", "d", "e"]),
+        ("year == 2021 or tags has 'sea side'", ["a", "b"]),
+        ("not (year == 2021 or tags has 'sea side')", ["c", "d", "e"]),
+        ("not (year >= 2020 and title contains 'red')", ["b", "c", "d", "e"]),
+        ("title in ('Boats', 'Café') and not year == 2020", ["c"]),
+        ("not title == 'x' and not title != 'x'", ["d", "e"]),
+        ("nowhere == 1", []),
+        ("not nowhere == 1", ["a", "b", "c", "d", "e"]),
+    ],
+)
+def test_filters_on_lists_and_parts_of_texts(tagged: Store, text: str, fit: list[str]) -> None:
+    where = parse_where(text)
+    assert sorted(tagged.search([[1.0, 0.0]], k=9, where=where).ids[0]) == fit
+    assert [one for one, _ in tagged.records(where)] == fit
+    assert tagged.count(where) == len(fit)
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "fit"),
+    [
+        ("RED", None, ["a", "b"]),
+        ("red", "year == 2020", ["b"]),
+        ("cafe", None, ["c"]),
+        ("Café, sail!", None, ["b", "c"]),
+        ("beac", None, []),
+        ("'; DROP TABLE", None, []),
+        ("", None, []),
+    ],
+)
+def test_words_are_found_without_case_and_accents(tagged: Store, words: str, text: str | None, fit: list[str]) -> None:
+    where = None if text is None else parse_where(text)
+    found = tagged.find_words(words, 9, where)
+    assert sorted(found.ids[0]) == fit
+    assert len(found.scores[0]) == len(fit)
+    assert all(np.diff(found.scores[0]) <= 0)
+    assert tagged.find_words(words, 1, where).ids[0] == found.ids[0][:1]

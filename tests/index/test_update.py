@@ -1,4 +1,7 @@
-"""An index that is brought up to date: ``update``, ``looking``, ``left_out`` and ``opening``."""
+"""An index that is brought up to date.
+
+Also tests rungwise.index.left_out, rungwise.index.looking, rungwise.index.opening.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -186,7 +189,7 @@ def test_a_file_that_is_written_while_it_is_encoded_is_looked_at_again(photos: P
 
 def test_pictures_of_equal_content_are_encoded_once(photos: Path, model: Counting) -> None:
     (photos / "twin.png").write_bytes((photos / "0.png").read_bytes())
-    index = Index.create(photos.parent / "index", model)
+    index = Index.create(photos.parent / "index", model, store="exact")
     changes = index.update(collection(photos), model)
     assert (changes.added, changes.encoded, len(model.seen)) == (7, 6, 6)
     assert index.item("twin.png").columns["hash"] == index.item("0.png").columns["hash"]
@@ -197,7 +200,7 @@ def test_unreadable_pictures_are_listed_each_time_and_tried_when_they_change(pho
     (photos / "bad too.png").write_bytes(b"no picture")
     os.utime(photos / "bad.png", (OLD, OLD))
     os.utime(photos / "bad too.png", (OLD, OLD))
-    index = Index.create(photos.parent / "index", model)
+    index = Index.create(photos.parent / "index", model, store="exact")
     for times in (1, 1, 1):
         changes = index.update(collection(photos), model)
         assert [issue.kind for issue in changes.issues] == ["unreadable picture"] * 2
@@ -221,7 +224,7 @@ def test_pictures_that_the_system_keeps_away_stay(
     photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw(photos / "locked" / "a.png", 50)
-    index = Index.create(photos.parent / "index", model)
+    index = Index.create(photos.parent / "index", model, store="exact")
     index.update(collection(photos), model)
     stat = os.stat
 
@@ -258,7 +261,7 @@ def test_batches_are_acknowledged_one_by_one_and_can_be_searched(
 ) -> None:
     monkeypatch.setattr(looking, "_FIRST", 2)
     monkeypatch.setattr(looking, "_MOST", 2)
-    index = Index.create(photos.parent / "index", model)
+    index = Index.create(photos.parent / "index", model, store="exact")
     seen: list[tuple[str, ...]] = []
 
     def stored(some: Sequence[str]) -> None:
@@ -281,7 +284,7 @@ def test_an_update_that_died_goes_on_from_what_was_stored(photos: Path, monkeypa
                 raise KeyboardInterrupt
             return super().encode_image(pictures, **options)
 
-    index = Index.create(photos.parent / "index", Dies())
+    index = Index.create(photos.parent / "index", Dies(), store="exact")
     with pytest.raises(KeyboardInterrupt):
         index.update(captioned(photos), Dies())
     again, model = Index.open(index.folder), Counting()
@@ -319,7 +322,7 @@ def test_those_who_opened_it_notice_every_change(photos: Path, model: Counting, 
 def test_rows_of_features_are_told_by_their_numbers(tmp_path: Path, model: Counting) -> None:
     rows = np.arange(12, dtype=np.float32).reshape(4, 3)
     data = ImageCaptions(("a", "b", "c", "d"), (), np.empty(0, np.int64), features=FeatureRows(rows))
-    index = Index.create(tmp_path / "index", model)
+    index = Index.create(tmp_path / "index", model, store="exact")
     assert index.update(data, model).added == 4
     other = rows.copy()
     other[2] += 1
@@ -342,7 +345,7 @@ def test_a_first_update_without_a_picture_says_why(
     (tmp_path / "photos" / "a.png").write_bytes(b"x")
     data = collection(tmp_path / "photos")
     damage(data)
-    index = Index.create(tmp_path / "index", model)
+    index = Index.create(tmp_path / "index", model, store="exact")
     with pytest.raises(UserError, match="none of 1 pictures could be read; the first: .*a.png"):
         index.update(data, model)
 
@@ -366,7 +369,7 @@ def test_a_death_between_the_two_files_of_what_is_left_out(
 
 
 def test_small_copies_are_kept_and_go_with_their_pictures(photos: Path, model: Counting) -> None:
-    index = Index.create(photos.parent / "index", model, thumbnails=True)
+    index = Index.create(photos.parent / "index", model, store="exact", thumbnails=True)
     index.update(collection(photos), model)
     small = index.thumbnail("0.png")
     assert small is not None

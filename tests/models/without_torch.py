@@ -5,6 +5,7 @@ Arguments: folders of the exported model, of pictures, and for the index.
 
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 BARRED = ("torch", "torchvision", "timm", "transformers", "open_clip", "sentence_transformers")
 
@@ -40,9 +41,9 @@ def main(model: str, pictures: str, folder: str) -> None:
             sys.exit(code)
     page = TestClient(create_app(Index.open(Path(folder)), load_dual_encoder(model)))
     answers = (
-        page.get("/api/search", params={"q": "blue", "k": 2}),
-        page.post("/api/search-by-picture", content=Path(first).read_bytes()),
-        page.get("/pictures/0", params={"thumb": 32}),
+        page.get("/search", params={"q": "blue", "k": 2}),
+        page.post("/pictures", content=Path(first).read_bytes()),
+        page.get(f"/images/{quote(Path(first).name)}", params={"thumb": 32}),
     )
     for answer in answers:
         print(answer.status_code, answer.headers["content-type"], len(answer.content))

@@ -82,3 +82,14 @@ def test_whoever_asks_at_once_gets_the_same_from_one_decoding(index: Index, monk
     assert len(made) == 1
     assert len(set(got)) == 1
     assert Image.open(io.BytesIO(got[0])).size == (64, 48)
+
+
+def test_small_copies_that_the_index_keeps_are_sent_as_they_are(tmp_path: Path) -> None:
+    photos = colour_pictures(tmp_path / "photos", ["red", "blue"])
+    index = Index.create(tmp_path / "index", ColourModel(), name="colours", thumbnails=True)
+    index.update(photos, ColourModel())
+    client = TestClient(create_app(Index.open(tmp_path / "index"), ColourModel()))
+    answer = client.get("/images/0-red?thumb=320")
+    assert answer.content == index.thumbnail("0-red")
+    again = client.get("/images/0-red?thumb=320", headers={"if-none-match": answer.headers["etag"]})
+    assert again.status_code == 304

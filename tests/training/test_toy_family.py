@@ -102,5 +102,5 @@ def test_a_family_of_ones_own(config: TrainConfig, coloured: ImageCaptions, tmp_
     Index.build(coloured, model, tmp_path / "index")
     client = TestClient(create_app(Index.open(tmp_path / "index"), model))
     for number, colour in enumerate(("red", "green", "blue", "white")):
-        found = client.get("/api/search", params={"q": colour, "k": 3}).json()["results"]
-        assert all(hit["position"] % 4 == number for hit in found), colour
+        found = client.get("/search", params={"q": colour, "k": 3, "fold": False, "words": "off"}).json()["hits"]
+        assert all(coloured.image_ids.index(hit["id"]) % 4 == number for hit in found), colour

@@ -10,7 +10,7 @@ import tyro
 
 from rungwise.cli.models import read_model
 from rungwise.cli.parsing import ADVANCED, parse
-from rungwise.cli.terminal import say
+from rungwise.cli.terminal import program, say
 from rungwise.core.errors import UserError
 
 _EXAMPLES = ("rungwise export run/model --out exported",)
@@ -50,5 +50,5 @@ def main(arguments: list[str]) -> int:
     for agreement in export_onnx(model, asked.out):
         say(str(agreement))
     say(f"exported (ONNX, operators of version {OPSET}): {asked.out}")
-    say(f"next: rungwise index PICTURES --model {asked.out} --out INDEX")
+    say(f"next: {program()} index PICTURES --model {asked.out} --out INDEX")
     return 0

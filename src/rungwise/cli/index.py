@@ -14,7 +14,7 @@ import tyro
 from rungwise.cli import upkeep
 from rungwise.cli.models import DEFAULT, encoding_in, location, read_dual_encoder, say_cut, say_default
 from rungwise.cli.parsing import ADVANCED, parse
-from rungwise.cli.terminal import progress_bar, say, say_issues
+from rungwise.cli.terminal import program, progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ def main(arguments: list[str]) -> int:
         if asked.watch:
             run.watch()
             return 0
-    say(f'next: rungwise search {quote(str(out))} "a text"   or   rungwise serve {quote(str(out))}')
+    ours = program()
+    say(f'next: {ours} search {quote(str(out))} "a text"   or   {ours} serve {quote(str(out))}')
     return 0
 
 

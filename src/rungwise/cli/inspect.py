@@ -72,7 +72,8 @@ def _next(place: Path, data: ImageCaptions) -> Iterator[str]:
     index = f"{ours} index {named}"
     if data.captions and data.has_pictures:
         yield "next, train a model on it and search with that:"
-        yield f"  {ours} train {named} --out run"
+        preset = "scenes " if data.layout == "scenes" else ""
+        yield f"  {ours} train {preset}{named} --out run"
         yield f"  {index} --model run/model --out index"
         if data.paths:
             yield "or search with a published model, without training:"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import tyro
 
-from rungwise.cli.models import read_model_of
+from rungwise.cli.models import near_words, read_model_of
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
@@ -91,6 +91,7 @@ def main(arguments: list[str]) -> int:
         allowed_hosts=asked.allowed_host,
         limits=asked.limits,
         log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
+        meaning=near_words(),
     )
     return 0
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refuse_unknown
-from rungwise.cli.terminal import chosen_device, console, say, say_issues
+from rungwise.cli.terminal import chosen_device, console, program, say, say_issues
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.training.recipes import load_config, preset_names
@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
     if not is_first():
         return 0 if result.finished else 130
     if not result.finished:
-        say(f"stopped; go on with: rungwise train {asked.out / 'config.yaml'} --out {asked.out} --resume")
+        say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
     say(f"best epoch {result.best_epoch}, val rsum {result.best_rsum:.1f}; model: {result.model_folder}")
     say(f"done in {_since(begun)}; next:")
@@ -163,10 +163,11 @@ def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
 def _next(data: str, model: Path, out: Path) -> tuple[str, ...]:
     """Commands that go on from here."""
     words = [shlex.quote(str(one)) for one in (data, model, out / "index")]
+    ours = program()
     return (
-        f"rungwise evaluate {words[1]} {words[0]}",
-        f"rungwise index {words[0]} --model {words[1]} --out {words[2]}",
-        f'rungwise search {words[2]} "what you look for"',
+        f"{ours} evaluate {words[1]} {words[0]}",
+        f"{ours} index {words[0]} --model {words[1]} --out {words[2]}",
+        f'{ours} search {words[2]} "what you look for"',
     )
 
 

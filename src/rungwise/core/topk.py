@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -127,8 +128,12 @@ def rank(
         return positions, scores
     rows = block or max(1, _BLOCK_ELEMENTS // max(candidates.shape[1], queries))
     rows = -(-rows // _ROW_MULTIPLE) * _ROW_MULTIPLE
-    for start in range(0, len(candidates), rows):
-        chunk = candidates[start : start + rows]
+    # The rest is a block of its own, since padding copies.
+    whole = len(candidates) - len(candidates) % _ROW_MULTIPLE
+    for start, stop in pairwise([*range(0, whole, rows), whole, len(candidates)]):
+        if start == stop:
+            continue
+        chunk = candidates[start:stop]
         found = np.asarray(scorer(_padded(chunk)), np.float32)[:, : len(chunk)]
         if weights is not None:
             found = found * weights[start : start + len(chunk)]

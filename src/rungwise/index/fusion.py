@@ -14,7 +14,7 @@ RANK_CONSTANT = 60
 """Of reciprocal rank fusion, as its authors found it."""
 MOST_OF = 0.5
 """How much of what the words of a query say a text must hold to count; benchmarks/queries.py words shows why."""
-_TEXTS_LOOKED_AT = 20_000
+_TEXTS_LOOKED_AT = 5_000
 
 
 def fused(rankings: Sequence[Sequence[str]]) -> list[str]:
@@ -42,7 +42,7 @@ class Rarity:
     The rarity of a word is the inverse document frequency of BM25, ln(1 + (N - n + 0.5) / (n + 0.5)).
 
     Args:
-        texts: Of a collection; no more than 20,000 are read.
+        texts: Of a collection; no more than 5,000 are read.
 
     >>> rarity = Rarity(["a dog", "a cat", "a red boat"])
     >>> [round(share, 2) for share in rarity.shares("a red dog", ["a dog", "a red dog", "the sea"])]

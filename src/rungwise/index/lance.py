@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
 from rungwise.index.files import damaged
+from rungwise.index.lance_description import APPROXIMATION, DESCRIPTION, Description
 from rungwise.index.lance_rows import (
     ID,
     MOST_COLUMNS,
@@ -35,8 +36,14 @@ from rungwise.index.lance_rows import (
     to_engine,
 )
 from rungwise.index.lance_tables import Tables
-from rungwise.index.lance_tuning import PAYS_FROM_BYTES, SCALARS_PAY_FROM, Approximation
-from rungwise.index.lance_view import APPROXIMATION, DESCRIPTION, Description, View, ids_of
+from rungwise.index.lance_tuning import (
+    GRAPH_UP_TO_ROWS,
+    PAYS_FROM_BYTES,
+    SCALARS_PAY_FROM,
+    Approximation,
+    partitions_of,
+)
+from rungwise.index.lance_view import View, ids_of
 from rungwise.index.store import (
     Batch,
     Found,
@@ -95,6 +102,7 @@ class LanceStore(Store):
         self._view = self._looked(None)
         described = self._view.description
         self.dimension, self.similarity, self.side = described.dimension, described.similarity, described.side
+        self._made_here = False
         self._written: tuple[int, int] | None = None  # the version that this store wrote, and the next place in order
 
     @property
@@ -141,7 +149,9 @@ class LanceStore(Store):
         described = Description(dimension, similarity, side, uuid4().hex, half)  # type: ignore[arg-type]  # a union
         tables = Tables(place, name)
         tables.create(schema_of(dimension, half, {DESCRIPTION: json.dumps(to_plain(described))}), _prepare)
-        return cls(tables)
+        made = cls(tables)
+        made._made_here = True
+        return made
 
     @classmethod
     def open(cls, place: Path | str, name: str) -> Self:
@@ -205,13 +215,15 @@ class LanceStore(Store):
             deleted: Any = self._tables.retried(lambda: table.delete(col(ID).isin(keys)))
             return int(deleted.num_deleted_rows)
 
-    def compact(self, *, readers_may_lag: timedelta = _READERS_MAY_LAG) -> None:
+    def compact(self, *, readers_may_lag: timedelta | None = None) -> None:
         """Free the place of deleted rows, bring all indexes up to date, and make those that pay by now.
 
         Args:
-            readers_may_lag: Versions that are older than this are removed. A process that has not refreshed for so long
-                can no longer read.
+            readers_may_lag: Versions that are older than this are removed: an hour if not given, and all but the newest
+                of a store that this object made. Who asks a removed version gets the answer of the newest.
         """
+        if readers_may_lag is None:
+            readers_may_lag = timedelta(milliseconds=1) if self._made_here else _READERS_MAY_LAG
         with self._writing() as table:
             self._put_together(table)
             self._index(table)
@@ -286,9 +298,10 @@ class LanceStore(Store):
         kept = f"{view.rows:,} vectors of {self.dimension} numbers ({size / 1e6:,.1f} MB)"
         if view.approximate:
             chosen = view.approximation
+            how = f"IVF_HNSW_SQ, ef {chosen.ef}" if view.graph else f"IVF_RQ, probes {chosen.probes}"
             why = (
-                f"{kept}: an index of near neighbours (IVF_HNSW_SQ, ef {chosen.ef}, refine {chosen.refine}) is faster"
-                f" than comparing all; of up to {chosen.flat:,} rows that pass a filter, all are compared"
+                f"{kept}: an index of near neighbours ({how}, refine {chosen.refine}) is faster than comparing all; of"
+                f" up to {chosen.flat:,} rows that pass a filter, all are compared"
             )
         elif view.in_memory:
             why = f"{kept}: all are compared, in memory; an approximate index pays from {pays} on"
@@ -353,11 +366,14 @@ class LanceStore(Store):
 
     def _index(self, table: Table) -> None:
         """Make the indexes that pay and are not there."""
-        from lancedb.index import BTree, HnswSq
+        from lancedb.index import BTree, HnswSq, IvfRq
 
         rows, there = table.count_rows(), {config.columns[0] for config in table.list_indices()}
         if VECTOR not in there and 4 * rows * self.dimension > PAYS_FROM_BYTES:
-            self._tables.retried(lambda: table.create_index(VECTOR, config=HnswSq(distance_type="dot")))
+            near: Any = HnswSq(distance_type="dot")
+            if rows > GRAPH_UP_TO_ROWS:
+                near = IvfRq(distance_type="dot", num_partitions=partitions_of(rows))
+            self._tables.retried(lambda: table.create_index(VECTOR, config=near))
         if rows >= SCALARS_PAY_FROM:
             for name in table.schema.names:
                 if name not in there and (name == ID or name.startswith(("number_", "text_", "truth_"))):

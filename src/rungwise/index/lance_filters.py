@@ -76,10 +76,10 @@ def _condition(condition: Condition, columns: Collection[str]) -> Compiled:
         return _any_of(_one_of(entry, [one for one in value if _kind(one) == kind], columns) for kind in _KINDS)
     if condition.operator in ("has", "contains"):
         kind, sought = ("list", as_list([str(value)])) if condition.operator == "has" else ("folded", "")
-        column = column_of(kind, entry)  # type: ignore[arg-type]  # one of both
+        column = column_of(kind, entry)
         return col(column).contains(lit(sought or sought_in_folded(str(value)))) if column in columns else False
     kind = _kind(value)
-    column = column_of(kind, entry)  # type: ignore[arg-type]  # one of the kinds
+    column = column_of(kind, entry)
     if column not in columns:
         return False
     found, wanted = col(column), lit(_stored(value))
@@ -117,7 +117,7 @@ def _stored(value: Scalar) -> str | int | float:
 def _one_of(entry: str, values: list[Scalar], columns: Collection[str]) -> Compiled:
     from lancedb.expr import col, lit
 
-    if not values or (column := column_of(_kind(values[0]), entry)) not in columns:  # type: ignore[arg-type]
+    if not values or (column := column_of(_kind(values[0]), entry)) not in columns:
         return False
     return col(column).isin([lit(_stored(one)) for one in values])
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,36 @@ from rungwise.index.store import Vectors
 from rungwise.index.where import Where
 
 if TYPE_CHECKING:
-    from rungwise.index.lance_view import View
+    import pyarrow as pa
+
+    from rungwise.index.lance_filters import Compiled
+
+_SPARE = 256
+
+
+class Version(Protocol):
+    """What is asked of one version of a table: see :class:`rungwise.index.lance_view.View`."""
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        ...
+
+    def compiled(self, where: Where | None) -> Compiled:
+        """What a filter says."""
+        ...
+
+    def rows_of(self, only: Compiled, names: list[str]) -> pa.Table:
+        """Columns of the rows that a filter lets through, with the engine's numbers of them."""
+        ...
+
+    def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
+        """Columns of rows by the engine's numbers, in order of rows."""
+        ...
+
+    def vectors(self, found: pa.Table) -> NDArray[Any]:
+        """(rows, D) vectors of rows, compared with their checksums."""
+        ...
 
 
 class Held:
@@ -30,23 +60,24 @@ class Held:
         shape: (rows, D).
     """
 
-    def __init__(self, view: View, before: Held | None = None) -> None:
+    def __init__(self, view: Version, before: Held | None = None) -> None:
         self.view = view
         listed = view.rows_of(True, [SEQ, SEAL_OF_VECTOR])
-        marks = np.stack([listed[name].to_numpy() for name in (SEQ, SEAL_OF_VECTOR)], axis=1)
-        order = np.argsort(marks[:, 0], kind="stable")
-        self._marks, numbers = marks[order], listed["_rowid"].to_numpy()[order]
-        self.shape = (len(order), view.description.dimension)
-        self.keys: list[str] = [""] * len(order)
-        self._vectors = np.empty(self.shape, np.float32)
-        known = {tuple(mark): at for at, mark in enumerate(before._marks.tolist())} if before is not None else {}
-        places = np.array([known.get(tuple(mark), -1) for mark in self._marks.tolist()], np.int64)
-        if before is not None:
-            kept = np.flatnonzero(places >= 0)
-            self._vectors[kept] = before._vectors[places[kept]]
-            for at in kept.tolist():
-                self.keys[at] = before.keys[places[at]]
-        self._read(np.flatnonzero(places < 0), numbers)
+        order = np.argsort(listed[SEQ].to_numpy(), kind="stable")
+        self._places, self._seals = (listed[name].to_numpy()[order] for name in (SEQ, SEAL_OF_VECTOR))
+        self.shape = (len(order), view.dimension)
+        at, known = self._known(before)
+        room = before._room if before is not None else None
+        if room is not None and before is not None and known == len(before) and room.take(known, len(order)):
+            self._room: _Room = room
+        else:
+            self._room = _Room(self.shape)
+            if room is not None:
+                # Straight to its place: a copy between would be as large as the table.
+                np.take(room.vectors, at[:known], axis=0, out=self._room.vectors[:known], mode="clip")
+                self._room.keys[:known] = room.keys[at[:known]]
+        self._vectors, self.keys = self._room.vectors[: len(order)], self._room.keys[: len(order)]
+        self._read(known, listed["_rowid"].to_numpy()[order])
         self._passing = lru_cache(maxsize=32)(self._looked_up)
 
     def __len__(self) -> int:
@@ -55,7 +86,7 @@ class Held:
 
     def __getitem__(self, block: slice) -> Vectors:
         """Vectors at consecutive positions."""
-        return self._vectors[block]
+        return np.asarray(self._vectors[block])
 
     def gathered(self, positions: NDArray[np.int64]) -> Vectors:
         """Vectors at positions."""
@@ -68,7 +99,7 @@ class Held:
 
     def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
         """Ids, as the engine has them, at positions."""
-        return [self.keys[at] for at in positions.tolist()]
+        return list(self.keys[positions])
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -88,20 +119,44 @@ class Held:
     def _looked_up(self, where: Where) -> NDArray[np.bool_]:
         found = self.view.rows_of(self.view.compiled(where), [SEQ])[SEQ].to_numpy()
         kept = np.zeros(len(self), bool)
-        kept[np.searchsorted(self._marks[:, 0], found)] = True
+        kept[np.searchsorted(self._places, found)] = True
         return kept
 
-    def _read(self, places: NDArray[np.int64], numbers: NDArray[np.uint64]) -> None:
-        names = [ID, VECTOR, SEAL_OF_VECTOR]
-        if len(places) == len(self.keys):
-            found = self.view.rows_of(True, [*names, SEQ]).sort_by(SEQ)
-        elif len(places):
-            found = self.view.taken(numbers[places].astype(np.int64), names)
+    def _known(self, before: Held | None) -> tuple[NDArray[np.int64], int]:
+        """Where the rows stood before, and how many of the first ones are known; new rows stand last."""
+        if before is None or not len(before):
+            return np.empty(0, np.int64), 0
+        at = np.minimum(np.searchsorted(before._places, self._places), len(before) - 1)
+        # A place in the order may be taken anew after its row was deleted; the checksum tells.
+        other = (before._places[at] != self._places) | (before._seals[at] != self._seals)
+        return at, int(other.argmax()) if other.any() else len(other)
+
+    def _read(self, known: int, numbers: NDArray[np.uint64]) -> None:
+        """Read all rows but the first ones."""
+        if known:
+            found = self.view.taken(numbers[known:].astype(np.int64), [ID, VECTOR, SEAL_OF_VECTOR])
         else:
-            return
-        self._vectors[places] = self.view.vectors(found)
-        for at, key in zip(places.tolist(), found[ID].to_pylist(), strict=True):
-            self.keys[at] = key
+            found = self.view.rows_of(True, [ID, SEQ, VECTOR, SEAL_OF_VECTOR])
+        at = np.searchsorted(self._places, found[SEQ].to_numpy())
+        self._vectors[at] = self.view.vectors(found)
+        self.keys[at] = found[ID].to_pylist()
+
+
+class _Room:
+    """Place for rows, and for some more, so that rows which are added later need no copy of all others."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        rows = shape[0] + shape[0] // 8 + _SPARE
+        self.vectors, self.keys = np.empty((rows, shape[1]), np.float32), np.empty(rows, object)
+        self._used, self._door = shape[0], Lock()
+
+    def take(self, used: int, wanted: int) -> bool:
+        """Take the place for more rows after those that are used; false if it is not there, or was taken by others."""
+        with self._door:
+            if self._used != used or not used <= wanted <= len(self.keys):
+                return False
+            self._used = wanted
+            return True
 
 
 class Streamed:
@@ -115,9 +170,9 @@ class Streamed:
         shape: (rows, D).
     """
 
-    def __init__(self, view: View, numbers: NDArray[np.int64]) -> None:
+    def __init__(self, view: Version, numbers: NDArray[np.int64]) -> None:
         self._view, self._numbers = view, numbers
-        self.shape = (len(numbers), view.description.dimension)
+        self.shape = (len(numbers), view.dimension)
 
     def __len__(self) -> int:
         """How many rows."""

@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -127,6 +128,7 @@ def sought_in_folded(part: str) -> str:
     return part.lower().translate(_FOLDED) or _BETWEEN
 
 
+@lru_cache(maxsize=4096)
 def column_of(kind: Kind, entry: str) -> str:
     """The column of the table for an entry of records, whatever the entry is called.
 

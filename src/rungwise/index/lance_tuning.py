@@ -16,6 +16,16 @@ the table for each search takes more than ten times as long.
 PAYS_FROM_BYTES = HELD_BYTES
 """From so many bytes on, an approximate index is made: it answers in about 5 ms, at a million rows hardly slower."""
 
+GRAPH_UP_TO_ROWS = 300_000
+"""Up to so many rows the approximate index is a graph (IVF_HNSW_SQ); of more rows it would take too long to make.
+
+On two cores the graph took 117 s for 100,000 vectors of 512 numbers, and takes more than ten times that for a million.
+Codes of one bit a number (IVF_RQ) took 82 s of processor time for a million.
+"""
+
+_ROWS_OF_PARTITION = 1000
+_LEAST_PROBES = 32
+
 SCALARS_PAY_FROM = 10_000
 """From so many rows on, ids and filtered columns are indexed too: below, looking through them takes a millisecond."""
 
@@ -25,8 +35,9 @@ class Approximation:
     """How hard an approximate index looks.
 
     Attributes:
-        probes: How many of its partitions it looks into; there is one for each million rows.
-        ef: How many candidates the walk through the graph of near neighbours keeps (HNSW, section 4).
+        probes: How many of its partitions it looks into. A graph has one for each million rows; codes have one for each
+            thousand, of which more are looked into under a filter, the fewer rows pass it.
+        ef: Of a graph: how many candidates the walk keeps (HNSW, section 4).
         refine: So many times k candidates are compared by their full vectors.
         flat: Where a filter lets through no more rows than this, they are all compared.
 
@@ -44,3 +55,27 @@ class Approximation:
     def __post_init__(self) -> None:
         for name in ("probes", "ef", "refine", "flat"):
             check_size(name, getattr(self, name), most=1 << 30)
+
+
+def partitions_of(rows: int) -> int:
+    """Into how many partitions codes are parted.
+
+    >>> partitions_of(1_000_000)
+    1000
+    """
+    return max(1, rows // _ROWS_OF_PARTITION)
+
+
+def usual(rows: int, *, graph: bool) -> Approximation:
+    """The setting of an index for which none was chosen.
+
+    Args:
+        rows: How many there are.
+        graph: Whether it is a graph.
+
+    >>> usual(1_000_000, graph=False).probes
+    100
+    """
+    if graph:
+        return Approximation()
+    return Approximation(probes=max(_LEAST_PROBES, partitions_of(rows) // 10), refine=20, flat=1000)

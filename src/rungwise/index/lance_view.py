@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.configuration import STRICT, check_size, from_plain
 from rungwise.index.files import damaged
+from rungwise.index.lance_description import described
 from rungwise.index.lance_filters import Compiled, all_of, compiled
 from rungwise.index.lance_memory import Held, Streamed
 from rungwise.index.lance_rows import (
@@ -27,23 +27,18 @@ from rungwise.index.lance_rows import (
     TEXT,
     VECTOR,
     from_engine,
-    schema_of,
     seals,
     to_engine,
     vectors_of,
 )
-from rungwise.index.lance_tuning import HELD_BYTES, Approximation
+from rungwise.index.lance_tuning import HELD_BYTES, Approximation, partitions_of, usual
 from rungwise.index.scan import compare_all
-from rungwise.index.store import Metric, Record, Row, Side, Vectors
+from rungwise.index.store import Metric, Record, Row, Vectors
 from rungwise.index.where import Both, Where
-from rungwise.similarity import AnySimilarity
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.table import Table
-
-DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
-"""Where the schema of a table says what it holds, and its field of vectors how hard to look."""
 
 _MORE = 16
 """So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
@@ -55,35 +50,6 @@ _UNIT = 1e-4
 """How far the length of a vector may be from 1 where its inner product stands for its cosine in choosing candidates."""
 _ROUNDING, _ROUNDING_OF_HALVES = 4e-6, 2e-3
 """How far the engine's scores of vectors of length 1 may be from exact ones."""
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a table says of itself, in its schema.
-
-    Attributes:
-        dimension: D.
-        similarity: Of queries and rows.
-        side: Which side of it the rows are.
-        identity: Differs from that of every other store.
-        half: Vectors are kept in half precision.
-    """
-
-    __pydantic_config__ = STRICT
-
-    dimension: int
-    similarity: AnySimilarity
-    side: Side
-    identity: str
-    half: bool = False
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a vector."""
-        return self.dimension * (2 if self.half else 4)
 
 
 class View:
@@ -99,19 +65,28 @@ class View:
         description: What the table says of itself.
         approximation: How hard its approximate index looks.
         approximate: Whether it has one.
+        graph: Whether that is a graph; else it is made of codes.
         rows: How many there are.
     """
 
     def __init__(self, table: Table, label: str, before: View | None = None) -> None:
         self.table, self.label = table, label
-        self.description, self.approximation = _described(table, label)
+        self.description, chosen = described(table, label)
         self.columns = frozenset(table.schema.names)
         self.rows = int(table.count_rows())
-        self.approximate = any(config.columns == [VECTOR] for config in table.list_indices())
+        kinds = [str(config.index_type) for config in table.list_indices() if config.columns == [VECTOR]]
+        self.approximate, self.graph = bool(kinds), not kinds or "hnsw" in kinds[0].lower()
+        self.approximation = chosen or usual(self.rows, graph=self.graph)
         # Pages of one search ask for the same filter again and again.
         self._passing = lru_cache(maxsize=64)(self._counted)
         self.known: Held | None = before.known if before is not None else None
+        self._up_to_date = False
         self._holding = Lock()
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        return self.description.dimension
 
     def with_approximation(self, settings: Approximation) -> View:
         """The same, looking otherwise."""
@@ -146,6 +121,8 @@ class View:
 
     def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
         """Columns of rows by the engine's numbers, in order of rows."""
+        if not len(rows):
+            return self.rows_of(False, [*names, SEQ])
         found = self.table.take_row_ids(rows.tolist()).select([*names, SEQ]).to_arrow().sort_by(SEQ)
         if found.num_rows != len(rows):
             raise damaged(self.label, f"{len(rows) - found.num_rows} rows are missing")
@@ -198,7 +175,7 @@ class View:
             sought = (query / np.float32(length)) if cosine else query
             engine: Literal["dot", "cosine"] = "cosine" if cosine and not self._lengths.unit else "dot"
             near = self.approximate and not exact and engine == "dot" and self._worth_it(where)
-            found = self._near(sought, k, only, without, cosine) if near else None
+            found = self._near(sought, k, where, only, without, cosine) if near else None
             hits = found or self._compared(sought, k, only, without, cosine, engine)
         ids, scores = hits.best(k, without)
         return ids, (self.description.similarity.of_metric(scores) if metric is None else scores)
@@ -275,8 +252,8 @@ class View:
     @property
     def _held(self) -> Held:
         with self._holding:
-            if self.known is None or self.known.view.table is not self.table:
-                self.known = Held(self, self.known)
+            if self.known is None or not self._up_to_date:
+                self.known, self._up_to_date = Held(self, self.known), True
             return self.known
 
     @cached_property
@@ -291,16 +268,28 @@ class View:
             return True
         return self._passing(Where(where.conditions)) > self.approximation.flat
 
+    def _probes(self, where: Where | None) -> int:
+        """How many partitions to look into: of the nearest rows that pass a filter, few may stand in the first ones."""
+        probes = self.approximation.probes
+        if where is not None and where.conditions:
+            probes = probes * self.rows // max(1, self._passing(Where(where.conditions)))
+        return max(1, min(probes, partitions_of(self.rows)))
+
     def _all_zero(self, only: Compiled) -> _Hits:
         """A query of zeros has the score 0 with all rows."""
         found = self.rows_of(only, [ID, SEQ])
         return _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), np.zeros(found.num_rows, np.float32))
 
-    def _near(self, sought: Vectors, k: int, only: Compiled, without: frozenset[str], cosine: bool) -> _Hits | None:
+    def _near(
+        self, sought: Vectors, k: int, where: Where | None, only: Compiled, without: frozenset[str], cosine: bool
+    ) -> _Hits | None:
         """What the approximate index finds; None if it finds fewer rows than there may be."""
         wanted, chosen = k + len(without), self.approximation
-        query = self._query(sought, "dot", wanted, only)
-        query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted * chosen.refine)).refine_factor(chosen.refine)
+        query = self._query(sought, "dot", wanted, only).refine_factor(chosen.refine)
+        if self.graph:
+            query = query.nprobes(chosen.probes).ef(max(chosen.ef, wanted * chosen.refine))
+        else:
+            query = query.nprobes(self._probes(where))
         found = query.to_arrow()
         return self._scored(found, sought, cosine) if found.num_rows == wanted else None
 
@@ -391,23 +380,6 @@ class _Hits:
             np.concatenate([self.order, others.order[new]]),
             np.concatenate([self.scores, others.scores[new]]),
         )
-
-
-def _described(table: Table, label: str) -> tuple[Description, Approximation]:
-    stored = (table.schema.metadata or {}).get(DESCRIPTION.encode())
-    if stored is None:
-        raise damaged(label, "its schema does not say what it holds")
-    try:
-        description = from_plain(Description, json.loads(stored), label)
-        wanted = schema_of(description.dimension, description.half, {})
-        changed = [one.name for one in wanted if one.type != table.schema.field(one.name).type]
-        chosen = (table.schema.field(VECTOR).metadata or {}).get(APPROXIMATION.encode())
-        approximation = from_plain(Approximation, json.loads(chosen), label) if chosen else Approximation()
-    except (ValueError, KeyError, RecursionError) as error:
-        raise damaged(label, "its schema is another one") from error
-    if changed:
-        raise damaged(label, f"its schema has another type of {changed[0]}")
-    return description, approximation
 
 
 def ids_of(keys: Iterable[str]) -> tuple[str, ...]:

@@ -12,7 +12,10 @@ from rungwise.core.errors import UserError
 from rungwise.data.packed import Picture
 
 LESS = 0.5
-"""The weight of what is wanted less, unless it is given: the mean of what benchmarks/queries.py finds best."""
+"""The weight of what is wanted less, unless it is given: it takes away a third of it at little cost to the rest.
+
+``benchmarks/queries.py without`` measures it.
+"""
 MOST_TERMS = 32
 """Terms of one query."""
 MOST_WEIGHT = 1000.0

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from hashlib import sha256
 from typing import Any
 
 from fastapi.responses import Response
+from starlette.requests import Request
 
 from rungwise.serving.shapes import Refusal
 
@@ -62,6 +64,14 @@ def json_answer(content: object, status: int = 200, headers: Mapping[str, str] |
     """
     text = json.dumps(content, default=_plain, ensure_ascii=False, separators=(",", ":"))
     return Response(text.encode("utf-8", "replace"), status, headers, media_type="application/json")
+
+
+def small_picture(content: bytes, request: Request) -> Response:
+    """A JPEG that is at hand, or word that the browser has it already."""
+    headers = {"ETag": f'"{sha256(content).hexdigest()[:32]}"'}
+    if headers["ETag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type="image/jpeg")
 
 
 def _plain(value: object) -> object:

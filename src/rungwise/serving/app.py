@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 
 from rungwise.core.cache_folder import default_cache
 from rungwise.core.errors import UserError
-from rungwise.index import Index, Searcher
+from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving import changing, searching, shapes
 from rungwise.serving.answers import json_answer, refusals
@@ -53,6 +53,7 @@ def create_app(
     limits: ServingLimits | None = None,
     log: RequestLog | None = None,
     kept: Path | None = None,
+    meaning: Meaning | None = None,
 ) -> FastAPI:
     """The page and its interface for one index.
 
@@ -70,16 +71,18 @@ def create_app(
         limits: What strangers may hold.
         log: Where a line for every request is written; nowhere unless given.
         kept: Folder for what is kept of pictures that were sent; within the folder of caches unless given.
+        meaning: Finds words that mean nearly the same as one that the model does not know; by spelling alone unless
+            given.
 
     Raises:
         UserError: If another model built the index, or the token is too short.
 
     >>> import inspect
     >>> list(inspect.signature(create_app).parameters)
-    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept']
+    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning']
     """
     limits = limits or ServingLimits()
-    searcher = Searcher(index, model)
+    searcher = Searcher(index, model, meaning=meaning)
     current, overviews, metrics = Current(searcher), Overviews(), Metrics()
     sent = KeptPictures(
         kept or default_cache() / _KEPT,

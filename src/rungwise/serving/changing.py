@@ -21,7 +21,7 @@ from rungwise.data.picture_files import PictureHeader
 from rungwise.index import Index, Item
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving import shapes
-from rungwise.serving.answers import A_FILE, IMAGES, json_answer, refusals
+from rungwise.serving.answers import A_FILE, IMAGES, json_answer, refusals, small_picture
 from rungwise.serving.current import Current
 from rungwise.serving.ids import sendable
 from rungwise.serving.searching import Id, item_of
@@ -72,10 +72,7 @@ def routes(current: Current, work: Work, *, writable: bool) -> APIRouter:
         kept = await work.read(request, partial(work.kept.get, name))
         if kept is None:
             raise HTTPException(404, "the picture that was sent is no longer here; send it again")
-        headers = {"ETag": f'"{name}"'}
-        if headers["ETag"] in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(kept.thumbnail, headers=headers, media_type="image/jpeg")
+        return small_picture(kept.thumbnail, request)
 
     @router.post(
         "/items",

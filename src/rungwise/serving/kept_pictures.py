@@ -23,9 +23,10 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.npz import opened_npz
 from rungwise.core.reading import read_bytes
+from rungwise.index.thumbnails import SIDE
 
-THUMBNAIL = 320
-"""Longest side of the copies in pixels."""
+THUMBNAIL = SIDE
+"""Longest side of the copies in pixels, as of those that an index keeps."""
 
 _NAME = re.compile(r"[0-9a-f]{32}")
 _KEY = "key"

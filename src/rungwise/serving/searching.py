@@ -18,10 +18,10 @@ from rungwise.index.queries import Query as Asked
 from rungwise.index.query_text import parse_query
 from rungwise.index.where_text import parse_where
 from rungwise.serving import shapes
-from rungwise.serving.answers import IMAGES, json_answer, refusals
+from rungwise.serving.answers import IMAGES, json_answer, refusals, small_picture
 from rungwise.serving.current import Current, Served
 from rungwise.serving.ids import possible, sendable
-from rungwise.serving.kept_pictures import KeptPictures
+from rungwise.serving.kept_pictures import THUMBNAIL, KeptPictures
 from rungwise.serving.overview import Overviews
 from rungwise.serving.work import Search, Work, client_of
 
@@ -147,6 +147,10 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
         """A picture, or with ``thumb`` a JPEG of it whose longer side has at most that many pixels."""
         served = current.now()
         found = await work.read(request, partial(item_of, served, id))
+        if thumb == THUMBNAIL:
+            small = await work.read(request, partial(served.index.thumbnail, found.id))
+            if small is not None:
+                return small_picture(small, request)
         if found.path is None:
             raise HTTPException(404, "this picture has no file: the index was made of rows of features")
         return await work.files.answer(found.path, thumb, request, client_of(request))

@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from rungwise.core.errors import UserError
-from rungwise.index import Index
+from rungwise.index import Index, Meaning
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving.app import create_app
 from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
@@ -93,6 +93,7 @@ def serve(
     allowed_hosts: Sequence[str] = (),
     limits: ServingLimits | None = None,
     log: RequestLog | None = None,
+    meaning: Meaning | None = None,
 ) -> None:
     """Serve the search page until Ctrl-C or SIGTERM.
 
@@ -111,6 +112,7 @@ def serve(
         allowed_hosts: Names under which the page may be asked for, beside those of this machine.
         limits: What clients may hold of the server; the usual ones unless given.
         log: Where a line for every request is written; nowhere unless given.
+        meaning: See :func:`create_app`.
 
     Raises:
         UserError: If the port is taken or may not be used, another model built the index, or other machines can reach
@@ -124,7 +126,7 @@ def serve(
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
         names = (*own_names(host, _bound(listener)), *allowed_hosts)
-        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log)
+        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log, meaning=meaning)
 
         def announce() -> None:
             if ready is not None:
@@ -149,6 +151,7 @@ def background(
     allowed_hosts: Sequence[str] = (),
     limits: ServingLimits | None = None,
     log: RequestLog | None = None,
+    meaning: Meaning | None = None,
 ) -> Iterator[str]:
     """Serve from a thread while the block runs; gives the page's address, without the token.
 
@@ -165,7 +168,7 @@ def background(
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
         names = (*own_names(host, _bound(listener)), *allowed_hosts)
-        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log)
+        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log, meaning=meaning)
         started = threading.Event()
         server = _Server(app, limits, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
