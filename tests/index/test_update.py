@@ -405,3 +405,18 @@ def test_facts_stand_where_filters_see_them_and_a_table_wins(photos: Path, model
     assert (columns["year"], columns["width"], columns["height"]) == (1999, "broad", 30)
     assert (columns["file"], columns["folder"], columns["format"]) == ("0.png", "photos", "BMP")
     assert columns["bytes"] == (photos / "0.png").stat().st_size
+
+
+def test_stores_are_put_in_order_where_much_is_new(
+    photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rungwise.index.index._TAKES_LONG", 1)
+    index, said = Index.create(photos.parent / "index", model, name="photos", store="exact"), list[str]()
+    index.update(collection(photos), model, say=said.append)
+    assert said == ["putting the index of 6 pictures in order"]
+    index.update(collection(photos), model, say=said.append)
+    assert (len(said), read_manifest(index.folder).rows_in_order) == (1, 6)
+    monkeypatch.setattr("rungwise.index.index._IN_ORDER", 0.5)
+    draw(photos / "new.png", 77)
+    index.update(collection(photos), model, say=said.append)
+    assert (len(said), read_manifest(index.folder).rows_in_order) == (1, 6)

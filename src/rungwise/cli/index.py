@@ -128,6 +128,7 @@ class _Run:
             rehash=self.asked.rehash,
             allow_empty=self.asked.allow_empty,
             thumbnails=self.asked.thumbnails or None,
+            say=say,
         )
 
     def _update(self, data: ImageCaptions) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,12 @@ from rungwise.index.version1 import bring_up_to_date
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
+
+
+_IN_ORDER = 0.1
+"""Share of rows that are written or removed before an update compacts the stores."""
+_TAKES_LONG = 20_000
+"""Pictures from which on that takes more than a second or so."""
 
 
 class Index(ReadableIndex):
@@ -110,6 +116,9 @@ class Index(ReadableIndex):
             kept = Thumbnails(draft) if thumbnails else None
             update = Update(Target(*both, folder.resolve(), nullcontext, kept), data, model, progress=progress)
             _refuse_if_none(data, update.run())
+            for one in both:
+                one.compact()
+            manifest = replace(manifest, rows_in_order=both[0].count())
             storage.write_issues(draft, manifest, update.left_out)
         return cls.open(folder)
 
@@ -184,6 +193,7 @@ class Index(ReadableIndex):
         rehash: bool = False,
         allow_empty: bool = False,
         thumbnails: bool | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> Changes:
         """Make the index hold a collection and nothing else, touching only what changed.
 
@@ -205,6 +215,8 @@ class Index(ReadableIndex):
             rehash: Compare the content of every file, whatever its size and time.
             allow_empty: Remove everything if the collection is empty, or has not one of the pictures.
             thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.
+            say: Called with a line before something begins that may take long: where more than a tenth of the rows is
+                new, the stores are compacted in the end.
 
         Raises:
             UserError: If another model built the index, another update is under way, no picture can be read, nothing
@@ -235,6 +247,11 @@ class Index(ReadableIndex):
                     self.left_out = update.left_out
             if data.has_pictures and not len(self):
                 _refuse_if_none(data, changes)
+            rows, before = len(self), self.manifest.rows_in_order
+            if abs(rows - before) + changes.changed > _IN_ORDER * rows:
+                if say is not None and rows >= _TAKES_LONG:
+                    say(f"putting the index of {rows} pictures in order")
+                self.compact()
         return changes
 
     def compact(self) -> None:
@@ -250,6 +267,7 @@ class Index(ReadableIndex):
             if kept := self._thumbnails:
                 contents = (source_of(record) for _, record in self.picture_store.records())
                 kept.keep_only(source.content for source in contents if source is not None)
+            self.manifest = replace(self.manifest, rows_in_order=len(self))
 
     def approximate(self, settings: Approximation) -> None:
         """Let the approximate search of pictures look so hard from now on.

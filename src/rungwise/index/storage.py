@@ -66,6 +66,7 @@ class Manifest:
         model_stands_for: Fingerprint of the model from which this one was exported; empty for all others.
         store: Which kind of store keeps the rows.
         revision: Grows with every change that is acknowledged.
+        rows_in_order: How many pictures there were when the stores were last compacted.
         thumbnails: Whether small copies of the pictures are kept.
         issues_before: SHA-256 of the ``issues.jsonl`` that stood there before. A process that dies between the two
             files leaves that one.
@@ -88,6 +89,7 @@ class Manifest:
     model_stands_for: str = ""
     store: Kind = "exact"
     revision: int = 0
+    rows_in_order: int = 0
     thumbnails: bool = False
     issues_before: str = ""
     format: str = FORMAT
