@@ -46,16 +46,16 @@ class CheckIndex:
 
     Attributes:
         index: Folder of the index.
-        queries: What to ask: captions or pictures of the index, or a file with one query a line. Default: captions,
-            or pictures where there are no captions.
+        queries: What to ask: captions or pictures or a FILE. Captions and pictures are those of the index; a file has
+            one query a line. Default: captions, or pictures where there are no captions.
         number: How many queries to ask at most; they are drawn at random.
         k: How many pictures to look at for each query.
-        where: A filter, such as "year >= 2020 and tags has 'beach'": the queries are asked without it and with it.
-        relevance: What says how relevant a picture is to a query: a source such as cider-d or tfidf, which compares
-            captions, degrees that "rungwise relevance" stored, or model: the model's own exact similarity. Default:
-            cider-d, or model where there are no captions.
-        tune: Keep the fastest setting of the approximate index. It loses no more than --loss allows, and with
-            --where under the filter, too.
+        where: A filter under which the queries are asked, too. Such as "year >= 2020 and tags has 'beach'".
+        relevance: What says how relevant a picture is to a query. A source such as cider-d or tfidf compares the query
+            with captions; also a folder that "rungwise relevance" wrote, or model: the model's own exact similarity.
+            Default: cider-d, or model where there are no captions.
+        tune: Keep the fastest setting within --loss. Settings are those of the approximate index; with --where one must
+            hold under the filter, too.
         loss: How much of the exact search's result may be lost: 0.001 is one in a thousand.
         loss_in: What the loss is counted in: recall, or nDCG by the degrees of relevance.
         json: Print everything as JSON.
