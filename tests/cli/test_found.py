@@ -18,7 +18,7 @@ HERE = Path("/photos")
 
 
 def lines(*hits: Shown, width: int | None = 80, **other: object) -> list[str]:
-    return list(Answered("dogs", hits, **other).lines(width, HERE))  # type: ignore[arg-type]
+    return list(Answered("", hits, **other).lines(width, HERE))  # type: ignore[arg-type]
 
 
 def test_a_hit_takes_two_lines_of_a_terminal_at_most() -> None:
@@ -37,6 +37,12 @@ def test_a_pipe_gets_everything_and_facts_stay_on_the_first_line() -> None:
         "            a black dog and a spotted dog are fighting on the pavement while a man looks on (+1)"
         "  tags: dog, street  price: 3.5  sold: yes  shop: Rome Termini",
     ]
+
+
+def test_of_several_captions_the_one_is_shown_that_says_what_was_asked_for() -> None:
+    several = Shown("b.jpg", "/photos/b.jpg", 0.2, ("An animal.", "A dog, in SNOW.", "Snow."))
+    assert list(Answered("a dog in snow", (several,)).lines(80, HERE))[-1].strip() == "A dog, in SNOW. (+2)"
+    assert list(Answered("", (several,)).lines(80, HERE))[-1].strip() == "An animal. (+2)"
 
 
 def test_wide_letters_and_codes_of_terminals_keep_their_place() -> None:

@@ -89,7 +89,7 @@ def test_columns_and_what_was_ignored_are_told(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "products.csv").write_text("image;caption;year;tags\na.png;A dog.;2020;\n")
     (tmp_path / "captions.json").write_text('[{"picture": "a.png", "words": "A dog."}]')
     said = " ".join(inspected(tmp_path, capsys).split())
-    assert "an index of it can be searched by these columns" in said
+    assert "columns to filter a search by" in said
     assert "year numbers" in said
     assert "captions not read 1 captions.json: no key says the caption" in said
 

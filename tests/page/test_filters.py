@@ -83,6 +83,8 @@ def test_a_filter_without_a_query_shows_the_newest(page, site):
     page.goto(site + "?where=year+%3D%3D+2003")
     expect(page.locator("#results a.open")).to_have_count(6)
     expect(page.locator("#results-title")).to_have_text("Pictures, newest first")
+    page.goto(site + "?where=tags+has+'warm'")
+    expect(page.locator("#chips .filter")).to_have_text("tags: warm")
 
 
 def test_nothing_fits(page, site):

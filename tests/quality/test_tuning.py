@@ -9,7 +9,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Condition, Where
-from rungwise.index.lance_tuning import Approximation
+from rungwise.index.lance_tuning import Approximation, alternatives
 from rungwise.index.store import Found, StoreFacts
 from rungwise.quality.degrees import ModelGrading
 from rungwise.quality.queries import own_captions, own_pictures
@@ -33,6 +33,9 @@ class Tuned(ToyStore):
     @property
     def approximation(self) -> Approximation:
         return self.settings
+
+    def alternatives(self) -> tuple[Approximation, ...]:
+        return alternatives(self.settings, len(self.rows), graph=True)
 
     def trying(self, settings: Approximation) -> Tuned:
         tried = copy(self)
@@ -115,13 +118,15 @@ def test_a_setting_must_hold_under_the_filter_too(monkeypatch: pytest.MonkeyPatc
     assert found.chosen.settings.flat == passing > Tuned.settings.flat
 
 
-def test_the_present_setting_is_tried_first_and_none_twice() -> None:
+@pytest.mark.parametrize("graph", [True, False])
+def test_the_present_setting_is_tried_first_and_none_twice(graph: bool) -> None:
     before = Approximation(ef=100, refine=4, flat=10)
-    tried = list(candidates(before, [5, 50, 50]))
+    tried = candidates(alternatives(before, 1_000_000, graph=graph), [5, 50, 50])
     assert tried[0] == before
     assert len(set(tried)) == len(tried)
     assert {one.flat for one in tried} == {10, 50}
-    assert {one.probes for one in tried} == {before.probes}
+    assert ({one.probes for one in tried} == {before.probes}) == graph
+    assert ({one.ef for one in tried} == {before.ef}) != graph
 
 
 def test_what_cannot_be_tuned_is_refused() -> None:

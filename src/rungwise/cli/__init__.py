@@ -23,7 +23,7 @@ COMMANDS = {
     "compare": "whether one model ranks better than another beyond chance",
     "relevance": "degrees of relevance from captions, models, labels or people",
     "index": "make pictures searchable",
-    "search": "find pictures by a text or by a picture",
+    "search": "find pictures by texts, by pictures, or by both",
     "check": "what the approximate search of an index misses, and what that costs",
     "serve": "the search page",
     "export": "a model as ONNX graphs, for search without torch",
@@ -130,7 +130,8 @@ def _overview() -> str:
     lines += [f"  {name:<9} {what}" for name, what in COMMANDS.items()]
     lines += [
         "",
-        "rungwise COMMAND --help says more. rungwise --version tells the version.",
+        "rungwise COMMAND --help shows the usual options, --help-all shows all.",
+        "rungwise --version tells the version.",
         "--traceback with any command shows where in the program an error comes from.",
     ]
     return "\n".join(lines)

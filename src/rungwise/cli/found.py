@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,7 +141,7 @@ class Answered:
             room = max(12, width - len(head) - len(facts) - 2)
             shown = _cut_front(name, room)
             yield f"{head}{shown}{' ' * (room - _cells(shown) + 2)}{facts}".rstrip()
-        if words := _words(hit):
+        if words := _words(hit, self.query):
             yield _cut(f"{'':<{len(head)}}{words}", width)
 
 
@@ -154,16 +155,22 @@ def _facts(hit: Shown, folded: int) -> Iterator[str]:
         yield f"{width}x{height}"
 
 
-def _words(hit: Shown) -> str:
-    """The first caption, and what the user's columns say."""
+def _words(hit: Shown, query: str) -> str:
+    """The caption that has most of the query's words, the first of several, and what the user's columns say."""
     parts = []
     if hit.captions:
+        asked = _terms(query)
+        nearest = max(hit.captions, key=lambda caption: len(asked & _terms(caption)))
         more = f" (+{len(hit.captions) - 1})" if len(hit.captions) > 1 else ""
-        parts.append(f"{_line(hit.captions[0])}{more}")
+        parts.append(f"{_line(nearest)}{more}")
     for name, value in hit.columns.items():
         if name not in _FACTS and (said := _said(value)) and said not in hit.captions:
             parts.append(f"{_line(name)}: {said}")
     return "  ".join(parts)
+
+
+def _terms(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
 
 
 def _said(value: Cell) -> str:

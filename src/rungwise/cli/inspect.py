@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     from rungwise.data.readers import read
 
     data = read(asked.data, join_restval=asked.join_restval, captions_only=asked.captions_only)
-    with progress_bar("checking pictures", len(data.paths)) as advance:
+    with progress_bar("checking pictures", 0 if asked.quick else len(data.paths)) as advance:
         seen = 0
 
         def progress(done: int, total: int) -> None:

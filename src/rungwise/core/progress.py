@@ -149,8 +149,8 @@ class Progress:
 
 
 def _bar(title: str, total: int, console: Console | None) -> tuple[Any, Any]:
-    """A bar where it can be seen, and its task; none elsewhere."""
-    if (console is None or not console.is_terminal) and not (sys.stderr and sys.stderr.isatty()):
+    """A bar where it can be seen and there is something to do, and its task; none elsewhere."""
+    if total <= 0 or ((console is None or not console.is_terminal) and not (sys.stderr and sys.stderr.isatty())):
         return None, None
     from rich.console import Console as OnTerminal
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn

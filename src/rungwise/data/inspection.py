@@ -328,7 +328,7 @@ def _figures(found: Inspection) -> Iterator[tuple[str, str]]:
 
 
 def _columns_table(found: Inspection) -> RenderableType:
-    table = Table("column", box=box.SIMPLE, title="an index of it can be searched by these columns")
+    table = Table("column", box=box.SIMPLE, title="columns to filter a search by")
     table.add_column("holds")
     for name, kind in found.columns.items():
         table.add_row(Text(name, overflow="fold"), kind)

@@ -41,6 +41,7 @@ from rungwise.index.lance_tuning import (
     PAYS_FROM_BYTES,
     SCALARS_PAY_FROM,
     Approximation,
+    alternatives,
     partitions_of,
 )
 from rungwise.index.lance_view import View, ids_of
@@ -161,6 +162,11 @@ class LanceStore(Store):
             UserError: If there is none, or it is damaged.
         """
         return cls(Tables(place, name))
+
+    def alternatives(self) -> tuple[Approximation, ...]:
+        """Settings of the approximate index that are worth :meth:`trying`, the present one first; none without it."""
+        view = self._view
+        return alternatives(view.approximation, view.rows, graph=view.graph) if view.approximate else ()
 
     def trying(self, settings: Approximation) -> Self:
         """The same store, whose searches look so hard; nothing is written."""

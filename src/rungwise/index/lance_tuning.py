@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rungwise.core.configuration import STRICT, check_size
 
@@ -25,6 +25,7 @@ Codes of one bit a number (IVF_RQ) took 82 s of processor time for a million.
 
 _ROWS_OF_PARTITION = 1000
 _LEAST_PROBES = 32
+_EF = (16, 32, 64, 100, 150, 250, 400)
 
 SCALARS_PAY_FROM = 10_000
 """From so many rows on, ids and filtered columns are indexed too: below, looking through them takes a millisecond."""
@@ -79,3 +80,22 @@ def usual(rows: int, *, graph: bool) -> Approximation:
     if graph:
         return Approximation()
     return Approximation(probes=max(_LEAST_PROBES, partitions_of(rows) // 10), refine=20, flat=1000)
+
+
+def alternatives(present: Approximation, rows: int, *, graph: bool) -> tuple[Approximation, ...]:
+    """The settings that are worth trying, the present one first.
+
+    Args:
+        present: The setting now.
+        rows: How many there are.
+        graph: Whether the index is a graph.
+
+    >>> len(alternatives(Approximation(), 100_000, graph=True)), len(alternatives(Approximation(), 10**6, graph=False))
+    (28, 25)
+    """
+    if graph:
+        others = [replace(present, ef=ef, refine=refine) for ef in _EF for refine in (1, 2, 4, 8)]
+    else:
+        probes = [max(1, partitions_of(rows) // part) for part in (64, 32, 16, 8, 4, 1)]
+        others = [replace(present, probes=one, refine=refine) for one in probes for refine in (5, 10, 20, 40)]
+    return tuple(dict.fromkeys((present, *others)))

@@ -30,6 +30,8 @@ from rungwise.index.words import WordIndex
 from rungwise.similarity import Similarity
 
 _ROWS_AT_ONCE = 4096
+_HELD_ELEMENTS = 16 << 20
+"""Numbers in vectors of several parts that are kept in memory side by side, in place of a copy at every search."""
 _NONE = np.empty(0, np.float32)
 
 
@@ -114,7 +116,7 @@ class Snapshot:
         return len(self), self.dimension
 
     def __getitem__(self, block: slice) -> Vectors:
-        """Vectors at consecutive positions; copied only where parts meet."""
+        """Vectors at consecutive positions; copied only where parts meet, and where there are few rows once for all."""
         pieces = []
         for part, start in zip(self.parts, self._starts, strict=False):
             low, high = max(block.start - start, 0), min(block.stop - start, len(part.ids))
@@ -122,7 +124,13 @@ class Snapshot:
                 pieces.append(part.vectors[low:high])
         if len(pieces) == 1:
             return pieces[0]
+        if pieces and len(self) * self.dimension <= _HELD_ELEMENTS:
+            return self._whole[block]
         return np.concatenate(pieces) if pieces else np.empty((0, self.dimension), np.float32)
+
+    @cached_property
+    def _whole(self) -> Vectors:
+        return np.concatenate([part.vectors for part in self.parts])
 
     def at(self, position: int) -> tuple[Part, int]:
         """The part that holds a position, and the row in it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Protocol, Self
 
@@ -19,9 +19,6 @@ from rungwise.quality.queries import Queries
 
 LossIn = Literal["recall", "ndcg"]
 
-_EF = (16, 32, 64, 100, 150, 250, 400)
-_REFINE = (1, 2, 4, 8)
-
 
 class Tunable(Protocol):
     """What is asked of a store that can be tuned."""
@@ -29,6 +26,10 @@ class Tunable(Protocol):
     @property
     def approximation(self) -> Approximation | None:
         """How hard the approximate index looks; None while every row is compared."""
+        ...
+
+    def alternatives(self) -> tuple[Approximation, ...]:
+        """Settings that are worth trying, the present one first."""
         ...
 
     def trying(self, settings: Approximation) -> Self:
@@ -102,24 +103,18 @@ def approximate_store(store: Store) -> Tunable:
     return store  # type: ignore[return-value]  # it has what Tunable asks for
 
 
-def candidates(before: Approximation, passing: Sequence[int]) -> Iterator[Approximation]:
+def candidates(worth: Sequence[Approximation], passing: Sequence[int]) -> list[Approximation]:
     """The settings that are tried, the present one first.
 
     Args:
-        before: The present one; its probes are kept, since there is one partition for each million rows.
+        worth: Those that the store proposes, the present one first.
         passing: How many rows the filters let through: of each that is more than ``flat``, comparing them all is tried.
 
-    >>> len(list(candidates(Approximation(), []))), len(list(candidates(Approximation(flat=10), [50])))
-    (28, 56)
+    >>> [one.flat for one in candidates([Approximation(flat=10)], [50, 5])]
+    [10, 50]
     """
-    yield before
-    flats = [before.flat, *sorted({count for count in passing if count > before.flat})]
-    for flat in flats:
-        for ef in _EF:
-            for refine in _REFINE:
-                tried = replace(before, ef=ef, refine=refine, flat=flat)
-                if tried != before:
-                    yield tried
+    more = sorted({count for count in passing if count > worth[0].flat})
+    return [*worth, *(replace(one, flat=flat) for flat in more for one in worth)]
 
 
 def trials_of(store: Store, filters: Mapping[str, Where | None]) -> list[Approximation]:
@@ -128,9 +123,8 @@ def trials_of(store: Store, filters: Mapping[str, Where | None]) -> list[Approxi
     Raises:
         UserError: If there is nothing to tune.
     """
-    before = approximate_store(store).approximation
-    assert before is not None  # or it would have been refused
-    return list(candidates(before, [store.count(where) for where in filters.values() if where is not None]))
+    passing = [store.count(where) for where in filters.values() if where is not None]
+    return candidates(approximate_store(store).alternatives(), passing)
 
 
 def tune(

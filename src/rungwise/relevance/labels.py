@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Degrees
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Degree = Literal["any", "jaccard"]
 
@@ -97,4 +99,6 @@ def _several(labels: str | int | Sequence[str | int]) -> tuple[str, ...]:
 def _incidence(labels: Sequence[tuple[str, ...]], column: Mapping[str, int]) -> sparse.csr_array:
     ends = np.cumsum([0, *map(len, labels)])
     columns = np.array([column[label] for some in labels for label in sorted(some)], np.int64)
+    from scipy import sparse  # takes half a second, which a list of the sources does not need
+
     return sparse.csr_array((np.ones(len(columns), np.float32), columns, ends), shape=(len(labels), len(column)))

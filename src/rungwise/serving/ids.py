@@ -16,7 +16,7 @@ def sendable(item_id: str) -> str:
     r"""The id as it is sent.
 
     >>> sendable("dogs/7.jpg"), sendable("dog \udcff.jpg")
-    ('dogs/7.jpg', 'bytes:ZG9nIP8uanBn')
+    ('dogs/7.jpg', 'bytes:ZG9nIO2zvy5qcGc=')
     """
     if item_id.isascii() or not any("\ud800" <= character <= "\udfff" for character in item_id):
         return item_id
@@ -26,8 +26,8 @@ def sendable(item_id: str) -> str:
 def possible(sent: str) -> tuple[str, ...]:
     r"""The ids that what was sent may stand for, the likeliest first.
 
-    >>> possible("bytes:ZG9nIP8uanBn")
-    ('bytes:ZG9nIP8uanBn', 'dog \udcff.jpg')
+    >>> possible("bytes:ZG9nIO2zvy5qcGc=")
+    ('bytes:ZG9nIO2zvy5qcGc=', 'dog \udcff.jpg')
     >>> possible("dogs/7.jpg")
     ('dogs/7.jpg',)
     """

@@ -231,7 +231,10 @@ const emptyText = (search) => (search.where ? "No picture is like that. Remove a
 
 /** "The model does not know 'sneakers'", with the words that it does know as buttons. */
 function unknownLine(search, terms, { word, near, line }) {
-  const made = make("p", {}, make("span", { textContent: line, dir: "auto" }));
+  // The sentence ends with the near words, which are buttons here.
+  const listed = near.join(", ");
+  const text = listed && line.endsWith(listed) ? line.slice(0, -listed.length) : line;
+  const made = make("p", {}, make("span", { textContent: text, dir: "auto" }));
   for (const other of near) {
     const button = make("button", { type: "button", class: "soft", textContent: other, aria: { label: `Search for ${other} in place of ${word}` } });
     button.onclick = () => go({ ...search, q: replaced(search.q, word, other), show: "" });

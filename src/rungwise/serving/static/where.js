@@ -6,7 +6,7 @@ const KEYWORDS = new Set(["and", "or", "not", "in", "has", "contains", "between"
 
 // A quote inside of quotes is written twice.
 const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
-const unquoted = (written) => written.slice(1, -1).replaceAll('""', '"');
+const unquoted = (written) => written.slice(1, -1).replaceAll(written[0] + written[0], written[0]);
 const columnName = (name) => (PLAIN.test(name) && !KEYWORDS.has(name.toLowerCase()) ? name : quoted(name));
 const literal = (value) => (typeof value === "string" ? quoted(value) : String(value));
 
@@ -46,7 +46,7 @@ export function readCondition(part) {
 }
 
 function readLiteral(written) {
-  if (/^"(?:[^"]|"")*"$/s.test(written)) return unquoted(written);
+  if (/^("(?:[^"]|"")*"|'(?:[^']|'')*')$/s.test(written)) return unquoted(written);
   if (/^(true|false)$/i.test(written)) return written.toLowerCase() === "true";
   return written !== "" && Number.isFinite(Number(written)) ? Number(written) : null;
 }
