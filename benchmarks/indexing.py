@@ -10,6 +10,7 @@ measured before and after the index, since machines change their pace; the mean 
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import os
 import shutil
@@ -43,8 +44,9 @@ def copied(photos: Path, folder: Path, most: int) -> int:
 
 
 def loaded(model: str, cache: Path) -> Any:
-    """The model in this process, with an empty cache, after its first pictures."""
+    """The model in this process, with an empty cache, after its first pictures and all imports."""
     os.environ["RUNGWISE_CACHE"] = str(cache)
+    importlib.import_module("lancedb")  # which the encoder alone does not need
     from rungwise.models import load_dual_encoder
 
     encoder = load_dual_encoder(model)
