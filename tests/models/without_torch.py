@@ -10,13 +10,17 @@ from urllib.parse import quote
 BARRED = ("torch", "torchvision", "timm", "transformers", "open_clip", "sentence_transformers")
 
 
-class Barrier:
-    """Finds no module of those that an exported model does without."""
+class Without:
+    """Another finder, which does not find what an exported model does without."""
+
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):  # such as find_distributions
+        return getattr(self.finder, name)
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in BARRED:
-            raise ImportError(f"{name} is barred here")
-        return
+        return None if name.partition(".")[0] in BARRED else self.finder.find_spec(name, path, target)
 
 
 def main(model: str, pictures: str, folder: str) -> None:
@@ -51,5 +55,5 @@ def main(model: str, pictures: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, Barrier())
+    sys.meta_path[:] = map(Without, sys.meta_path)
     main(*sys.argv[1:])
