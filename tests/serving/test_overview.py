@@ -14,13 +14,15 @@ from rungwise.serving.overview import Overviews
 from tests.colour_model import COLOURS, ColourModel
 
 
-def served(folder: Path, *, captions: bool = True) -> Served:
+def served(folder: Path, *, captions: bool = True, kinds: bool = False) -> Served:
     """Twelve rows of each of two colours, with a little noise."""
     colours = ["red", "blue"] * 12
     noise = np.random.default_rng(0).normal(0, 5, (24, 3))
     rows = FeatureRows((np.array([COLOURS[colour] for colour in colours]) + noise).astype(np.float32))
     texts = tuple(f"a {colour} square" for colour in colours) if captions else ()
     titles = {"title": tuple(f"{colour.upper()} shoe number {row}" for row, colour in enumerate(colours))}
+    if kinds:
+        titles |= {"kind": tuple(f"{colour}-ware" for colour in colours), "shop": ("Rome",) * len(colours)}
     ids = tuple(f"{row}-{colour}" for row, colour in enumerate(colours))
     data = ImageCaptions(ids, texts, np.arange(len(texts)), features=rows, columns=titles)
     index = Index.build(data, ColourModel(), folder / "index")
@@ -45,6 +47,11 @@ def test_groups_hold_what_is_alike_under_a_caption_that_fits(tmp_path: Path) -> 
 def test_groups_without_captions_are_called_by_the_words_they_share(tmp_path: Path) -> None:
     made = overview.overview(served(tmp_path, captions=False))
     assert {cluster.label for cluster in made.clusters} == {"red", "blue"}
+
+
+def test_groups_are_called_by_the_value_of_a_column_that_they_share_and_others_lack(tmp_path: Path) -> None:
+    made = overview.overview(served(tmp_path, kinds=True))
+    assert {cluster.label for cluster in made.clusters} == {"red-ware", "blue-ware"}
 
 
 def test_a_few_pictures_make_no_groups(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.index import WORDS, Row
+from rungwise.index.items import FACTS
+from rungwise.index.where import OWN
 from rungwise.serving.columns import columns_of
 from rungwise.serving.current import Served
 from rungwise.serving.shapes import Column
@@ -47,7 +49,8 @@ class Cluster:
     """Pictures whose vectors are near to each other.
 
     Attributes:
-        label: The caption that fits their middle, or words that many of them share; empty if there are none.
+        label: The value of a column that half of them share, else the caption that fits their middle, else words that
+            many of them share; empty if there are none.
         size: About how many pictures of the index it has.
         ids: Of a few, the one nearest to the middle first.
     """
@@ -146,6 +149,8 @@ def clusters_of(served: Served, ids: Sequence[str]) -> tuple[Cluster, ...]:
     share = served.pictures / len(rows)
     words = {name: _words(row) for name, row in rows.items()}
     usual = Counter(word for found in words.values() for word in found)
+    values = {name: _values(row) for name, row in rows.items()}
+    usual_values = Counter(value for found in values.values() for value in found)
     made = []
     for group in range(groups):
         inside = np.flatnonzero(of_row == group)
@@ -153,8 +158,10 @@ def clusters_of(served: Served, ids: Sequence[str]) -> tuple[Cluster, ...]:
             continue
         order = inside[np.argsort(-(vectors[inside] @ centres[group]), kind="stable")]
         members = [names[row] for row in order]
-        label = _caption_near(served, centres[group].astype(np.float32)) or _shared_words(
-            [words[name] for name in members], usual, len(words)
+        label = (
+            _shared_value([values[name] for name in members], usual_values, len(values))
+            or _caption_near(served, centres[group].astype(np.float32))
+            or _shared_words([words[name] for name in members], usual, len(words))
         )
         made.append(Cluster(label, round(len(members) * share), tuple(members[:_OF_GROUP])))
     return tuple(sorted(made, key=lambda cluster: -cluster.size))
@@ -170,6 +177,28 @@ def _caption_near(served: Served, centre: NDArray[np.float32]) -> str:
     except UserError:  # a middle that is no vector of this similarity
         return ""
     return next((hit.text.strip() for hit in near if len(hit.text) <= _LONGEST_LABEL), "")
+
+
+def _values(row: Row) -> frozenset[str]:
+    """What the owner's columns say of a picture in short texts."""
+    texts = (value for name, value in row.record.items() if name not in FACTS and not name.startswith(OWN))
+    return frozenset(text for text in texts if isinstance(text, str) and 0 < len(text) <= _LONGEST_LABEL)
+
+
+def _shared_value(members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int) -> str:
+    """The value of a column that half of the members have, and far fewer of all; empty if there is none.
+
+    >>> fruit = [frozenset({"fruit", "new"})] * 3
+    >>> _shared_value(fruit, Counter({"fruit": 4, "new": 9}), of=9)
+    'fruit'
+    """
+    here = Counter(value for values in members for value in values)
+    shared = {
+        value: count / len(members) - usual[value] / of
+        for value, count in here.items()
+        if 2 * count >= len(members) > 1 and count / len(members) > 1.5 * usual[value] / of
+    }
+    return min(shared, key=lambda value: (-shared[value], value), default="")
 
 
 def _words(row: Row) -> frozenset[str]:
