@@ -12,6 +12,9 @@ from rungwise.core.errors import UserError
 NEAR_DUPLICATE = 0.98
 """Cosine from which on two pictures count as near-duplicates; benchmarks/queries.py duplicates shows why."""
 
+_ON_ONE_THREAD = 64 * 64
+"""Products up to this many are made without threads."""
+
 
 def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
     """(n, D) vectors brought to length 1; zeros stay.
@@ -23,6 +26,17 @@ def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     units: NDArray[np.float32] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     return units
+
+
+def _products(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n, m) inner products of few rows.
+
+    Libraries for matrices put even a page of rows on threads. Where other threads want the processors, as in a server,
+    waiting for these takes a hundred times as long as multiplying.
+    """
+    if len(first) * len(second) <= _ON_ONE_THREAD:
+        return np.einsum("id,jd->ij", first, second)
+    return np.asarray(first @ second.T)
 
 
 class Folding:
@@ -60,7 +74,7 @@ class Folding:
         """
         units = unit_rows(vectors)
         before = len(self._firsts)
-        alike = units @ np.concatenate([np.stack(self._firsts), units] if before else [units]).T >= self._least
+        alike = _products(units, np.concatenate([np.stack(self._firsts), units] if before else [units])) >= self._least
         to_firsts, to_each_other = alike[:, :before], alike[:, before:]
         if not to_firsts.any() and np.count_nonzero(to_each_other) <= len(units) and self._are_new(hashes):
             self._stand_alone(range(len(units)), units, hashes)  # as most rows do
