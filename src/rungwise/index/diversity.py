@@ -35,7 +35,8 @@ def _products(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArra
     waiting for these takes a hundred times as long as multiplying.
     """
     if len(first) * len(second) <= _ON_ONE_THREAD:
-        return np.einsum("id,jd->ij", first, second)
+        found: NDArray[np.float32] = np.einsum("id,jd->ij", first, second)
+        return found
     return np.asarray(first @ second.T)
 
 
