@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -175,6 +176,8 @@ def test_watching_goes_on_through_errors_until_it_is_ended(pictures: Path, model
             assert process.stdout is not None
             return next(line for line in process.stdout if words in line)
 
+        too_long = threading.Timer(120, process.kill)  # so that a line that never comes is a failure
+        too_long.start()
         wait_for("watching photos")
         time.sleep(1)
         (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
@@ -186,4 +189,5 @@ def test_watching_goes_on_through_errors_until_it_is_ended(pictures: Path, model
         assert "0 added, 0 changed, 1 removed, 5 unchanged" in wait_for("added")
         os.kill(process.pid, signal.SIGINT)
         wait_for("ended; the index is whole")
+        too_long.cancel()
     assert process.returncode == 0

@@ -16,3 +16,16 @@ def test_changes_are_noticed_but_for_hidden_ones_and_our_own(tmp_path: Path) -> 
     (tmp_path / "sub" / "a.jpg").touch()
     assert next(noticed) is True
     noticed.close()
+
+
+def test_a_folder_that_was_away_is_watched_again(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    noticed = changes_below(photos, tmp_path / "index")
+    assert next(noticed) is False
+    photos.rename(tmp_path / "away")
+    (tmp_path / "away").rename(photos)
+    assert True in [next(noticed) for _ in range(3)]
+    (photos / "a.jpg").touch()
+    assert True in [next(noticed) for _ in range(2)]
+    noticed.close()

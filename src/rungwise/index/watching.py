@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ def changes_below(folder: Path, without: Path) -> Iterator[bool]:
     """True whenever something changed, False now and then where nothing did; it goes on until the caller stops.
 
     Changes that come together are told together. What changes while the caller is busy is told afterwards. Hidden files
-    do not count, as no collection reads them.
+    do not count, as no collection reads them. A folder that goes away is watched again once it is back.
 
     Args:
         folder: Watched with all that is below it.
@@ -28,13 +29,24 @@ def changes_below(folder: Path, without: Path) -> Iterator[bool]:
         inner = path.relative_to(root).parts if path.is_relative_to(root) else path.parts[-1:]
         return not (path.is_relative_to(ours) or any(part.startswith(".") for part in inner))
 
-    for changes in watch(
-        root,
-        watch_filter=counts,
-        debounce=_GROUPED_MS,
-        step=_QUIET_MS,
-        rust_timeout=_WAIT_MS,
-        yield_on_timeout=True,
-        ignore_permission_denied=True,
-    ):
-        yield bool(changes)
+    again = False
+    while True:
+        try:
+            for changes in watch(
+                root,
+                watch_filter=counts,
+                debounce=_GROUPED_MS,
+                step=_QUIET_MS,
+                rust_timeout=_WAIT_MS,
+                yield_on_timeout=True,
+                ignore_permission_denied=True,
+            ):
+                yield again or bool(changes)
+                # A folder that was moved is no longer watched, also where it has come back meanwhile.
+                again = any(Path(name) == root for _, name in changes) or not root.is_dir()
+                if again:
+                    break
+        except FileNotFoundError:
+            again = True
+            time.sleep(_WAIT_MS / 1000)
+            yield False
