@@ -208,11 +208,14 @@ def _write_issues(folder: Path, manifest: Manifest, left: Sequence[LeftOut]) -> 
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed changes of an index left unfinished, in both stores; see :func:`rungwise.core.drafts.sweep`.
+    """Remove what was left unfinished by killed changes of an index, and by those who made it.
+
+    See :func:`rungwise.core.drafts.sweep`.
 
     >>> sweep(Path("nowhere"))
     """
     if not places.address_of(folder):  # where there are no drafts
+        drafts.sweep(folder)
         for name in _REPLACED:
             drafts.sweep(folder / name)
 
