@@ -19,7 +19,7 @@ PATIENCE = 20_000  # milliseconds until a browser gives up, on a busy machine
 TOKEN = "open-sesame-8"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
     """A browser of the system's; skips where there is none."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -37,20 +37,20 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     folder = tmp_path_factory.mktemp("squares")
     return Index.build(collection(folder / "pictures"), PaletteModel(), folder / "index")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(index: Index) -> Iterator[str]:
     """Address of a server with squares."""
     with background(index, PaletteModel()) as address:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bare_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a server with rows of features, without captions and files."""
     index = Index.build(rows_of_features(), PaletteModel(), tmp_path_factory.mktemp("rows") / "index")

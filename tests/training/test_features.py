@@ -159,7 +159,7 @@ def test_the_command_line_from_training_to_search(
     assert main(["index", data, "--model", model, "--out", index, "--device", "cpu"]) == 0
     capsys.readouterr()
     assert main(["search", index, "a green picture", "--k", "4", "--device", "cpu"]) == 0
-    hits = [line.split()[1] for line in capsys.readouterr().out.splitlines() if ".jpg" in line]
+    hits = [word for word in capsys.readouterr().out.split() if word.endswith(".jpg")]
     assert len(hits) == 4
     assert {int(name.removesuffix(".jpg")) % 4 for name in hits} == {1}
     assert main(["train", str(tmp_path / "run.yaml"), data, "--out", run]) == 2
