@@ -158,7 +158,7 @@ def test_the_command_line_from_training_to_search(
     assert json.loads((tmp_path / "result.json").read_text())
     assert main(["index", data, "--model", model, "--out", index, "--device", "cpu"]) == 0
     capsys.readouterr()
-    assert main(["search", index, "a green picture", "--k", "4", "--device", "cpu"]) == 0
+    assert main(["search", index, "a green picture", "--k", "4", "--no-fold", "--device", "cpu"]) == 0
     hits = [word for word in capsys.readouterr().out.split() if word.endswith(".jpg")]
     assert len(hits) == 4
     assert {int(name.removesuffix(".jpg")) % 4 for name in hits} == {1}
