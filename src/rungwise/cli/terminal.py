@@ -93,7 +93,7 @@ def shortest(path: Path, here: Path | None = None) -> str:
         path: Absolute, or relative to the present folder.
         here: The folder that the shell is in; default the present one.
 
-    >>> shortest(Path("/photos/dogs/a.jpg"), Path("/photos")), shortest(Path("/photos/a.jpg"), Path("/home/ada/work"))
+    >>> shortest(Path("/photos/dogs/a.jpg"), Path("/photos")), shortest(Path("/photos/a.jpg"), Path("/work of mine"))
     ('dogs/a.jpg', '/photos/a.jpg')
     """
     whole = os.path.abspath(path)  # noqa: PTH100 - links are not followed: people arrange files by them

@@ -52,7 +52,7 @@ def facts_of_file(picture: Picture, item_id: str, size: int, modified: float) ->
         modified: When, in seconds since 1970.
 
     >>> from pathlib import Path
-    >>> facts_of_file(Path("/home/me/photos/rome/a.jpg"), "rome/a.jpg", 7, 0)
+    >>> facts_of_file(Path("/photos/rome/a.jpg"), "rome/a.jpg", 7, 0)
     {'file': 'a.jpg', 'folder': 'rome', 'bytes': 7, 'modified': '1970-01-01T00:00:00Z'}
     """
     if isinstance(picture, PackedPicture):

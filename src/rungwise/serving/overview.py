@@ -192,13 +192,20 @@ def _shared_value(members: Sequence[frozenset[str]], usual: Mapping[str, int], o
     >>> _shared_value(fruit, Counter({"fruit": 4, "new": 9}), of=9)
     'fruit'
     """
-    here = Counter(value for values in members for value in values)
-    shared = {
-        value: count / len(members) - usual[value] / of
-        for value, count in here.items()
-        if 2 * count >= len(members) > 1 and count / len(members) > 1.5 * usual[value] / of
+    return next(iter(_commoner(members, usual, of, share=0.5, times=1.5)), "") if len(members) > 1 else ""
+
+
+def _commoner(
+    members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int, *, share: float, times: float
+) -> list[str]:
+    """Texts that this share of the members has at least, and so many times the share of all; the most typical first."""
+    here = Counter(text for texts in members for text in texts)
+    lift = {
+        text: count / len(members) - usual[text] / of
+        for text, count in here.items()
+        if count >= share * len(members) and count / len(members) > times * usual[text] / of
     }
-    return min(shared, key=lambda value: (-shared[value], value), default="")
+    return sorted(lift, key=lambda text: (-lift[text], text))
 
 
 def _words(row: Row) -> frozenset[str]:
@@ -213,10 +220,4 @@ def _shared_words(members: Sequence[frozenset[str]], usual: Mapping[str, int], o
     >>> _shared_words(red, Counter({"red": 3, "shoe": 9}), of=9)
     'red'
     """
-    here = Counter(word for words in members for word in words)
-    lift = {
-        word: count / len(members) - usual[word] / of
-        for word, count in here.items()
-        if count >= _SHARED * len(members) and count / len(members) > 1.2 * usual[word] / of
-    }
-    return " ".join(sorted(lift, key=lambda word: (-lift[word], word))[:2])
+    return " ".join(_commoner(members, usual, of, share=_SHARED, times=1.2)[:2])
