@@ -55,6 +55,36 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
+class End:
+    """Where relevance ends in an answer.
+
+    Attributes:
+        rungs: One for each hit of the answer: 1, 2 or 3 as :data:`rungwise.calibration.RUNGS` names them, 4 after the
+            end.
+        degrees: One for each hit: the degree of relevance that is expected of it.
+        shown: How many groups of the whole ranking, from its start, stand before the end.
+        belief: That a picture of the index is relevant at all, 0..1.
+        source: By what this was judged, in a line.
+        advice: What to try where little or nothing was found, a line each.
+
+    >>> End((1, 4), (0.9, 0.1), shown=1, belief=0.95, source="the scores alone").nothing
+    False
+    """
+
+    rungs: tuple[int, ...]
+    degrees: tuple[float, ...]
+    shown: int
+    belief: float
+    source: str
+    advice: tuple[str, ...] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no picture was found to be relevant."""
+        return self.shown == 0
+
+
+@dataclass(frozen=True)
 class Answer:
     """What a search found.
 
@@ -68,6 +98,7 @@ class Answer:
         reading: How the query was understood, in one line; empty where it is one plain text.
         notes: What a person should know, a line each.
         more: Whether there are hits after these.
+        end: Where relevance ends; None where it was not judged.
 
     >>> Answer((Hit("dog-7", 0.5),)).more
     False
@@ -79,3 +110,4 @@ class Answer:
     reading: str = ""
     notes: tuple[str, ...] = ()
     more: bool = False
+    end: End | None = None
