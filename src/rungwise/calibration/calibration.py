@@ -127,9 +127,9 @@ class Calibration:
 
     def rungs(self, scores: ArrayLike, known: Known | None = None) -> NDArray[np.int64]:
         """The rung of each candidate of one query: 1, 2, 3 as in ``RUNGS``, 4 after the end; see :meth:`degrees`."""
-        degrees, order, cut, _ = self._whole(scores, known)
+        degrees, best, cut, _ = self._whole(scores, known)
         rungs = np.full(len(degrees), BEYOND)
-        rungs[order[:cut]] = self._rungs(degrees[order[:cut]], cut)
+        rungs[best[:cut]] = self._rungs(degrees[best[:cut]], cut)
         return rungs
 
     def cut(self, scores: ArrayLike, known: Known | None = None) -> int:
@@ -182,7 +182,7 @@ class Calibration:
         falling = _checked(scores, background.total)
         if len(falling) > 1 and (falling[1:] > falling[:-1]).any():
             raise UserError("scores: a hit scores higher than the one before it; give hits in falling order")
-        degrees, cut, belief = self._judged(falling, background, known)
+        degrees, cut, belief = self._judged(falling, Null.of(background), known)
         return Judgement(degrees, self._rungs(degrees, cut), cut, belief)
 
     def check(self, fingerprint: str) -> None:
@@ -244,22 +244,25 @@ class Calibration:
         )
 
     def _whole(self, scores: ArrayLike, known: Known | None) -> tuple[Values, NDArray[np.int64], int, float]:
-        """Degrees in the order given, the order of falling scores, the cut and the belief."""
+        """Degrees in the order given, the best candidates in falling order of score, the cut and the belief."""
         values = np.asarray(scores)
         checked = _checked(values, len(values) if values.ndim else 0)
-        order = np.argsort(-checked, kind="stable")
-        falling = checked[order]
-        background = Background(falling, len(falling))
-        best, cut, belief = self._judged(falling, background, of_hits(known, order))
-        degrees = np.empty(len(falling))
-        degrees[order] = best
-        return degrees, order, cut, belief
+        null = Null.of(Background(checked, len(checked)))
+        best = _best_first(checked, _LOOKED_AT)
+        degrees_of_best, cut, belief = self._judged(checked[best], null, of_hits(known, best))
+        if self.learnt is None:
+            # Those after them stand out as the last of them does, or less; almost always not at all.
+            degrees = np.minimum(np.maximum(null.positions(checked), 0.0), 1.0) * degrees_of_best[-1]
+        else:
+            positions = null.positions(checked)
+            degrees = np.minimum(np.clip(self.learnt.curve.degrees_at(positions), *self.scale), degrees_of_best[-1])
+        degrees[best] = degrees_of_best
+        return degrees, best, cut, belief
 
-    def _judged(self, falling: Values, background: Background, known: Known | None) -> tuple[Values, int, float]:
+    def _judged(self, falling: Values, null: Null, known: Known | None) -> tuple[Values, int, float]:
         """Degrees of hits, the cut, and the belief."""
         if not len(falling):
             return np.zeros(0), 0, 0.0
-        null = Null.of(background)
         if not null.spread and falling[0] <= null.centre:
             return np.full(len(falling), self.scale[0]), 0, 0.0
         if self.learnt is None:
@@ -303,6 +306,15 @@ class Informed:
     def __str__(self) -> str:
         """One line."""
         return f"{self.calibration}, with what is known of the queries"
+
+
+def _best_first(scores: Values, most: int) -> NDArray[np.int64]:
+    """Places of the best scores in falling order, of equal ones the first first."""
+    if len(scores) <= most:
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(scores, len(scores) - most)[len(scores) - most]
+    best = np.flatnonzero(scores >= least)
+    return best[np.argsort(-scores[best], kind="stable")][:most]
 
 
 def _checked(scores: ArrayLike, total: int) -> Values:
