@@ -68,7 +68,7 @@ def test_values_that_are_rows_survive_a_file(result, tmp_path):
     for name in result.numbers:
         np.testing.assert_array_equal(again.per_query(name), result.per_query(name))
     assert again.per_query("t2i/ECE").shape == (36, 10)
-    assert again.intervals() == result.intervals()
+    np.testing.assert_equal(again.intervals(), result.intervals())
     interval = result.interval("t2i/ECE")
     assert interval.low <= result["t2i/ECE"] <= interval.high
 
