@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rungwise.calibration.calibration import Calibration, Informed
+from rungwise.calibration.fitting import FEWEST_QUERIES
 from rungwise.calibration.judgement import BEYOND, RUNGS, Background, Judgement, Known
 
-__all__ = ["BEYOND", "RUNGS", "Background", "Judgement", "Known"]
+__all__ = ["BEYOND", "FEWEST_QUERIES", "RUNGS", "Background", "Calibration", "Informed", "Judgement", "Known"]
