@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.calibration import Calibration
 from rungwise.core.errors import UserError
 from rungwise.core.version import __version__
 from rungwise.evaluation.positives import RightAnswers, check_positives
@@ -123,8 +124,6 @@ def evaluate(
     if not any(measure.reads_ends for measure in single):
         ends = None
     elif ends is None:
-        from rungwise.calibration import Calibration
-
         ends = Calibration.unsupervised()
     rule.check_positives(positives is not None)
     if positives is not None:
