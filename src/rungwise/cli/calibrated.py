@@ -59,7 +59,7 @@ def render_learnt(
         table.add_row(name, f"{found.cut_f1[method]:.1f}", f"{found.shown[method]:.1f}")
     yield table
     of_all, of_best = found.ece
-    lines = [f"expected degrees are off by {of_best:.3f} of the scale for the ten best hits (ECE@10), {of_all:.4f} for all"]
+    lines = [f"expected degrees are off by {of_best:.3f} for the ten best hits (ECE@10), {of_all:.4f} for all (ECE)"]
     if not math.isnan(found.none_auroc):
         lines.append(f"queries without anything relevant are told from others: NoneAUROC {found.none_auroc:.3f}")
     lines.append("such as:")

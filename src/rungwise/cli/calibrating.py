@@ -38,6 +38,8 @@ _FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}
 shared, sentence models agree."""
 _SHARE = 0.005
 """Of the pairs of other sources: one picture in 200 is relevant to a caption."""
+_DEFAULT = "tfidf"
+"""Of the sources: made at once from captions alone, 0 to 1, and 1 for the picture that a caption was written for."""
 _MOST_PAIRS = 200_000_000
 """Of captions and pictures: 1.6 GB with their degrees."""
 
@@ -164,7 +166,9 @@ def _refuse_without_folder(name: str) -> None:
 def _refuse_too_few(data: ImageCaptions, asked: Calibrate) -> None:
     part = "" if asked.split == "all" else f", split {asked.split!r}"
     if len(data) < 2:
-        raise UserError(f"{data.name}{part}: {len(data)} picture; where relevance ends shows among two or more: --split")
+        raise UserError(
+            f"{data.name}{part}: {len(data)} picture; where relevance ends shows among two or more: --split"
+        )
     if len(data.captions) < FEWEST_QUERIES:
         raise UserError(
             f"{data.name}{part}: {len(data.captions)} captions, and {FEWEST_QUERIES} are needed to learn anything; take"
@@ -194,11 +198,9 @@ def _relevance(asked: Calibrate, scored: Scored) -> tuple[Any, str]:
         own = own_degrees(asked.data, data)
         if own is not None:
             return own, own.title()
-        say("no --relevance given: taking tfidf, by the words of the captions; bi-encoder knows their meaning")
-    each = np.bincount(data.image_of_caption, minlength=len(data))
-    words = {"kind": "tfidf", "leave_one_out": bool(each.min() > 1)}
+        say(f"no --relevance given: taking {_DEFAULT}, by the words of the captions; bi-encoder knows their meaning")
     building = Building(say=say, option=lambda name: f"--{name.replace('_', '-')}")
-    built = degrees_of(asked.relevance or words, data, building=building, where="--relevance")
+    built = degrees_of(asked.relevance or _DEFAULT, data, building=building, where="--relevance")
     return built, built.title()
 
 
@@ -222,7 +224,7 @@ def _relevant_from(asked: Calibrate, relevance: Any, degrees: NDArray[Any]) -> f
             why = f"so that {(known >= start).mean():.2%} of the pairs are; --relevant-from says otherwise"
     if not least < start <= most:
         raise UserError(
-            f"--relevant-from {start:g}: degrees of --relevance are {least:g} to {most:g}; give a degree that some pairs"
+            f"--relevant-from {start:g}: degrees of --relevance are {least:g} to {most:g}; give one that some pairs"
             " reach and some do not"
         )
     say(f"relevant from a degree of {start:.4g}: {why}")

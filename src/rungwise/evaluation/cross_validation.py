@@ -1,4 +1,4 @@
-"""What a calibration is worth on queries that it was not fitted on: each part of the queries is judged by the others."""
+"""What a calibration is worth on queries that it was not fitted on: each part is judged by the others."""
 
 from __future__ import annotations
 
@@ -73,12 +73,17 @@ def cross_validated(
     """
     fold = _folds(groups)
     scale = max(1.0, float(np.nanmax(relevance)))
-    measures: tuple[Measure, ...] = (CutF1(relevant_from), ECE(scale=scale), ECE(_BEST, scale), NoneAUROC(relevant_from))
+    measures: tuple[Measure, ...] = (
+        CutF1(relevant_from),
+        ECE(scale=scale),
+        ECE(_BEST, scale),
+        NoneAUROC(relevant_from),
+    )
     by_method: dict[str, list[_Judgements]] = {"flat": [], "calibration": [], "best": []}
     order = np.argsort(fold, kind="stable")
     for number in np.unique(fold):
         rest, own = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        facts = None if known is None else [known[query] for query in rest]
+        facts = None if known is None else [known[query] for query in rest.tolist()]
         fitted = Calibration.fit(similarity[rest], relevance[rest], relevant_from, known=facts)
         methods: dict[str, Ends] = {
             "flat": FlatThreshold.fit(similarity[rest], relevance[rest], relevant_from),
