@@ -36,7 +36,7 @@ export function makeNothing(on) {
     const among = search.where ? "the pictures that pass the filters" : pictures ? `the ${number(pictures)} pictures` : "the pictures";
     element("nothing-text").textContent = `None of ${among} fits well, as far as the search can tell.`;
     element("tries").replaceChildren(
-      ...answer.end.advice.map((line) => make("li", { textContent: line, dir: "auto" })),
+      ...answer.unknown.filter(({ word, near }) => !near.length && without(search.q, word)).map(({ word }) => tried(`Leave out “${word}”`, () => on.open({ ...search, q: without(search.q, word), show: "" }))),
       tried("Show the nearest anyway", on.nearest),
     );
     element("verdict").classList.add("empty");
@@ -75,6 +75,8 @@ export function makeNothing(on) {
   return { offer, show, hide };
 }
 
+/** A text without a word, and without the room that it took. */
+const without = (text, word) => text.replace(word, "").replace(/\s+/g, " ").trim();
 const written = (name, operator, word) => `"${name.replaceAll('"', '""')}" ${operator} "${word}"`;
 const pictured = (count, more) => `${number(count)}${more ? " or more" : ""} ${count === 1 && !more ? "picture" : "pictures"}`;
 
