@@ -30,7 +30,7 @@ class SearchOptions:
         exact: Compare every picture, also where the store has an approximate index.
         rerank: A model that puts the first hits in a new order, such as one that reads picture and text together.
         rerank_top: How many of the first hits it looks at.
-        end: Whether it is judged where relevance ends.
+        end: Judge where relevance ends. Hits after the end then stand after all others.
 
     Raises:
         UserError: If a value is out of range.
