@@ -22,7 +22,7 @@ from rungwise.index import Index, Meaning
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving.app import create_app
 from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
-from rungwise.serving.hosts import addresses, own_names, resolved
+from rungwise.serving.hosts import addresses, is_loopback, own_names, resolved
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.tokens import check_guarded, with_token
 from rungwise.serving.watching import RequestLog
@@ -126,7 +126,16 @@ def serve(
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
         names = (*own_names(host, _bound(listener)), *allowed_hosts)
-        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log, meaning=meaning)
+        app = create_app(
+            index,
+            model,
+            allowed_hosts=names,
+            token=token,
+            limits=limits,
+            log=log,
+            meaning=meaning,
+            only_here=_only_here(_bound(listener), allowed_hosts),
+        )
 
         def announce() -> None:
             if ready is not None:
@@ -168,7 +177,16 @@ def background(
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
         names = (*own_names(host, _bound(listener)), *allowed_hosts)
-        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log, meaning=meaning)
+        app = create_app(
+            index,
+            model,
+            allowed_hosts=names,
+            token=token,
+            limits=limits,
+            log=log,
+            meaning=meaning,
+            only_here=_only_here(_bound(listener), allowed_hosts),
+        )
         started = threading.Event()
         server = _Server(app, limits, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
@@ -201,6 +219,11 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 def _bound(listener: socket.socket) -> str:
     return str(listener.getsockname()[0])
+
+
+def _only_here(bound: str, allowed_hosts: Sequence[str]) -> bool:
+    """Whether this machine alone reaches a server; names beside its own mean that another one stands before it."""
+    return is_loopback(bound) and not allowed_hosts
 
 
 def _unusable(host: str, port: int, error: OSError) -> UserError:
