@@ -1,7 +1,7 @@
 """Plain words about a scene read into what they state: the way back from the grammar of captions.
 
-Every caption and every query of :mod:`rungwise.scenes.captions` is read back to a statement with the same degrees. Words
-that people write besides are listed: what was not understood belongs to no fact.
+Every caption and every query of :mod:`rungwise.scenes.captions` is read back to a statement with the same degrees.
+Words that people write besides are listed: what was not understood belongs to no fact.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rungwise.scenes.description import ATTRIBUTES, MAX_OBJECTS, Mention, Statem
 
 _TOKEN = re.compile(r"\w+|[,;:.+&]")
 _BOUNDARIES = {",", ";", ":", ".", "+", "&", "and"}
-_ALONE = (("nothing", "else"), ("all", "alone"), ("alone",), ("only",), ("just",))
-_FRAMES = (("one", "of", "them"), ("one", "of", "which"), ("one", "of", "the"))
-_TRAILING = {("with", "stripes"): "striped", ("with", "dots"): "dotted"}
+_ALONE = ("nothing else", "all alone", "alone", "only", "just")
+_FRAMES = ("one of them", "one of which", "one of the")
+_TRAILING = {"with stripes": "striped", "with dots": "dotted"}
 _LONGEST = 6
 """Words of the longest phrase that is one relation."""
 
@@ -87,14 +87,14 @@ def _lexicon() -> Mapping[tuple[str, ...], _Lexeme]:
 
     for word in captions.frame_words():
         add((word,), "frame")
-    for words in _FRAMES:
-        add(words, "frame")
+    for phrase in _FRAMES:
+        add(tuple(phrase.split()), "frame")
     for word in ("a", "an"):
         add((word,), "article")
     for word in _BOUNDARIES:
         add((word,), "boundary")
-    for words in _ALONE:
-        add(words, "alone")
+    for phrase in _ALONE:
+        add(tuple(phrase.split()), "alone")
     for number, word in captions.NUMBERS.items():
         for one in (word, str(number)):
             add((one,), "number", number=number)
@@ -109,8 +109,8 @@ def _lexicon() -> Mapping[tuple[str, ...], _Lexeme]:
     for synonym in captions.NO_SHAPE:
         add((synonym,), "noun")
         add((captions.plural_of(synonym),), "noun", number=2)
-    for words, value in _TRAILING.items():
-        add(words, "texture", value)
+    for phrase, value in _TRAILING.items():
+        add(tuple(phrase.split()), "texture", value)
     for names, phrases in captions.RELATION_WORDS.items():
         for phrase in phrases:
             add(tuple(phrase.split()), "relation", names=names)
