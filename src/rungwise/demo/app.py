@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from rungwise.demo.comparison import LONGEST, Answer
 from rungwise.demo.examples import Example
 from rungwise.demo.measuring import Compared
-from rungwise.demo.places import NAMES, RELEVANT_FROM, TITLES
+from rungwise.demo.places import NAMES, RELEVANT_FROM, TITLES, Name
 from rungwise.demo.whole import Demo
 from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.app import answer_errors_in_one_line, create_app
@@ -40,7 +40,7 @@ class About:
     pictures: int
     trained: int
     relevant_from: float
-    titles: dict[str, str]
+    titles: Mapping[Name, str]
     compared: tuple[Compared, ...]
     examples: tuple[Example, ...]
 
@@ -69,7 +69,7 @@ def create_demo_app(
         len(demo.comparison.ids),
         demo.results.trained,
         RELEVANT_FROM,
-        dict(TITLES),
+        TITLES,
         demo.results.compared,
         demo.results.examples,
     )

@@ -25,8 +25,8 @@ class Example:
     Attributes:
         text: The query.
         outcome: What the model that learnt degrees makes of it: ``"found"`` if a right picture stands first, before the
-            end of relevance; ``"missed"`` if none of the first five is right; ``"absent"`` if no picture is relevant and
-            it says so.
+            end of relevance; ``"missed"`` if none of the first five is right; ``"absent"`` if no picture is relevant
+            and it says so.
 
     >>> Example("a purple elephant", "absent").outcome
     'absent'

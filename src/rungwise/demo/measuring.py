@@ -149,8 +149,8 @@ def compared(
     lines = []
     for name in MEASURES:
         low, high = difference(degrees[name] - triplet[name], owners)
-        means = (float(np.nanmean(values[name])) for values in (triplet, degrees, chance))
-        lines.append(Line(name, *means, low, high))
+        one, other, random = (float(np.nanmean(values[name])) for values in (triplet, degrees, chance))
+        lines.append(Line(name, one, other, random, low, high))
     return Compared(title, len(relevance), relevance.shape[1], tuple(lines))
 
 

@@ -14,9 +14,10 @@ from rungwise.calibration import Background, Calibration, Judgement, Known
 from rungwise.core.errors import UserError
 from rungwise.demo.places import NAMES, Name, Places
 from rungwise.index import Index
+from rungwise.index.words import words_of
 
 if TYPE_CHECKING:
-    from rungwise.models import JointEmbedding
+    from rungwise.models import DualEncoder, JointEmbedding
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,15 @@ class Side:
             text: The query.
             falling: (pictures,) its scores, best first.
         """
-        words = text.split()
-        unknown = len(self.model.unknown_words(text)) / len(words) if words else 0.0
-        return self.calibration.judge_hits(falling, Background(falling, len(falling)), Known(unknown_share=unknown))
+        background = Background(falling, len(falling))
+        return self.calibration.judge_hits(falling, background, known_of(text, self.model))
+
+
+def known_of(text: str, model: DualEncoder) -> Known:
+    """What a calibration is told of a query beside its scores."""
+    words = words_of(text)
+    unknown = model.unknown_words(text)
+    return Known(unknown_share=len(unknown) / len(words) if words else 0.0)
 
 
 def both(places: Places, device: str | None = None) -> dict[Name, Side]:
@@ -89,7 +96,5 @@ def both(places: Places, device: str | None = None) -> dict[Name, Side]:
     first, *others = sides.values()
     for other in others:
         if other.ids != first.ids:
-            raise UserError(
-                f"{places.folder}: the two indexes hold different pictures; make the demo anew with --again"
-            )
+            raise UserError(f"{places.folder}: its two indexes hold different pictures; make it anew with --again")
     return sides

@@ -9,10 +9,9 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import cast
 
 from rungwise.core.errors import UserError
-from rungwise.demo.places import NAMES, Name, Places
+from rungwise.demo.places import NAMES, Places
 from rungwise.training.reports import EpochReport, StepReport, Watcher
 
 
@@ -69,7 +68,7 @@ def main(arguments: list[str]) -> int:
         from rungwise.demo.making import train_one
         from rungwise.training.recipes import load_config
 
-        train_one(cast(Name, name), places, read(places.scenes), Telling(), load_config(recipe), device)
+        train_one(name, places, read(places.scenes), Telling(), load_config(recipe), device)
     except UserError as error:
         tell(error=str(error))
         return 2

@@ -158,7 +158,13 @@ def serve_app(
 
     Args:
         make: Makes it, given the names under which it may be asked for.
-        host: As in :func:`serve`, like all others.
+        host: As in :func:`serve`.
+        port: As in :func:`serve`.
+        open_browser: As in :func:`serve`.
+        ready: As in :func:`serve`.
+        token: Which the application asks for.
+        open_to_all: As in :func:`serve`.
+        limits: As in :func:`serve`.
 
     Raises:
         UserError: As in :func:`serve`.
