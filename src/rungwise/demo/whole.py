@@ -25,7 +25,7 @@ QUERIES = 100
 """Searches for held-out combinations that are measured."""
 
 _MEASURED, _SHOWN = 1, 2
-"""Seeds of the searches: recipes are chosen on those of seed 0, and the page's examples are not among those measured."""
+"""Seeds of the searches: recipes are chosen on those of seed 0; what the page offers is not among those measured."""
 
 
 @dataclass(frozen=True)
