@@ -28,6 +28,9 @@ from rungwise.metrics.rankings import Direction, Scores
 _LOOKED_AT = 1000
 """Hits that may be shown; those after them count by their expected number."""
 
+_BULK = 1.0
+"""Standard deviations over the centre within which no hit stands out, however many have the same score."""
+
 _SHOWN = 0.9
 """Share of unrelated queries whose best hit is lower than any that is shown."""
 
@@ -304,9 +307,11 @@ class Calibration:
             degrees = self.standard.standing_out(falling - null.centre, null.total)
             return degrees, int(np.count_nonzero(degrees >= _SHOWN)), float(degrees[0])
         if self.learnt is None:
-            expected = null.expected_false(null.positions(falling))
+            positions = null.positions(falling)
+            expected = null.expected_false(positions[positions >= _BULK])
             belief = belief_from(chance_of_noise(expected))
-            degrees = 1 - false_discovery_rates(expected)
+            degrees = np.zeros(len(falling))
+            degrees[: len(expected)] = 1 - false_discovery_rates(expected)
             probabilities = degrees
             beyond = max(0.0, null.total - null.irrelevant - float(probabilities.sum()))
         else:

@@ -1,10 +1,10 @@
 """A standard for indexes without judgements: what queries reach that fit nothing.
 
 The scores of one query alone hardly tell whether its best hits are right: they rise smoothly out of the bulk, whether
-the query means something in the index or not. What tells is how high they rise, compared with queries that fit nothing. The
-texts here are about things that pictures seldom show. The scores of each with the same candidates give the height of its
-best hit over its centre (the median); a hit of a query stands out as far as it is higher than those best hits. They are
-taken to be normally distributed.
+the query means something in the index or not. What tells is how high they rise, compared with queries that fit nothing.
+The texts here are about things that pictures seldom show. The scores of each with the same candidates give the height
+of its best hit over its centre (the median). A hit of a query stands out as far as it is higher than those best hits;
+they are taken to be normally distributed.
 
 Of more candidates, the best is higher. Heights of single hits are taken to be normal in the tail, so the best of n is
 near the quantile 1 - 1 / (2 n): it grows by their spread times the difference of these quantiles.
