@@ -1,5 +1,7 @@
+import doctest
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -234,3 +236,11 @@ def test_its_text_is_one_line_that_tells_calibrations_apart(fitted):
     texts = {str(one) for one in (fitted, Calibration.unsupervised(), replace(fitted, relevant_from=0.9))}
     assert len(texts) == 3
     assert all("\n" not in text and text.startswith("calibration by ") for text in texts)
+
+
+def test_the_examples_of_the_page_that_explains_it_run():
+    page = Path(__file__).parents[2] / "docs" / "relevance-ends.md"
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    outcome = doctest.testfile(str(page), module_relative=False, optionflags=flags)
+    assert outcome.attempted > 10
+    assert outcome.failed == 0
