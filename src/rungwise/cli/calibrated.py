@@ -58,10 +58,12 @@ def render_learnt(
     for method, name in _METHODS.items():
         table.add_row(name, f"{found.cut_f1[method]:.1f}", f"{found.shown[method]:.1f}")
     yield table
+    if found.cut_f1["calibration"] < found.cut_f1["flat"]:
+        yield Text("one threshold for all queries does better here: take more captions, or another --relevance")
     of_all, of_best = found.ece
     lines = [f"expected degrees are off by {of_best:.3f} for the ten best hits (ECE@10), {of_all:.4f} for all (ECE)"]
     if not math.isnan(found.none_auroc):
-        lines.append(f"queries without anything relevant are told from others: NoneAUROC {found.none_auroc:.3f}")
+        lines.append(f"it tells queries without anything relevant from others: NoneAUROC {found.none_auroc:.3f}")
     lines.append("such as:")
     lines += [_example(found, texts[query], query) for query in _examples(found)]
     yield Text("\n".join(lines))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import FEWEST_QUERIES, Calibration, Known
+from rungwise.calibration import FEWEST_QUERIES, Calibration
 from rungwise.cli.calibrate import Calibrate
 from rungwise.cli.calibrated import render_learnt
+from rungwise.cli.ends import known_of
 from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.models import read_model, read_model_of
 from rungwise.cli.scored import Scored, read_part, scored_by
@@ -25,7 +26,6 @@ from rungwise.evaluation.cross_validation import cross_validated
 from rungwise.evaluation.inputs import read_relevance, split_key
 from rungwise.evaluation.scores import checked_degrees
 from rungwise.index import Index, storage
-from rungwise.index.words import words_of
 from rungwise.models.folder import CONFIG
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.stored import Stored
@@ -67,7 +67,7 @@ def run(asked: Calibrate) -> int:
     if index is None and asked.out is None:
         _refuse_without_folder(asked.model)
     data = read_part(_as_evaluated(asked), asked.data)
-    _refuse_too_few(data, asked)
+    _refuse_too_few(data)
     if index is not None and storage.is_index(given):
         model: PairScorer = read_model_of(index, None, asked.device, altered=asked.altered_model)
     else:
@@ -119,16 +119,15 @@ def _learn(asked: Calibrate, model: PairScorer, data: ImageCaptions) -> Calibrat
     assert checked is not None
     degrees = np.ascontiguousarray(checked.block(pictures, chosen).T)
     start = _relevant_from(asked, relevance, degrees)
-    known = _known(scored, model, chosen)
+    known = known_of(scored, chosen)
     owners = scored.data.image_of_caption[chosen]
     found = cross_validated(similarity, degrees, start, owners, known)
-    part = "" if asked.split == "all" else f", split {asked.split}"
     calibration = Calibration.fit(
         similarity,
         degrees,
         start,
         known=known,
-        source=f"{title} of {data.name}{part}",
+        source=f"{title}, of {data.name}",
         model_fingerprint=scored.model_hash,
     )
     texts = [scored.data.captions[caption] for caption in chosen]
@@ -163,15 +162,15 @@ def _refuse_without_folder(name: str) -> None:
         )
 
 
-def _refuse_too_few(data: ImageCaptions, asked: Calibrate) -> None:
-    part = "" if asked.split == "all" else f", split {asked.split!r}"
+def _refuse_too_few(data: ImageCaptions) -> None:
     if len(data) < 2:
         raise UserError(
-            f"{data.name}{part}: {len(data)} picture; where relevance ends shows among two or more: --split"
+            f"{data.name}: {len(data)} picture, and relevance ends among two or more; take another --split, or more"
+            " data"
         )
     if len(data.captions) < FEWEST_QUERIES:
         raise UserError(
-            f"{data.name}{part}: {len(data.captions)} captions, and {FEWEST_QUERIES} are needed to learn anything; take"
+            f"{data.name}: {len(data.captions)} captions, and {FEWEST_QUERIES} are needed to learn anything; take"
             " another --split, or more data"
         )
 
@@ -229,23 +228,6 @@ def _relevant_from(asked: Calibrate, relevance: Any, degrees: NDArray[Any]) -> f
         )
     say(f"relevant from a degree of {start:.4g}: {why}")
     return start
-
-
-def _known(scored: Scored, model: PairScorer, chosen: NDArray[np.int64]) -> list[Known] | None:
-    """What a search will know of such queries beside their scores; None of a model that gives no vectors."""
-    from rungwise.metrics.sources import EmbeddingSource
-    from rungwise.models.contracts import DualEncoder
-
-    if not isinstance(model, DualEncoder) or not isinstance(scored.similarity, EmbeddingSource):
-        return None
-    vectors = scored.similarity.text[chosen]
-    known = []
-    for vector, caption in zip(vectors, chosen.tolist(), strict=True):
-        text = scored.data.captions[caption]
-        words, unknown = set(words_of(text)), model.unknown_words(text)
-        share = min(1.0, len(set(unknown)) / len(words)) if words else None
-        known.append(Known(vector=vector, unknown_share=share))
-    return known
 
 
 def _keep(asked: Calibrate, index: Index | None, calibration: Calibration) -> Path:
