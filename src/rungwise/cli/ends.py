@@ -1,4 +1,4 @@
-"""What says where relevance ends, for ``rungwise evaluate``, and what is known of a collection's captions as queries."""
+"""What says where relevance ends, for ``rungwise evaluate``; what is known of captions as queries."""
 
 from __future__ import annotations
 
