@@ -129,6 +129,7 @@ def test_degrees_come_from_words_unless_something_better_is_named(
     printed = capsys.readouterr().out
     assert "no --relevance given: taking tfidf" in printed
     assert "of the pairs are; --relevant-from says otherwise" in printed
+    assert "too few captions to say what it is worth on others" in printed
     assert "TfIdf, hash" in Calibration.load(world / "c.json").source
     asked = ("DIR/model", "DIR/scenes", "--relevance", "tfidf", "--relevant-from", 0.9, "--out", "DIR/c.json")
     assert calibrate(world, *asked) == 0

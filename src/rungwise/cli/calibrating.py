@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rungwise.calibration import FEWEST_QUERIES, Calibration
 from rungwise.cli.calibrate import Calibrate
-from rungwise.cli.calibrated import render_learnt
+from rungwise.cli.calibrated import render_counts, render_learnt
 from rungwise.cli.ends import known_of
 from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.models import read_model, read_model_of
@@ -22,7 +22,7 @@ from rungwise.cli.terminal import console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.pretrained.source import Source
-from rungwise.evaluation.cross_validation import cross_validated
+from rungwise.evaluation.cross_validation import cross_validated, has_enough
 from rungwise.evaluation.inputs import read_relevance, split_key
 from rungwise.evaluation.scores import checked_degrees
 from rungwise.index import Index, storage
@@ -121,7 +121,8 @@ def _learn(asked: Calibrate, model: PairScorer, data: ImageCaptions) -> Calibrat
     start = _relevant_from(asked, relevance, degrees)
     known = known_of(scored, chosen)
     owners = scored.data.image_of_caption[chosen]
-    found = cross_validated(similarity, degrees, start, owners, known)
+    can_check = has_enough(degrees, start, owners)
+    found = cross_validated(similarity, degrees, start, owners, known) if can_check else None
     calibration = Calibration.fit(
         similarity,
         degrees,
@@ -131,8 +132,12 @@ def _learn(asked: Calibrate, model: PairScorer, data: ImageCaptions) -> Calibrat
         model_fingerprint=scored.model_hash,
     )
     texts = [scored.data.captions[caption] for caption in chosen]
-    for part_of_page in render_learnt(found, calibration, texts, len(pictures)):
-        console.print(part_of_page)
+    console.print(render_counts((degrees >= start).sum(axis=1), len(pictures)))
+    if found is None:
+        say("too few captions to say what it is worth on others")
+        return calibration
+    for part in render_learnt(found, calibration, texts):
+        console.print(part)
     return calibration
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import Calibration, Known
+from rungwise.calibration import FEWEST_QUERIES, Calibration, Known
 from rungwise.calibration.baselines import FlatThreshold, Oracle
 from rungwise.core.errors import UserError
 from rungwise.metrics import ECE, CutF1, Measure, NoneAUROC
@@ -43,6 +43,22 @@ class CrossValidation:
     shown: dict[str, float]
     ece: tuple[float, float]
     none_auroc: float
+
+
+def has_enough(relevance: Scores, relevant_from: float, groups: NDArray[np.int64]) -> bool:
+    """Whether something can be learnt from every four fifths of the queries; arguments as of :func:`cross_validated`.
+
+    >>> has_enough(np.eye(20), 1, np.arange(20)), has_enough(np.eye(30), 1, np.arange(30))
+    (False, True)
+    """
+    if len(np.unique(groups)) < 2:
+        return False
+    fold, known, relevant = _folds(groups), ~np.isnan(relevance), relevance >= relevant_from
+    rests = [fold != number for number in np.unique(fold)]
+    return all(
+        known[rest].any(axis=1).sum() >= FEWEST_QUERIES and relevant[rest].any() and (known & ~relevant)[rest].any()
+        for rest in rests
+    )
 
 
 def cross_validated(
