@@ -61,7 +61,7 @@ def test_a_model_keeps_what_it_learnt_under_its_seal(world: Path, capsys: pytest
     assert calibration.source.startswith("SceneRelevance, hash ")
     assert main(["verify", str(world / "model")]) == 0
     assert load(world / "model", "cpu").fingerprint == before
-    assert calibrate(world, "DIR/model", "DIR/scenes", "--split", "all") == 0  # in place of the first
+    assert calibrate(world, "DIR/model", "DIR/scenes", "--split", "all", "--queries", 40) == 0  # in place of the first
     assert main(["verify", str(world / "model")]) == 0
 
 
@@ -75,12 +75,13 @@ def test_evaluate_takes_the_calibration_of_the_model_and_says_so(
 
     assert "no judgements" in evaluated().ends
     assert "relevance ends by: no judgements" in capsys.readouterr().out
-    assert calibrate(world, "DIR/model", "DIR/scenes", "--out", "DIR/own.json") == 0
+    few = ("--queries", 30)
+    assert calibrate(world, "DIR/model", "DIR/scenes", *few, "--out", "DIR/own.json") == 0
     named = evaluated("--calibration", "DIR/own.json")
     (world / "other").mkdir()
     shutil.copy(world / "own.json", world / "other" / "calibration.json")
     assert evaluated("--calibration", "DIR/other").ends == named.ends
-    assert calibrate(world, "DIR/model", "DIR/scenes") == 0
+    assert calibrate(world, "DIR/model", "DIR/scenes", *few) == 0
     capsys.readouterr()
     own = evaluated()
     assert "model/calibration.json" in capsys.readouterr().out
@@ -102,8 +103,6 @@ def test_an_index_keeps_it_too(world: Path, arguments: tuple[str, ...]) -> None:
 
 
 def test_an_index_learns_from_grades(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert calibrate(world, "DIR/index") == 2
-    assert "0 searches have graded hits, and 20 are needed" in capsys.readouterr().err
     index = Index.open(world / "index")
     names = list(index.picture_store.ids())[:6]
     for number in range(20):
@@ -114,6 +113,27 @@ def test_an_index_learns_from_grades(world: Path, capsys: pytest.CaptureFixture[
     kept = Index.open(world / "index").calibration
     assert kept is not None
     assert kept.relevant_from == 0.5
+
+
+def test_an_index_without_grades_learns_from_its_captions(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert calibrate(world, "DIR/index", "--queries", 60) == 0
+    printed = capsys.readouterr().out
+    assert "0 of 20 searches have graded hits: learning from the captions of the index instead" in printed
+    assert "the same in an index with captions" in printed
+    kept = Index.open(world / "index").calibration
+    assert kept is not None
+    assert kept.source.startswith("TfIdf")
+    assert kept.model_fingerprint == Index.open(world / "index").manifest.model_fingerprint
+
+
+def test_an_index_with_neither_says_what_to_do(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (world / "bare").mkdir()
+    for picture in sorted((world / "scenes").rglob("*.png"))[:5]:
+        shutil.copy(picture, world / "bare")
+    assert main(["index", str(world / "bare"), "--model", str(world / "model"), "--store", "exact"]) == 0
+    capsys.readouterr()
+    assert calibrate(world, "DIR/bare.index") == 2
+    assert "0 of 20 searches have graded hits, and there are no captions; grade hits" in capsys.readouterr().err
 
 
 def test_degrees_come_from_words_unless_something_better_is_named(
@@ -151,8 +171,8 @@ def test_degrees_of_people_may_have_gaps(world: Path) -> None:
         (("hf:some/model", "DIR/scenes"), "a published model has no folder of ours"),
         (("DIR/nowhere", "DIR/scenes"), "no folder of a model on this machine"),
         (("DIR/model",), "a model learns from captions; give MODEL DATA"),
-        (("DIR/index", "--relevant-from", 1), "--relevant-from changes nothing without DATA"),
-        (("DIR/index", "--out", "DIR/c.json"), "--out changes nothing without DATA"),
+        (("DIR/index", "--split", "test"), "--split changes nothing without DATA"),
+        (("DIR/index", "--relevant-from", 2), "degrees of --relevance are 0 to 1"),
         (("DIR/index", "DIR/scenes", "--out", "DIR/c.json"), "it is kept in one place"),
         (("DIR/model", "DIR/scenes", "--queries", 19), "--queries 19: at least 20"),
         (("DIR/model", "DIR/scenes", "--relevant-from", "nan"), "--relevant-from nan"),

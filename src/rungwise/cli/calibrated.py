@@ -24,6 +24,7 @@ _LONGEST = 48
 _METHODS = {
     "flat": "one threshold for all queries",
     "calibration": "this calibration",
+    "captions": "the same in an index with captions",
     "best": "the best cut of each query",
 }
 
@@ -64,6 +65,8 @@ def render_learnt(found: CrossValidation, calibration: Calibration, texts: Seque
     table.add_column(f"CutF1(t={calibration.relevant_from:.4g})", justify="right", no_wrap=True)
     table.add_column("hits shown", justify="right", no_wrap=True)
     for method, name in _METHODS.items():
+        if method not in found.cut_f1:
+            continue
         table.add_row(name, f"{found.cut_f1[method]:.1f}", f"{found.shown[method]:.1f}")
     yield table
     if found.cut_f1["calibration"] < found.cut_f1["flat"]:

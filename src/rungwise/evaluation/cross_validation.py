@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,9 @@ class CrossValidation:
         relevant: (queries,) candidates that are relevant; judged ones alone.
         right: (queries,) hits shown that are relevant.
         cuts: (queries,) hits shown.
-        cut_f1: By method: ``"flat"`` the best flat threshold of the other queries, ``"calibration"``, ``"best"`` the
-            best cut of each query, which no method can know. In percent.
+        cut_f1: By method, in percent: ``"flat"`` the best flat threshold of the other queries; ``"calibration"``;
+            ``"captions"`` the same where likeness with captions is known, if it is; ``"best"`` the best cut of each
+            query, which no method can know.
         shown: By method, the mean number of hits shown.
         ece: Of expected degrees, as a share of the scale: over all candidates, and over the ten best hits.
         none_auroc: How well belief tells queries with something relevant from those without; NaN without both kinds.
@@ -95,7 +96,10 @@ def cross_validated(
         ECE(_BEST, scale),
         NoneAUROC(relevant_from),
     )
-    by_method: dict[str, list[_Judgements]] = {"flat": [], "calibration": [], "best": []}
+    # An index may have no captions: that is judged apart.
+    has_captions = known is not None and any(one.caption_scores is not None for one in known)
+    of_scores = None if known is None else [replace(one, caption_scores=None) for one in known]
+    by_method: dict[str, list[_Judgements]] = {}
     order = np.argsort(fold, kind="stable")
     for number in np.unique(fold):
         rest, own = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
@@ -103,12 +107,14 @@ def cross_validated(
         fitted = Calibration.fit(similarity[rest], relevance[rest], relevant_from, known=facts)
         methods: dict[str, Ends] = {
             "flat": FlatThreshold.fit(similarity[rest], relevance[rest], relevant_from),
-            "calibration": fitted if known is None else fitted.informed(known),
+            "calibration": fitted if of_scores is None else fitted.informed(of_scores),
             "best": Oracle(relevance, relevant_from),
         }
+        if known is not None and has_captions:
+            methods["captions"] = fitted.informed(known)
         for name, method in methods.items():
             asked = measures if name == "calibration" else measures[:1]
-            by_method[name].append(_judged(method, similarity, relevance, own, asked, relevant_from))
+            by_method.setdefault(name, []).append(_judged(method, similarity, relevance, own, asked, relevant_from))
     values = {
         name: [np.concatenate([part.values[at] for part in parts]) for at in range(len(parts[0].values))]
         for name, parts in by_method.items()
