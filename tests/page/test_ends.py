@@ -91,7 +91,9 @@ def test_going_back_shows_the_rest_where_it_was_shown(page, site):
     expect(page.get_by_role("button", name="Hide the less related")).to_be_visible()
 
 
-@pytest.mark.parametrize(("belief", "said"), [(0.95, "Close to"), (0.7, "Probably close to"), (0.2, "Perhaps close to")])
+@pytest.mark.parametrize(
+    ("belief", "said"), [(0.95, "Close to"), (0.7, "Probably close to"), (0.2, "Perhaps close to")]
+)
 def test_the_large_view_says_how_well_it_fits_and_ends_with_relevance(page, site, belief, said):
     judged(page, bands(1, 1, 0), belief=belief)
     page.goto(site + "?q=blue&fold=false")
@@ -109,7 +111,9 @@ def test_nothing_relevant_is_said_with_what_to_try(page, site):
     title = page.get_by_role("heading", name="Nothing relevant found")
     expect(title).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("Nothing relevant found")
-    expect(page.locator("#nothing-text")).to_have_text("None of the 131 pictures fits well, as far as the search can tell.")
+    expect(page.locator("#nothing-text")).to_have_text(
+        "None of the 131 pictures fits well, as far as the search can tell."
+    )
     expect(tiles(page)).to_have_count(0)
     assert headings(page) == []
     page.get_by_role("button", name="Show the nearest anyway").click()
