@@ -96,7 +96,7 @@ def create_app(
     work = Work(limits, sent, metrics)
     metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
     app = FastAPI(title="rungwise", version=version("rungwise"), docs_url=None, redoc_url=None)
-    _answer_errors_in_one_line(app)
+    answer_errors_in_one_line(app)
     app.add_middleware(Entrance, names=allowed_hosts, token=None if token is None else Token(token))
     app.add_middleware(Watching, metrics=metrics, log=log)
     app.include_router(searching.routes(current, work, overviews))
@@ -162,7 +162,9 @@ _METRICS: dict[int | str, dict[str, object]] = {
 }
 
 
-def _answer_errors_in_one_line(app: FastAPI) -> None:
+def answer_errors_in_one_line(app: FastAPI) -> None:
+    """Let whatever goes wrong in an application be answered as ``{"error": "one line"}``."""
+
     def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
         return json_answer(shapes.Refusal(" ".join(message.split())), status, headers)
 
