@@ -4,7 +4,7 @@ Each baseline has a number that its ``fit`` chooses on validation queries: the o
 all numbers that make a difference. Its belief that anything is relevant is the score of the best hit, but for the
 largest gap, whose belief is that gap.
 
-    CutF1 = 200 |relevant among the shown| / (|shown| + |relevant|), 100 if both are 0; relevant: degree >= relevant_from
+    CutF1 = 200 |relevant among the shown| / (|shown| + |relevant|), 100 if both are 0; relevant: degree >= t
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ HIT_NAMES = ("position", "below_best", "log_rank", "density", "caption", "captio
 ``position``: score over the centre, in standard deviations as the scores below the centre show them, which relevant
 candidates do not widen. ``below_best``: position of the best hit less its own. ``log_rank``: logarithm of (rank /
 candidates). ``density``: its position less that of ten ranks later. ``caption``: the caption score of
-``caption_z``: the same, less the mean of the hits that have one, in their standard deviations. ``caption_rank``:
-logarithm of the rank by caption score among them.
+:class:`rungwise.calibration.Known`. ``caption_z``: the same, less the mean of the hits that have one, in their standard
+deviations. ``caption_rank``: logarithm of the rank by caption score among them.
 """
 
 NAMES = HIT_NAMES + QUERY_NAMES
