@@ -133,6 +133,22 @@ def test_nothing_relevant_among_the_filtered_leads_out_of_the_filter(page, site)
     assert "where" not in page.url
 
 
+def test_a_filter_that_lets_nothing_through_can_be_removed(page, site):
+    judged(page, lambda asked: bands(0, 0, 0) if "where" in asked else bands(3, 2, 0))
+    page.goto(site + "?q=blue&where=year > 3000")
+    page.get_by_role("button", name="Remove the filters: 5 pictures then").click()
+    expect(tiles(page)).to_have_count(5)
+
+
+def test_more_like_a_picture_shows_the_nearest_even_if_none_is_relevant(page, site):
+    judged(page, bands(0, 0, 0))
+    page.goto(site + "?like=007&fold=false")
+    expect(page.locator("#results-title")).to_have_text("Similar pictures")
+    expect(tiles(page)).to_have_count(30)
+    assert headings(page) == ["Nothing is much like it; these are the nearest 30+"]
+    expect(page.locator("#nothing")).to_be_hidden()
+
+
 def test_pictures_whose_texts_hold_a_word_are_offered(page, site):
     judged(page, lambda asked: None if "q" not in asked else bands(0, 0, 0))
     page.goto(site + "?q=endless yellow quaternions")

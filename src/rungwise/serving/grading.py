@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from threading import Lock
 from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -20,6 +21,7 @@ from rungwise.serving.current import Current
 from rungwise.serving.ids import sendable
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.searching import MAX_RESULTS, Offset, item_of
+from rungwise.serving.waiting import BusyError
 from rungwise.serving.work import Work
 
 _LARGEST_BODY = 16 * 1024
@@ -61,6 +63,7 @@ def routes(current: Current, work: Work, limits: ServingLimits, *, allowed: bool
     ['current', 'work', 'limits', 'allowed']
     """
     router = APIRouter()
+    fitting = Lock()
 
     @router.post(
         "/grades",
@@ -92,7 +95,13 @@ def routes(current: Current, work: Work, limits: ServingLimits, *, allowed: bool
     async def calibrate(request: Request) -> Response:
         """Fit the end of relevance to the grades."""
         _require(allowed, current)
-        return json_answer(await work.encoded(request, partial(_calibrate, current)))
+        if not fitting.acquire(blocking=False):
+            raise BusyError
+        try:
+            # Some seconds: not where searches wait.
+            return json_answer(await work.read(request, partial(_calibrate, current)))
+        finally:
+            fitting.release()
 
     return router
 

@@ -236,7 +236,7 @@ function describe(search, answer, signal) {
   element("reading").hidden = !element("reading").textContent;
   element("unknown").replaceChildren(...answer.unknown.map((one) => unknownLine(search, answer.terms, one)));
   element("unknown").hidden = !answer.unknown.length;
-  if (irrelevant) nothingFound.show(search, answer, signal);
+  if (irrelevant || (!found && search.where && answer.terms.length)) nothingFound.show(search, answer, signal);
   if (irrelevant || !found) announce(element("results-title").textContent);
 }
 

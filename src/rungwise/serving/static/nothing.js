@@ -37,12 +37,13 @@ export function makeNothing(on) {
     shown = search;
     const among = search.where ? "the pictures that pass the filters" : pictures ? `the ${number(pictures)} pictures` : "the pictures";
     const words = !search.pictures.length;
-    element("nothing-text").textContent = `None of ${among} fits well, as far as the search can tell.${words ? " Try other words, or more general ones." : ""}`;
+    const none = `None of ${among} fits well, as far as the search can tell.${words ? " Try other words, or more general ones." : ""}`;
+    element("nothing-text").textContent = answer.hits.length ? none : "";
     element("here").replaceChildren(...examples.map((text) => tried(heading(text, 60), () => on.open({ ...search, q: text, where: "", show: "" }))));
     element("here-note").hidden = element("here").hidden = !words || !examples.length;
     element("tries").replaceChildren(
       ...answer.unknown.filter(({ word, near }) => !near.length && without(search.q, word)).map(({ word }) => tried(`Leave out “${word}”`, () => on.open({ ...search, q: without(search.q, word), show: "" }))),
-      tried("Show the nearest anyway", on.nearest),
+      ...(answer.hits.length ? [tried("Show the nearest anyway", on.nearest)] : []),
     );
     element("verdict").classList.add("empty");
     element("nothing").hidden = false;
@@ -52,9 +53,8 @@ export function makeNothing(on) {
 
   const tried = (text, act) => make("li", {}, make("button", { type: "button", class: "soft", textContent: text, dir: "auto", onclick: act }));
 
-  /** Put a button before the last one, which shows the nearest. */
   function add(search, text, act) {
-    if (shown === search) element("tries").lastChild.before(tried(text, act));
+    if (shown === search) element("tries").prepend(tried(text, act));
   }
 
   async function withoutFilters(search, signal) {
