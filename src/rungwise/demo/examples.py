@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -46,27 +46,19 @@ def choose_examples(
         held_out: Searches for combinations that training never showed, other ones than those that are measured.
         fresh: Searches for other scenes, of which some have nothing relevant among the pictures.
     """
-    answers = [(query.text, comparison.answer(query.text)) for query in held_out]
-    found = (text for text, answer in answers if _is_found(answer))
-    missed = (text for text, answer in answers if _is_missed(answer))
-    return (
-        *(Example(text, "found") for text in islice(found, _FOUND)),
-        *(Example(text, "missed") for text in islice(missed, 1)),
-        *(Example(text, "absent") for text in islice(_absent(comparison, fresh), 1)),
+    asked = [query.text for query in held_out]
+    elsewhere = [*FROM_OUTSIDE, *(query.text for query in fresh)]
+    return tuple(
+        Example(text, outcome)
+        for outcome, texts, most in (("found", asked, _FOUND), ("missed", asked, 1), ("absent", elsewhere, 1))
+        for text in islice((text for text in texts if _outcome(comparison.answer(text)) == outcome), most)
     )
 
 
-def _is_found(answer: Answer) -> bool:
+def _outcome(answer: Answer) -> Outcome | None:
     own = answer.columns[-1]
-    return own.first_right == 1 and own.shown > 0
-
-
-def _is_missed(answer: Answer) -> bool:
-    return (answer.columns[-1].first_right or answer.pictures) > 5
-
-
-def _absent(comparison: Comparison, fresh: Sequence[SceneQuery]) -> Iterator[str]:
-    for text in (*FROM_OUTSIDE, *(query.text for query in fresh)):
-        answer = comparison.answer(text)
-        if answer.columns[-1].shown == 0 and answer.relevant == 0:
-            yield text
+    if answer.relevant == 0:
+        return None if own.shown else "absent"
+    if own.first_right == 1 and own.shown:
+        return "found"
+    return "missed" if (own.first_right or answer.pictures) > 5 else None

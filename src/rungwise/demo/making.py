@@ -13,7 +13,7 @@ import torch
 from rungwise.calibration import Calibration
 from rungwise.data.collection import ImageCaptions
 from rungwise.demo.places import RECIPES, RELEVANT_FROM, SCENES, Name, Places
-from rungwise.demo.sides import known_of
+from rungwise.demo.sides import known_of_all
 from rungwise.index import Index
 from rungwise.models import JointEmbedding
 from rungwise.scenes.captions import write_query
@@ -120,12 +120,12 @@ def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Cali
     relevance = SceneRelevance(shown, [query.statement for query in queries]).dense().T.copy()
     relevance[-len(foreign) :] *= np.array([[1 - 1 / (query.statement.facts + 1)] for query in foreign], np.float32)
     texts = [query.text for query in queries]
-    vectors = model.encode_image(validation.paths).vectors
+    pictures, vectors = model.encode_image(validation.paths).vectors, model.encode_text(texts)
     return Calibration.fit(
-        model.similarity.array(vectors, model.encode_text(texts)).T,
+        model.similarity.array(pictures, vectors).T,
         relevance,
         relevant_from=RELEVANT_FROM,
-        known=[known_of(text, model) for text in texts],
+        known=known_of_all(texts, vectors, model),
         source="exact degrees of the validation pictures",
         model_fingerprint=model.fingerprint,
     )

@@ -130,7 +130,7 @@ class _Clock:
 def _compared(
     comparison: Comparison, places: Places, file: SceneFile, data: ImageCaptions, queries: int
 ) -> tuple[Compared, ...]:
-    from rungwise.demo.measuring import compared, judged, per_query
+    from rungwise.demo.measuring import compared, per_query
 
     held_out = held_out_queries(places.scenes, queries, _MEASURED)
     test = data.split("test")
@@ -152,8 +152,8 @@ def _compared(
         relevance = comparison.degrees(statements)
         values = {}
         for name, side in comparison.sides.items():
-            scores = side.scores(texts)
-            values[name] = per_query(scores, relevance, judged(side.calibration, scores))
+            scores, known = side.scores(texts)
+            values[name] = per_query(scores, relevance, side.judged(scores, known))
         found.append(compared(title, values["triplet"], values["degrees"], relevance, owners))
     return tuple(found)
 
