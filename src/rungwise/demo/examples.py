@@ -48,9 +48,14 @@ def choose_examples(
     """
     asked = [query.text for query in held_out]
     elsewhere = [*FROM_OUTSIDE, *(query.text for query in fresh)]
+    wanted: tuple[tuple[Outcome, list[str], int], ...] = (
+        ("found", asked, _FOUND),
+        ("missed", asked, 1),
+        ("absent", elsewhere, 1),
+    )
     return tuple(
         Example(text, outcome)
-        for outcome, texts, most in (("found", asked, _FOUND), ("missed", asked, 1), ("absent", elsewhere, 1))
+        for outcome, texts, most in wanted
         for text in islice((text for text in texts if _outcome(comparison.answer(text)) == outcome), most)
     )
 
