@@ -79,7 +79,7 @@ def test_filters_pictures_and_pages(place: str, folder: Path, capsys: pytest.Cap
 
 
 def test_lines_and_copies(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["search", place, "red", "--k", "1", "--copy-to", str(tmp_path / "found")]) == 0
+    assert main(["search", place, "red", "--k", "1", "--end", "off", "--copy-to", str(tmp_path / "found")]) == 0
     said = capsys.readouterr().out.splitlines()
     assert any(line.startswith("  1 ") and "0-red" in line and "40x30" in line for line in said) or "://" in place
     assert any("a red square" in line and "price: 1" in line for line in said)

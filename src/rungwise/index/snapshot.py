@@ -255,6 +255,10 @@ class SnapshotStore(Store):
         rows = self.snapshot.records()
         return rows if where is None else ((one, record) for one, record in rows if where.holds(one, record))
 
+    def ids(self) -> Iterator[str]:
+        """See :meth:`Store.ids`."""
+        return iter(self.snapshot.positions)
+
     def about(self) -> StoreFacts:
         """See :meth:`Store.about`."""
         return StoreFacts("exact", exact=True, why="every row is compared, from a memory-mapped file")

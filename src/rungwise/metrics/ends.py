@@ -25,6 +25,19 @@ class Ends(Protocol):
         ...
 
 
+def name_of_ends(ends: Ends) -> str:
+    """What results call a method: what it says of itself, or the name of its class.
+
+    >>> class Mine:
+    ...     pass
+    >>> name_of_ends(Mine())
+    'Mine'
+    """
+    own = type(ends)
+    says_nothing = own.__str__ is object.__str__ and own.__repr__ is object.__repr__
+    return own.__name__ if says_nothing else " ".join(str(ends).split())
+
+
 def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
     """What a method says of a block of queries, once it is known to fit the block.
 
@@ -57,4 +70,4 @@ def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray
     return Judged(cuts.astype(np.int64), beliefs, degrees)
 
 
-__all__ = ["Ends", "Judged", "judged_by"]
+__all__ = ["Ends", "Judged", "judged_by", "name_of_ends"]

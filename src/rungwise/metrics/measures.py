@@ -113,6 +113,10 @@ class Measure(ABC):
         """(queries,) one number for each query, for lists of queries: its value, or what its parts come to."""
         return values
 
+    def exchangeable(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values as they may change places with those of another result, query by query, in a randomisation test."""
+        return values
+
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """How many queries got their value by a ruling rather than by the formula, by kind of ruling."""
         return {}
@@ -165,6 +169,11 @@ class Total:
     def graded(self) -> bool:
         """Whether a term needs relevance degrees."""
         return any(term.graded for term in self.terms)
+
+    @property
+    def reads_ends(self) -> bool:
+        """Whether a term needs a method that says where relevance ends."""
+        return any(term.reads_ends for term in self.terms)
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -1,0 +1,101 @@
+"""A query's own null distribution: how the scores of candidates that do not fit it are spread.
+
+Most candidates of an index are irrelevant to any one query, so the bulk of its scores shows what an irrelevant one
+scores: a normal distribution about the median, as wide as the upper quartile says. Only the upper half is modelled,
+which is where relevant candidates compete; cosines of images and texts are often wider there than below the median.
+What lies in the upper tail beyond its share is taken for relevant and left out of a second fit (the empirical null of
+Efron 2004, "Large-scale simultaneous hypothesis testing", fitted by quantiles instead of counts).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration.judgement import Background, Values
+
+_QUARTILE = 0.6744897501960817
+"""Of the standard normal distribution."""
+
+_TAIL = 2.0
+"""Where the tail begins that is looked through for relevant candidates, in standard deviations."""
+
+_TAIL_SHARE = 0.022750131948179195
+"""Of a standard normal distribution beyond that."""
+
+_FARTHEST = 12.0
+"""Positions are at most this; farther out, tail probabilities say nothing and sums of squares grow without need."""
+
+
+@dataclass(frozen=True)
+class Null:
+    """The scores of the candidates that are irrelevant to one query.
+
+    Attributes:
+        centre: Their median.
+        spread: Their standard deviation above it, in units of the scores; 0 if the scores are constant.
+        total: How many candidates there are, relevant or not.
+        irrelevant: How many of them are taken to be irrelevant.
+
+    >>> from rungwise.calibration import Background
+    >>> noise = np.random.default_rng(0).normal(0.1, 0.05, 4000)
+    >>> null = Null.of(Background(noise, total=100_000))
+    >>> round(null.centre, 2), round(null.spread, 2)
+    (0.1, 0.05)
+    >>> null.positions(np.array([0.1, 0.3])).round(1)
+    array([0. , 3.9])
+    """
+
+    centre: float
+    spread: float
+    total: int
+    irrelevant: float
+
+    @classmethod
+    def of(cls, background: Background) -> Null:
+        """Fit it to scores of a query with a sample of all candidates, or with all of them."""
+        scores = np.asarray(background.scores, np.float64)
+        centre, spread = _fit(scores, 0.0)
+        beyond = np.count_nonzero(scores > centre + _TAIL * spread) / len(scores) - _TAIL_SHARE if spread else 0.0
+        # Three standard errors: fewer are what chance brings, and a fit that follows chance is worse.
+        if beyond > 3 * np.sqrt(_TAIL_SHARE / len(scores)):
+            centre, spread = _fit(scores, beyond)
+            if spread:
+                beyond = np.count_nonzero(scores > centre + _TAIL * spread) / len(scores) - _TAIL_SHARE
+        else:
+            beyond = 0.0
+        return cls(centre, spread, background.total, background.total * (1 - max(0.0, beyond)))
+
+    def positions(self, scores: NDArray[np.floating]) -> Values:
+        """Standard deviations above the centre, of scores in any shape, kept within -12..12."""
+        above = np.asarray(scores, np.float64) - self.centre
+        if not self.spread:
+            return np.where(above > 0, _FARTHEST, 0.0)
+        return np.clip(above / self.spread, -_FARTHEST, _FARTHEST)
+
+    def log_tails(self, positions: Values) -> Values:
+        """Natural logarithm of the probability that an irrelevant candidate stands at such a position or higher."""
+        from scipy.special import log_ndtr  # a third of a second, which a command that fails early does not need
+
+        return np.asarray(log_ndtr(-positions), np.float64)
+
+    def expected_false(self, positions: Values) -> Values:
+        """How many irrelevant candidates are expected at such a position or higher, in the whole index."""
+        return np.asarray(self.irrelevant * np.exp(self.log_tails(positions)))
+
+
+def _fit(scores: Values, relevant: float) -> tuple[float, float]:
+    """Centre and spread, if this share of the scores is relevant and stands above the rest."""
+    last = (len(scores) - 1) * (1 - min(relevant, 0.5))
+    places = np.array([0.5 * last, 0.75 * last])
+    below = places.astype(np.int64)
+    above = np.minimum(below + 1, len(scores) - 1)
+    ordered = np.partition(scores, np.unique(np.concatenate([below, above])))
+    centre, quartile = ordered[below] + (places - below) * (ordered[above] - ordered[below])
+    spread = (quartile - centre) / _QUARTILE
+    if spread <= 1e-12 * max(1.0, abs(float(centre))):  # more than a quarter of the scores are the same
+        over = scores[scores > centre] - centre
+        spread = np.sqrt(np.sum(over**2) / len(scores)) if len(over) else 0.0
+    return float(centre), float(spread)
