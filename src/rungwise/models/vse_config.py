@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from rungwise.core.configuration import LATER, STRICT, check_size
+from rungwise.encoders.convolutions import ConvolutionsConfig
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.heads import AnyHead, LinearHead, NoHead
 from rungwise.encoders.image import ImageConfig
@@ -18,7 +19,7 @@ from rungwise.models.saving import ModelConfig
 from rungwise.similarity import AnySimilarity, Cosine
 
 AnyImageSide = Annotated[
-    Annotated[ImageConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
+    Annotated[ImageConfig | ConvolutionsConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
     BeforeValidator(lambda value: {"kind": "pictures"} | value if isinstance(value, dict) else value),
 ]
 """Pictures under a backbone, unless ``kind`` names another side."""
