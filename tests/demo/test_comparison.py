@@ -84,6 +84,7 @@ def test_examples_are_what_they_are_said_to_be(demo):
             case "found":
                 assert own.first_right == 1
                 assert own.shown > 0
+                assert answer.relevant >= 4
             case "missed":
                 assert own.first_right is None or own.first_right > 5
             case "absent":
@@ -94,7 +95,8 @@ def test_examples_are_what_they_are_said_to_be(demo):
 def test_examples_come_in_their_order(demo):
     """The first that fit, not the best that can be found."""
     texts = [query.text for query in fresh_queries(SMALL, (), 150)]
-    found = [text for text in texts if demo.comparison.answer(text).columns[1].first_right == 1]
+    answers = [(text, demo.comparison.answer(text)) for text in texts]
+    found = [text for text, answer in answers if answer.columns[1].first_right == 1 and answer.relevant >= 4]
     shown = [text for text in found if demo.comparison.answer(text).columns[1].shown][:4]
     queries = [SceneQuery(text, read_statement(text)) for text in texts]
     assert [one.text for one in choose_examples(demo.comparison, queries, ()) if one.outcome == "found"] == shown

@@ -15,7 +15,8 @@ Outcome = Literal["found", "missed", "absent"]
 FROM_OUTSIDE = ("a purple elephant", "a dog on a beach", "two people riding bicycles")
 """What no picture can show: the first candidates for the example of something absent."""
 
-_FOUND = 4
+_FOUND, _A_LADDER = 4, 4
+"""How many examples of what is found, and relevant pictures of each, so that better and worse ones are to be seen."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Example:
     Attributes:
         text: The query.
         outcome: What the model that learnt degrees makes of it: ``"found"`` if a right picture stands first, before the
-            end of relevance; ``"missed"`` if none of the first five is right; ``"absent"`` if no picture is relevant
+            end of relevance, and four or more are relevant; ``"missed"`` if none of the first five is right; ``"absent"`` if no picture is relevant
             and it says so.
 
     >>> Example("a purple elephant", "absent").outcome
@@ -64,6 +65,6 @@ def _outcome(answer: Answer) -> Outcome | None:
     own = answer.columns[-1]
     if answer.relevant == 0:
         return None if own.shown else "absent"
-    if own.first_right == 1 and own.shown:
+    if own.first_right == 1 and own.shown and answer.relevant >= _A_LADDER:
         return "found"
     return "missed" if (own.first_right or answer.pictures) > 5 else None
