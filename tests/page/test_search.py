@@ -150,6 +150,7 @@ def test_more_that_cannot_be_loaded_can_be_tried_again(page, site):
     page.set_viewport_size({"width": 1000, "height": 300})
     page.route("**/search?*offset=*", lambda route: route.abort())
     page.goto(site + "?q=blue&fold=false")
+    expect(page.locator("#results a.open").first).to_be_visible()
     page.mouse.wheel(0, 5000)
     again = page.get_by_role("button", name="Load more")
     expect(again).to_be_visible()

@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     if asked.check:
         with tempfile.TemporaryDirectory() as folder:
             demo = _made(Places(Path(folder)), device)
-            with background_app(lambda names: create_demo_app(demo, allowed_hosts=names)) as address:
+            with background_app(lambda names, _: create_demo_app(demo, allowed_hosts=names)) as address:
                 _ask(address, demo)
             say("the page, its searches and its pictures answered")
         return 0
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
     demo = _made(places, device, again=asked.again)
     _say_commands(places, demo)
     serve_app(
-        lambda names: create_demo_app(demo, allowed_hosts=names),
+        lambda names, _: create_demo_app(demo, allowed_hosts=names),
         port=asked.port,
         open_browser=asked.browser,
         ready=lambda address: say(f"page: {address}   (Ctrl-C ends)"),

@@ -22,7 +22,7 @@ from rungwise.core.cache_folder import default_cache
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
-from rungwise.serving import changing, searching, shapes
+from rungwise.serving import changing, grading, searching, shapes
 from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.current import Current
 from rungwise.serving.entrance import HEADERS, Entrance
@@ -54,6 +54,7 @@ def create_app(
     log: RequestLog | None = None,
     kept: Path | None = None,
     meaning: Meaning | None = None,
+    only_here: bool = False,
 ) -> FastAPI:
     """The page and its interface for one index.
 
@@ -73,13 +74,15 @@ def create_app(
         kept: Folder for what is kept of pictures that were sent; within the folder of caches unless given.
         meaning: Finds words that mean nearly the same as one that the model does not know; by spelling alone unless
             given.
+        only_here: Whether this machine alone reaches the application. Then people may say without a token how well
+            pictures fit.
 
     Raises:
         UserError: If another model built the index, or the token is too short.
 
     >>> import inspect
     >>> list(inspect.signature(create_app).parameters)
-    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning']
+    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning', 'only_here']
     """
     limits = limits or ServingLimits()
     searcher = Searcher(index, model, meaning=meaning)
@@ -98,6 +101,8 @@ def create_app(
     app.add_middleware(Watching, metrics=metrics, log=log)
     app.include_router(searching.routes(current, work, overviews))
     app.include_router(changing.routes(current, work, writable=token is not None))
+    gradable = token is not None or only_here
+    app.include_router(grading.routes(current, work, limits, allowed=gradable))
 
     @app.get("/about", response_model=shapes.About, responses=refusals(), tags=["server"])
     async def about(request: Request) -> Response:
@@ -122,6 +127,7 @@ def create_app(
                 max_upload_bytes=limits.upload_bytes,
                 max_upload_pixels=limits.upload_pixels,
                 writable=token is not None and served.index.folder is not None,
+                gradable=gradable and served.index.folder is not None,
                 version=app.version,
                 examples=served.examples,
                 newest=tuple(map(sendable, newest)),

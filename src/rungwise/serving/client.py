@@ -70,6 +70,7 @@ class Client:
         fold: bool | None = None,
         diversity: float | None = None,
         words: str | None = None,
+        end: bool | None = None,
     ) -> dict[str, Any]:
         """The pictures that fit best; the newest ones if nothing is asked for.
 
@@ -84,6 +85,8 @@ class Client:
             fold: Whether near-duplicates are shown as one; as the server does unless given.
             diversity: From 0, the best ones, to 1, those that differ most.
             words: Whether the words of captions and columns are searched too: ``"auto"``, ``"on"`` or ``"off"``.
+            end: Whether it is judged where relevance ends; as the server does unless given. The answer says it in
+                ``"end"``, and of each hit in ``"degree"``, ``"rung"`` and ``"band"``.
         """
         asked = {
             "q": query,
@@ -96,6 +99,7 @@ class Client:
             "fold": fold if fold is None else str(fold).lower(),
             "diversity": diversity,
             "words": words,
+            "end": end if end is None else str(end).lower(),
         }
         return self._json("GET", "search", asked)
 
@@ -136,6 +140,25 @@ class Client:
     def delete(self, item_id: str) -> dict[str, Any]:
         """Delete a picture from the index. The server must have a token."""
         return self._json("DELETE", f"items/{_in_path(item_id)}")
+
+    def grade(self, query: str, item_id: str, grade: str | None) -> dict[str, Any]:
+        """Keep what a person says of a picture that a search found.
+
+        Args:
+            query: What was searched for, as it was typed.
+            item_id: Of the picture.
+            grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back what was said before.
+        """
+        content = json.dumps({"query": query, "id": item_id, "grade": grade})
+        return self._json("POST", "grades", body=content.encode())
+
+    def grades(self, query: str | None = None, k: int = 100, *, offset: int = 0) -> dict[str, Any]:
+        """The grades that people gave, newest first: of one query, or of all."""
+        return self._json("GET", "grades", {"q": query, "k": k, "offset": offset})
+
+    def calibrate(self) -> dict[str, Any]:
+        """Fit the end of relevance to the grades; says what changed."""
+        return self._json("POST", "calibration")
 
     def _sent(self, picture: str | Path | bytes) -> str:
         return picture if isinstance(picture, str) else self.send(picture)

@@ -22,7 +22,7 @@ from rungwise.index import Index, Meaning
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving.app import create_app
 from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
-from rungwise.serving.hosts import addresses, own_names, resolved
+from rungwise.serving.hosts import addresses, is_loopback, own_names, resolved
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.tokens import check_guarded, with_token
 from rungwise.serving.watching import RequestLog
@@ -32,8 +32,8 @@ THREAD_NAME = "rungwise-search-page"
 
 _SECONDS_TO_START = 30
 
-MakeApp = Callable[[Sequence[str]], FastAPI]
-"""Makes an application, given the names under which it may be asked for."""
+MakeApp = Callable[[Sequence[str], str], FastAPI]
+"""Makes an application, given the names under which it may be asked for and the address that it listens at."""
 
 
 class _Server(uvicorn.Server):
@@ -127,9 +127,17 @@ def serve(
     """
     limits = limits or ServingLimits()
 
-    def make(names: Sequence[str]) -> FastAPI:
-        own = (*names, *allowed_hosts)
-        return create_app(index, model, allowed_hosts=own, token=token, limits=limits, log=log, meaning=meaning)
+    def make(names: Sequence[str], bound: str) -> FastAPI:
+        return create_app(
+            index,
+            model,
+            allowed_hosts=(*names, *allowed_hosts),
+            token=token,
+            limits=limits,
+            log=log,
+            meaning=meaning,
+            only_here=_only_here(bound, allowed_hosts),
+        )
 
     serve_app(
         make,
@@ -157,7 +165,7 @@ def serve_app(
     """As :func:`serve`, for any application of ours.
 
     Args:
-        make: Makes it, given the names under which it may be asked for.
+        make: Makes it; see :data:`MakeApp`.
         host: As in :func:`serve`.
         port: As in :func:`serve`.
         open_browser: As in :func:`serve`.
@@ -176,7 +184,7 @@ def serve_app(
     limits = limits or ServingLimits()
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
-        app = make(own_names(host, _bound(listener)))
+        app = make(own_names(host, _bound(listener)), _bound(listener))
 
         def announce() -> None:
             if ready is not None:
@@ -216,9 +224,17 @@ def background(
     """
     limits = limits or ServingLimits()
 
-    def make(names: Sequence[str]) -> FastAPI:
-        own = (*names, *allowed_hosts)
-        return create_app(index, model, allowed_hosts=own, token=token, limits=limits, log=log, meaning=meaning)
+    def make(names: Sequence[str], bound: str) -> FastAPI:
+        return create_app(
+            index,
+            model,
+            allowed_hosts=(*names, *allowed_hosts),
+            token=token,
+            limits=limits,
+            log=log,
+            meaning=meaning,
+            only_here=_only_here(bound, allowed_hosts),
+        )
 
     with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
         yield address
@@ -246,7 +262,7 @@ def background_app(
     limits = limits or ServingLimits()
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
-        app = make(own_names(host, _bound(listener)))
+        app = make(own_names(host, _bound(listener)), _bound(listener))
         started = threading.Event()
         server = _Server(app, limits, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
@@ -279,6 +295,11 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 def _bound(listener: socket.socket) -> str:
     return str(listener.getsockname()[0])
+
+
+def _only_here(bound: str, allowed_hosts: Sequence[str]) -> bool:
+    """Whether this machine alone reaches a server; names beside its own mean that another one stands before it."""
+    return is_loopback(bound) and not allowed_hosts
 
 
 def _unusable(host: str, port: int, error: OSError) -> UserError:
