@@ -25,9 +25,9 @@ class Example:
 
     Attributes:
         text: The query.
-        outcome: What the model that learnt degrees makes of it: ``"found"`` if a right picture stands first, before the
-            end of relevance, and four or more are relevant; ``"missed"`` if none of the first five is right; ``"absent"`` if no picture is relevant
-            and it says so.
+        outcome: What the model that learnt degrees makes of it. ``"found"``: a right picture stands first, before the
+            end of relevance, and four or more pictures are relevant. ``"missed"``: none of the first five is right.
+            ``"absent"``: no picture is relevant, and it says so.
 
     >>> Example("a purple elephant", "absent").outcome
     'absent'
