@@ -27,7 +27,7 @@ LONGEST = 500
 CURVE = 60
 """Ranks whose degrees are drawn."""
 
-_MOST, _FOLDED = 48, 12
+_MOST, _FOLDED = 24, 12
 """Hits before the end that are shown, and hits after it."""
 _KEPT = 256
 """Answers that are kept."""

@@ -51,7 +51,7 @@ function ending(column, rest, answer) {
     element('ol', { class: 'tiles' }, ...rest.map((hit) => tile(hit, column, answer))));
   if (column.shown === 0) {
     return [element('div', { class: 'nothing' }, element('h3', {}, 'Nothing relevant found'),
-      element('p', {}, `The model takes it to be ${Math.round(100 * column.belief)} % likely that any picture fits.`)),
+      element('p', {}, 'The model takes no picture to fit well enough.')),
     folded('The nearest pictures all the same')];
   }
   const hidden = column.shown > column.hits.length ? `${column.shown - column.hits.length} more before it. ` : '';
