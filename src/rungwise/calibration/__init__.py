@@ -6,11 +6,13 @@ from rungwise.calibration.baselines import FlatThreshold, LargestGap, Oracle, Sh
 from rungwise.calibration.calibration import Calibration, Informed
 from rungwise.calibration.fitting import FEWEST_QUERIES
 from rungwise.calibration.judgement import BEYOND, RUNGS, Background, Judgement, Known
+from rungwise.calibration.unrelated import UNRELATED
 
 __all__ = [
     "BEYOND",
     "FEWEST_QUERIES",
     "RUNGS",
+    "UNRELATED",
     "Background",
     "Calibration",
     "FlatThreshold",

@@ -1,10 +1,10 @@
 """Ways to end a result list that one number decides, and the best that any way can do.
 
-Each baseline has a number that its ``fit`` chooses on validation queries: the one of the highest mean CutF1, among all
-numbers that make a difference. Its belief that anything is relevant is the score of the best hit, but for the largest
-gap, whose belief is that gap.
+Each baseline has a number that its ``fit`` chooses on validation queries: the one of the highest mean CutF1, among
+all numbers that make a difference. Its belief that anything is relevant is the score of the best hit, but for the
+largest gap, whose belief is that gap.
 
-    relevant: degree >= relevant_from;  CutF1 = 200 |relevant among the shown| / (|shown| + |relevant|), 100 if both are 0
+    CutF1 = 200 |relevant among the shown| / (|shown| + |relevant|), 100 if both are 0; relevant: degree >= t
 """
 
 from __future__ import annotations

@@ -20,12 +20,19 @@ from rungwise.calibration.judgement import BEYOND, Background, Judgement, Known,
 from rungwise.calibration.null import Null
 from rungwise.calibration.rungs import names_from
 from rungwise.calibration.supervised import Supervised
+from rungwise.calibration.unrelated import Standard
 from rungwise.core.errors import UserError
 from rungwise.metrics.ends import Judged
 from rungwise.metrics.rankings import Direction, Scores
 
 _LOOKED_AT = 1000
 """Hits that may be shown; those after them count by their expected number."""
+
+_BULK = 1.0
+"""Standard deviations over the centre within which no hit stands out, however many have the same score."""
+
+_SHOWN = 0.9
+"""Share of unrelated queries whose best hit is lower than any that is shown."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,7 @@ class Calibration:
         source: By what it was made, one line for people.
         model_fingerprint: Of the model whose scores it reads; empty for any.
         learnt: From judged pairs; None of an unsupervised calibration.
+        standard: What queries reach that fit nothing; None if it is not known.
 
     >>> rng = np.random.default_rng(0)
     >>> relevance = (rng.random((200, 500)) < 0.02).astype(float)
@@ -60,18 +68,39 @@ class Calibration:
     source: str
     model_fingerprint: str = ""
     learnt: Supervised | None = None
+    standard: Standard | None = None
 
     @classmethod
-    def unsupervised(cls) -> Calibration:
-        """A calibration that knows no labels: by how far each hit stands out of the query's own null distribution.
+    def unsupervised(cls, unrelated: ArrayLike | None = None, *, model_fingerprint: str = "") -> Calibration:
+        """A calibration that knows no labels.
 
-        A degree is then one minus the local false discovery rate: the probability that the hit does not belong to the
-        bulk. See :mod:`rungwise.calibration.null` and :mod:`rungwise.calibration.discovery`.
+        With scores of unrelated queries, a degree is the share of them whose best hit stands lower over its query's
+        centre; hits are shown that stand higher than nine of ten. See :mod:`rungwise.calibration.unrelated`.
 
-        >>> Calibration.unsupervised().source
-        'no judgements: by how far hits stand out of the bulk'
+        Without, a degree is one minus the local false discovery rate: the probability that the hit does not belong to
+        the bulk of the query's own scores. See :mod:`rungwise.calibration.null` and
+        :mod:`rungwise.calibration.discovery`. Few hits stand out of the bulk so clearly.
+
+        Args:
+            unrelated: (texts, candidates) scores of ``UNRELATED`` or other texts that fit nothing, with all candidates
+                of the index or a sample of them.
+            model_fingerprint: Of the model that gave them; empty if the calibration should be taken for any.
+
+        Raises:
+            UserError: If there are fewer than 10 texts, or their scores are constant or not finite.
+
+        >>> rng = np.random.default_rng(0)
+        >>> calibration = Calibration.unsupervised(rng.normal(0.1, 0.05, (48, 2000)))
+        >>> calibration.source
+        'no judgements: by how far hits stand above those of unrelated queries'
+        >>> calibration.cut(np.append(rng.normal(0.1, 0.05, 1993), np.full(7, 0.4)))
+        7
         """
-        return cls(0.5, (0.0, 1.0), (0.95, 0.8), "no judgements: by how far hits stand out of the bulk")
+        scale, source = (0.0, 1.0), "no judgements: by how far hits stand"
+        if unrelated is None:
+            return cls(0.5, scale, (0.95, 0.8), f"{source} out of the bulk", model_fingerprint)
+        standard, source = Standard.of(unrelated), f"{source} above those of unrelated queries"
+        return cls(_SHOWN, scale, (0.999, 0.99), source, model_fingerprint, standard=standard)
 
     @classmethod
     def fit(
@@ -127,9 +156,9 @@ class Calibration:
 
     def rungs(self, scores: ArrayLike, known: Known | None = None) -> NDArray[np.int64]:
         """The rung of each candidate of one query: 1, 2, 3 as in ``RUNGS``, 4 after the end; see :meth:`degrees`."""
-        degrees, order, cut, _ = self._whole(scores, known)
+        degrees, best, cut, _ = self._whole(scores, known)
         rungs = np.full(len(degrees), BEYOND)
-        rungs[order[:cut]] = self._rungs(degrees[order[:cut]], cut)
+        rungs[best[:cut]] = self._rungs(degrees[best[:cut]], cut)
         return rungs
 
     def cut(self, scores: ArrayLike, known: Known | None = None) -> int:
@@ -182,7 +211,7 @@ class Calibration:
         falling = _checked(scores, background.total)
         if len(falling) > 1 and (falling[1:] > falling[:-1]).any():
             raise UserError("scores: a hit scores higher than the one before it; give hits in falling order")
-        degrees, cut, belief = self._judged(falling, background, known)
+        degrees, cut, belief = self._judged(falling, Null.of(background), known)
         return Judgement(degrees, self._rungs(degrees, cut), cut, belief)
 
     def check(self, fingerprint: str) -> None:
@@ -226,6 +255,7 @@ class Calibration:
             stored.source,
             stored.model_fingerprint,
             stored.learnt,
+            stored.standard,
         )
 
     def __str__(self) -> str:
@@ -239,33 +269,49 @@ class Calibration:
     def _as_json(self) -> dict[str, object]:
         return storage.as_json(
             storage.Stored(
-                self.relevant_from, self.scale, self.boundaries, self.source, self.model_fingerprint, self.learnt
+                self.relevant_from,
+                self.scale,
+                self.boundaries,
+                self.source,
+                self.model_fingerprint,
+                self.learnt,
+                self.standard,
             )
         )
 
     def _whole(self, scores: ArrayLike, known: Known | None) -> tuple[Values, NDArray[np.int64], int, float]:
-        """Degrees in the order given, the order of falling scores, the cut and the belief."""
+        """Degrees in the order given, the best candidates in falling order of score, the cut and the belief."""
         values = np.asarray(scores)
         checked = _checked(values, len(values) if values.ndim else 0)
-        order = np.argsort(-checked, kind="stable")
-        falling = checked[order]
-        background = Background(falling, len(falling))
-        best, cut, belief = self._judged(falling, background, of_hits(known, order))
-        degrees = np.empty(len(falling))
-        degrees[order] = best
-        return degrees, order, cut, belief
+        null = Null.of(Background(checked, len(checked)))
+        best = _best_first(checked, _LOOKED_AT)
+        degrees_of_best, cut, belief = self._judged(checked[best], null, of_hits(known, best))
+        if self.standard is not None:
+            degrees = self.standard.standing_out(checked - null.centre, null.total)
+        elif self.learnt is None:
+            # Those after them stand out as the last of them does, or less; almost always not at all.
+            degrees = np.minimum(np.maximum(null.positions(checked), 0.0), 1.0) * degrees_of_best[-1]
+        else:
+            positions = null.positions(checked)
+            degrees = np.minimum(np.clip(self.learnt.curve.degrees_at(positions), *self.scale), degrees_of_best[-1])
+        degrees[best] = degrees_of_best
+        return degrees, best, cut, belief
 
-    def _judged(self, falling: Values, background: Background, known: Known | None) -> tuple[Values, int, float]:
+    def _judged(self, falling: Values, null: Null, known: Known | None) -> tuple[Values, int, float]:
         """Degrees of hits, the cut, and the belief."""
         if not len(falling):
             return np.zeros(0), 0, 0.0
-        null = Null.of(background)
         if not null.spread and falling[0] <= null.centre:
             return np.full(len(falling), self.scale[0]), 0, 0.0
+        if self.standard is not None:
+            degrees = self.standard.standing_out(falling - null.centre, null.total)
+            return degrees, int(np.count_nonzero(degrees >= _SHOWN)), float(degrees[0])
         if self.learnt is None:
-            expected = null.expected_false(null.positions(falling))
+            positions = null.positions(falling)
+            expected = null.expected_false(positions[positions >= _BULK])
             belief = belief_from(chance_of_noise(expected))
-            degrees = 1 - false_discovery_rates(expected)
+            degrees = np.zeros(len(falling))
+            degrees[: len(expected)] = 1 - false_discovery_rates(expected)
             probabilities = degrees
             beyond = max(0.0, null.total - null.irrelevant - float(probabilities.sum()))
         else:
@@ -303,6 +349,15 @@ class Informed:
     def __str__(self) -> str:
         """One line."""
         return f"{self.calibration}, with what is known of the queries"
+
+
+def _best_first(scores: Values, most: int) -> NDArray[np.int64]:
+    """Places of the best scores in falling order, of equal ones the first first."""
+    if len(scores) <= most:
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(scores, len(scores) - most)[len(scores) - most]
+    best = np.flatnonzero(scores >= least)
+    return best[np.argsort(-scores[best], kind="stable")][:most]
 
 
 def _checked(scores: ArrayLike, total: int) -> Values:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.calibration.features import DEPTH, NAMES, QUERY_NAMES, RISING, hit_features, query_features
+from rungwise.calibration.features import (
+    DEPTH,
+    NAMES,
+    QUERY_NAMES,
+    QUERY_VIEWS,
+    RISING,
+    VIEWS,
+    hit_features,
+    query_features,
+)
 from rungwise.calibration.judgement import Background, Known, Values
 from rungwise.calibration.null import Null
-from rungwise.calibration.regression import Belief, Regression
+from rungwise.calibration.regression import Belief, Rate, Regression
 from rungwise.calibration.supervised import Curve, Supervised
 from rungwise.core.errors import UserError
 
@@ -22,6 +32,9 @@ _MOST_QUERIES = 5000
 
 _NOTHING = 0.05
 """Share of queries that are taken to have nothing relevant, if fewer of those at hand have nothing."""
+
+_MAY_BE_MISSING = {"unknown_share", "nearest_caption"}
+"""Columns of a query that count as their mean where they are not known."""
 
 _EDGES = np.linspace(-3.0, 7.0, 81)
 _FEWEST_IN_BIN = 20
@@ -88,25 +101,31 @@ def learn(
     usable = np.flatnonzero((~np.isnan(degrees)).any(axis=1) & (scores.max(axis=1) > scores.min(axis=1)))
     if len(usable) > _MOST_QUERIES:
         usable = np.sort(np.random.default_rng(0).choice(usable, _MOST_QUERIES, replace=False))
-    rows, truths, groups, queries, something = [], [], [], [], []
+    # Queries that mean the same candidate, such as the captions of a picture, are left out together.
+    groups = np.nanargmax(degrees[usable], axis=1)
+    rate = _rate(
+        degrees[usable], groups, relevant_from, None if known is None else [known[at] for at in usable.tolist()]
+    )
+    rows, truths, of_rows, queries, something = [], [], [], [], []
     sums = np.zeros((3, len(_EDGES) + 1))
     for number, query in enumerate(usable.tolist()):
         one, truth = np.asarray(scores[query], np.float64), degrees[query]
-        about = known[query] if known is not None else None
+        about, log_rate = known[query] if known is not None else None, np.nan if rate is None else rate.crossed[number]
         order = np.argsort(-one, kind="stable")
         null = Null.of(Background(one, len(one)))
         best = order[:DEPTH]
-        features, of_query = hit_features(one[best], null, of_hits(about, best))
+        features, of_query = hit_features(one[best], null, of_hits(about, best), log_rate)
         seen = ~np.isnan(truth[best])
         rows.append(features[seen])
         truths.append(truth[best][seen])
-        groups.append(np.full(int(seen.sum()), number))
+        of_rows.append(np.full(int(seen.sum()), groups[number]))
         queries.append(of_query)
         relevant = truth >= relevant_from
         something.append(bool(relevant.any()))
-        if something[-1] and (~relevant).sum() >= 2:
-            left = one[order[~relevant[order]]]
-            queries.append(query_features(left, Null.of(Background(left, len(left))), about))
+        left = order[~relevant[order]]
+        if something[-1] and len(left) >= 2 and one[left[0]] > one[left[-1]]:
+            emptied = Null.of(Background(one[left], len(left)))
+            queries.append(query_features(one[left], emptied, of_hits(about, left[:DEPTH]), log_rate))
             something.append(False)
         judged = ~np.isnan(truth)
         bins = np.searchsorted(_EDGES, null.positions(one[judged]))
@@ -116,27 +135,55 @@ def learn(
     if not len(table):
         raise UserError(f"relevance: none of the {DEPTH} best candidates of any query is judged; judge some of them")
     regression = Regression.fit(
-        table, truth, np.concatenate(groups), relevant_from=relevant_from, names=NAMES, rising=RISING
+        table,
+        truth,
+        np.concatenate(of_rows),
+        relevant_from=relevant_from,
+        names=NAMES,
+        rising=RISING,
+        views=_worth_fitting(VIEWS, table, NAMES),
     )
-    some = np.array(something)
-    belief = Belief.fit(np.stack(queries), some, QUERY_NAMES)
-    # Odds of nothing among the queries at hand, in place of those among the examples of the belief.
+    some, of_queries = np.array(something), np.stack(queries)
+    beliefs = tuple(
+        Belief.fit(of_queries[:, [QUERY_NAMES.index(name) for name in view]], some, view)
+        for view in _worth_fitting(QUERY_VIEWS, of_queries, QUERY_NAMES)
+    )
+    # Odds of nothing among the queries at hand, in place of those among the examples of the beliefs.
     nothing = max(_NOTHING, 1 - float(some.sum()) / len(usable))
     odds = nothing / (1 - nothing) * float(some.sum()) / max(1.0, float((~some).sum()))
-    return Supervised(regression, belief, odds, _curve(sums)), regression.predict(table).degree, truth
+    learnt = Supervised(regression, beliefs, odds, _curve(sums), rate)
+    return learnt, regression.predict(table).degree, truth
+
+
+def _rate(
+    degrees: Values, groups: NDArray[np.int64], relevant_from: float, known: Sequence[Known] | None
+) -> Rate | None:
+    """By the queries' vectors, if each has one."""
+    vectors = [] if known is None else [one.vector for one in known if one.vector is not None]
+    if len(vectors) < len(degrees):
+        return None
+    relevant, judged = (degrees >= relevant_from).sum(axis=1), (~np.isnan(degrees)).sum(axis=1)
+    return Rate.fit(np.stack(vectors), relevant, judged, groups)
+
+
+def _worth_fitting(
+    views: tuple[tuple[str, ...], ...], table: Values, names: tuple[str, ...]
+) -> tuple[tuple[str, ...], ...]:
+    """The views whose columns are known of some rows, and the last.
+
+    Whoever knows the captions of hits knows the query's vector, too: where there are vectors to learn from, captions
+    without a vector are not worth a fit.
+    """
+    unknown = {name for name, column in zip(names, table.T, strict=True) if np.isnan(column).all()} - _MAY_BE_MISSING
+    some = [view for view in views if view is views[-1] or not unknown.intersection(view)]
+    return tuple(view for view in some if len(some) < len(views) or view is not views[1])
 
 
 def of_hits(known: Known | None, hits: NDArray[np.int64]) -> Known | None:
     """What is known of a query and these of its candidates, from what is known of all of them."""
-    if known is None or (known.caption_scores is None and known.hubness is None):
+    if known is None or known.caption_scores is None:
         return known
-    return Known(
-        known.vector,
-        known.unknown_share,
-        known.nearest_caption,
-        None if known.caption_scores is None else known.caption_scores[hits],
-        None if known.hubness is None else known.hubness[hits],
-    )
+    return replace(known, caption_scores=known.caption_scores[hits])
 
 
 def _curve(sums: Values) -> Curve:

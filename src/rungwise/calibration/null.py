@@ -25,6 +25,9 @@ _TAIL = 2.0
 _TAIL_SHARE = 0.022750131948179195
 """Of a standard normal distribution beyond that."""
 
+_MOST_SKEW = 1.5
+"""Of the spread above the centre over that below it, where nothing is relevant."""
+
 _FARTHEST = 12.0
 """Positions are at most this; farther out, tail probabilities say nothing and sums of squares grow without need."""
 
@@ -38,6 +41,7 @@ class Null:
         spread: Their standard deviation above it, in units of the scores; 0 if the scores are constant.
         total: How many candidates there are, relevant or not.
         irrelevant: How many of them are taken to be irrelevant.
+        low_spread: As ``spread``, below the centre.
 
     >>> from rungwise.calibration import Background
     >>> noise = np.random.default_rng(0).normal(0.1, 0.05, 4000)
@@ -52,21 +56,22 @@ class Null:
     spread: float
     total: int
     irrelevant: float
+    low_spread: float
 
     @classmethod
     def of(cls, background: Background) -> Null:
         """Fit it to scores of a query with a sample of all candidates, or with all of them."""
         scores = np.asarray(background.scores, np.float64)
-        centre, spread = _fit(scores, 0.0)
-        beyond = np.count_nonzero(scores > centre + _TAIL * spread) / len(scores) - _TAIL_SHARE if spread else 0.0
+        fitted = _fit(scores, 0.0)
+        beyond = _beyond(scores, *fitted)
         # Three standard errors: fewer are what chance brings, and a fit that follows chance is worse.
         if beyond > 3 * np.sqrt(_TAIL_SHARE / len(scores)):
-            centre, spread = _fit(scores, beyond)
-            if spread:
-                beyond = np.count_nonzero(scores > centre + _TAIL * spread) / len(scores) - _TAIL_SHARE
+            fitted = _fit(scores, beyond)
+            beyond = _beyond(scores, *fitted)
         else:
             beyond = 0.0
-        return cls(centre, spread, background.total, background.total * (1 - max(0.0, beyond)))
+        centre, spread, low_spread = fitted
+        return cls(centre, spread, background.total, background.total * (1 - max(0.0, beyond)), low_spread)
 
     def positions(self, scores: NDArray[np.floating]) -> Values:
         """Standard deviations above the centre, of scores in any shape, kept within -12..12."""
@@ -74,6 +79,13 @@ class Null:
         if not self.spread:
             return np.where(above > 0, _FARTHEST, 0.0)
         return np.clip(above / self.spread, -_FARTHEST, _FARTHEST)
+
+    def low_positions(self, scores: NDArray[np.floating]) -> Values:
+        """As :meth:`positions`, in the standard deviation of the scores below the centre."""
+        above = np.asarray(scores, np.float64) - self.centre
+        if not self.low_spread:
+            return np.where(above > 0, _FARTHEST, 0.0)
+        return np.clip(above / self.low_spread, -_FARTHEST, _FARTHEST)
 
     def log_tails(self, positions: Values) -> Values:
         """Natural logarithm of the probability that an irrelevant candidate stands at such a position or higher."""
@@ -86,16 +98,30 @@ class Null:
         return np.asarray(self.irrelevant * np.exp(self.log_tails(positions)))
 
 
-def _fit(scores: Values, relevant: float) -> tuple[float, float]:
-    """Centre and spread, if this share of the scores is relevant and stands above the rest."""
+def _beyond(scores: Values, centre: float, spread: float, low_spread: float) -> float:
+    """Share of the scores in the upper tail, less what is irrelevant there."""
+    if not spread:
+        return 0.0
+    # Where many are relevant, the upper quartile is one of theirs; no null is that skewed.
+    reach = min(spread, _MOST_SKEW * low_spread) if low_spread else spread
+    return np.count_nonzero(scores > centre + _TAIL * reach) / len(scores) - _TAIL_SHARE
+
+
+def _fit(scores: Values, relevant: float) -> tuple[float, float, float]:
+    """Centre and spreads above and below it, if this share of the scores is relevant and stands above the rest."""
     last = (len(scores) - 1) * (1 - min(relevant, 0.5))
-    places = np.array([0.5 * last, 0.75 * last])
+    places = np.array([0.25, 0.5, 0.75]) * last
     below = places.astype(np.int64)
     above = np.minimum(below + 1, len(scores) - 1)
     ordered = np.partition(scores, np.unique(np.concatenate([below, above])))
-    centre, quartile = ordered[below] + (places - below) * (ordered[above] - ordered[below])
-    spread = (quartile - centre) / _QUARTILE
-    if spread <= 1e-12 * max(1.0, abs(float(centre))):  # more than a quarter of the scores are the same
-        over = scores[scores > centre] - centre
-        spread = np.sqrt(np.sum(over**2) / len(scores)) if len(over) else 0.0
-    return float(centre), float(spread)
+    low, centre, high = ordered[below] + (places - below) * (ordered[above] - ordered[below])
+    over = scores - centre
+    spreads = [_spread(float(high - centre), over), _spread(float(centre - low), -over)]
+    return float(centre), spreads[0], spreads[1]
+
+
+def _spread(quartile: float, over: Values) -> float:
+    """Standard deviation by the distance of a quartile; where that is the centre itself, by all that is farther out."""
+    if quartile > 1e-12 * max(1.0, float(np.abs(over).max())):
+        return quartile / _QUARTILE
+    return float(np.sqrt(np.sum(np.maximum(over, 0.0) ** 2) / len(over)))

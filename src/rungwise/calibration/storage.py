@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rungwise.calibration.supervised import Supervised
+from rungwise.calibration.unrelated import Standard
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import read_json
@@ -16,6 +16,8 @@ from rungwise.core.reading import read_json
 _FORMAT, _VERSION = "rungwise-calibration", 1
 _LONGEST = 1000
 """Characters of a text in the file."""
+_MOST_CANDIDATES = 1 << 53
+_LARGEST, _LEAST_DEVIATION = 1e30, 1e-12
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Stored:
     source: str
     model_fingerprint: str
     learnt: Supervised | None
+    standard: Standard | None
 
 
 def as_json(stored: Stored) -> dict[str, object]:
@@ -41,6 +44,7 @@ def as_json(stored: Stored) -> dict[str, object]:
         "scale": list(stored.scale),
         "boundaries": list(stored.boundaries),
         "learnt": None if stored.learnt is None else stored.learnt.to_json(),
+        "standard": None if stored.standard is None else asdict(stored.standard),
     }
 
 
@@ -89,13 +93,23 @@ def _stored(value: dict[str, Any]) -> Stored:
         _text(value, "source"),
         _text(value, "model_fingerprint"),
         None if learnt is None else Supervised.from_json(learnt),
+        None if value.get("standard") is None else _standard(value["standard"]),
     )
+
+
+def _standard(value: object) -> Standard:
+    if not isinstance(value, dict):
+        raise UserError("'standard' is no object")
+    best, deviation, spread, total = (_number(value, name) for name in ("best", "deviation", "spread", "total"))
+    if not (deviation >= _LEAST_DEVIATION and spread >= 0 and 2 <= total <= _MOST_CANDIDATES and total == int(total)):
+        raise UserError("'standard' is out of range")
+    return Standard(best, deviation, spread, int(total))
 
 
 def _number(value: dict[str, Any], name: str) -> float:
     number: Any = value.get(name)
-    if type(number) not in (int, float) or not math.isfinite(number):
-        raise UserError(f"{name!r} is no finite number")
+    if type(number) not in (int, float) or not abs(number) < _LARGEST:
+        raise UserError(f"{name!r} is no number of a sane size")
     return float(number)
 
 
