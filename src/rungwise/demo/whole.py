@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rungwise.core.errors import UserError
 from rungwise.demo.comparison import Comparison
-from rungwise.demo.places import NAMES, RECIPES, SCENES, Name, Places
+from rungwise.demo.places import RECIPES, SCENES, Name, Places
 from rungwise.demo.results import Results
 from rungwise.demo.sides import both
 from rungwise.scenes.collection import SceneConfig, SceneFile, held_out_queries, load_scene_file
@@ -86,17 +86,12 @@ def make(
     """
     from rungwise.demo import making
     from rungwise.demo.pair import train_both
-    from rungwise.models import JointEmbedding
 
     clock = _Clock(done)
     with clock.part("drawing"):
         data = making.make_scenes(places, drawing, scenes)
-    with clock.part("training"):
+    with clock.part("training, indexing and calibrating, both at once"):
         train_both(places, device, bars, recipes)
-    with clock.part("indexing and calibrating"):
-        for name in NAMES:
-            model = JointEmbedding.from_pretrained(places.model(name), device)
-            making.index_test(name, places, data, model)
     with clock.part("measuring"):
         sides = both(places, device)
         file = load_scene_file(places.scenes)
