@@ -6,11 +6,11 @@
 ``--weak`` and ``--quick`` are trained on Flickr8K's training split. Methods choose their numbers on the validation
 split and are judged on the test split. Queries are captions; relevant are pictures of which a source that trained
 nothing there says so: for ``--weak`` MiniLM (best reference >= .5), for ``--quick``, whose text side is MiniLM, tf-idf
-(>= .25); and what the crowd said, which no method has seen. ``--scenes`` is trained on generated scenes; methods are fitted on fresh
-scenes and judged on others; degrees are exact, relevant is what the query is true of.
+(>= .25); and what the crowd said, which no method has seen. ``--scenes`` is trained on generated scenes; methods are
+fitted on fresh scenes and judged on others; degrees are exact, relevant is what the query is true of.
 
 "way" is how far of the way from the best flat threshold to the best cut of each query, which no method can know.
-Intervals: 95 %, bootstrap over the queries' pictures. ECE is of expected degrees, over all pictures and over the 10
+After ± stands half of the 95 % interval: bootstrap over the queries' pictures. ECE is of expected degrees, over all pictures and over the 10
 and 100 best hits. "text" and "captions" say what of the query is known: its vector, and the captions of the hits, its
 own left out.
 """
@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -43,6 +44,7 @@ from rungwise.calibration import (
     Background,
     Calibration,
     FlatThreshold,
+    Known,
     LargestGap,
     Oracle,
     ShareOfBest,
@@ -61,8 +63,8 @@ SAMPLE = 2048
 SIZES = (500, 8_000, 100_000)
 TIMED = 200
 FLAT, BEST = "best flat threshold", "best cut of each query"
-FULL = "supervised: scores, text, captions"
-CONSOLE = Console(width=100)
+SCORES, TEXT, FULL = "supervised: scores", "  and text", "  and captions of hits"
+CONSOLE = Console(width=90, highlight=False)
 Values = NDArray[np.float64]
 
 
@@ -81,7 +83,7 @@ def fitted(fit: Asked, model: DualEncoder, relevant_from: float) -> dict[str, Ca
     """Calibrations: by nothing, by unrelated texts, by degrees; the last reads whatever is known of a query."""
     unrelated = fit.questions(model, UNRELATED)
     return {
-        "unsupervised: bulk of the scores": Calibration.unsupervised(),
+        "unsupervised: bulk of scores": Calibration.unsupervised(),
         "unsupervised: unrelated queries": Calibration.unsupervised(unrelated.similarity),
         FULL: Calibration.fit(fit.similarity, fit.relevance, relevant_from, known=fit.known(captions=True)),
     }
@@ -99,10 +101,10 @@ def methods_of(
     }
     *unsupervised, learnt = calibrations.items()
     out |= dict(unsupervised)
-    out["supervised: scores"] = learnt[1]
-    out["supervised: scores, text"] = learnt[1].informed(judged.known(captions=False))
+    out[SCORES] = learnt[1]
+    out[TEXT] = learnt[1].informed(judged.known(captions=False))
     out[FULL] = learnt[1].informed(judged.known(captions=True))
-    out["bound: number of relevant known"] = CountKnown((judged.relevance >= relevant_from).sum(axis=1))
+    out["bound: their number known"] = CountKnown((judged.relevance >= relevant_from).sum(axis=1))
     out[BEST] = Oracle(judged.relevance, relevant_from)
     return out
 
@@ -139,9 +141,10 @@ def draws(groups: NDArray[np.int64]) -> NDArray[np.float32]:
     return drawn[:, picture]
 
 
-def interval(values: Values) -> str:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return f"{low:.1f}..{high:.1f}"
+def with_half(mean: float, drawn: Values, digits: int) -> str:
+    """The mean, and half of the interval of 95 %."""
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return f"{mean:.{digits}f} ±{(high - low) / 2:.{digits}f}"
 
 
 def compare(title: str, methods: dict[str, Ends], asked: Asked, relevant_from: float, degrees: bool = True) -> None:
@@ -154,29 +157,26 @@ def compare(title: str, methods: dict[str, Ends], asked: Asked, relevant_from: f
     relevant = (asked.relevance >= relevant_from).sum(axis=1)
     table = Table(
         title=f"{title}\n{len(relevant):,} queries, {asked.similarity.shape[1]:,} pictures,"
-        f" {relevant.mean():.1f} relevant"
+        f" {relevant.mean():.1f} relevant",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
-    table.add_column("method")
-    heads = ["CutF1", "interval", "way", "interval", "prec.", "recall", "shown"]
+    table.add_column("method", no_wrap=True)
+    heads = ["CutF1", "way", "prec.", "recall", "shown"]
     for head in heads + (["ECE", "@10", "@100"] if degrees else []):
         table.add_column(head, justify="right")
     for name, (values, cuts) in found.items():
         span = mean[BEST] - mean[FLAT]
         way = (drawn[name] - drawn[FLAT]) / (drawn[BEST] - drawn[FLAT])
         inner = name not in (FLAT, BEST)
-        cells = [f"{mean[name]:.1f}", interval(drawn[name])]
-        cells += [f"{(mean[name] - mean[FLAT]) / span:.2f}" if inner else "", ways(way) if inner else ""]
+        cells = [with_half(mean[name], drawn[name], 1)]
+        cells += [with_half((mean[name] - mean[FLAT]) / span, way, 2) if inner else ""]
         cells += [f"{values[part].mean():.0f}" for part in ("precision", "recall")] + [f"{cuts.mean():.1f}"]
         if degrees:
             parts = (("ece", ECE()), ("ece10", ECE(10)), ("ece100", ECE(100)))
             cells += [f"{measure.aggregate(values[part]):.3f}" if part in values else "" for part, measure in parts]
         table.add_row(name, *cells)
     CONSOLE.print(table)
-
-
-def ways(values: Values) -> str:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return f"{low:.2f}..{high:.2f}"
 
 
 def beliefs(method: Callable[[Values, int], float], asked: Asked) -> Values:
@@ -193,8 +193,8 @@ def area(something: Values, nothing: Values) -> float:
 def nothing(title: str, test: Asked, calibrations: dict[str, Calibration], others: dict[str, Asked], t: float) -> None:
     """Print how well every belief tells the queries from other worlds', and from themselves without their pictures."""
     some = test.only(np.arange(len(test.images)), np.arange(0, len(test.texts), max(1, len(test.texts) // 1000)))
-    table = Table(title=f"{title}: NoneAUROC, captions of the split against")
-    table.add_column("belief")
+    table = Table(title=f"{title}: NoneAUROC, captions of the split against", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("belief", no_wrap=True)
     for name in [*others, "all of them", "relevant taken out"]:
         table.add_column(name, justify="right")
 
@@ -217,7 +217,7 @@ def nothing(title: str, test: Asked, calibrations: dict[str, Calibration], other
     )
     for name, calibration in calibrations.items():
         for captions in (None, False, True) if calibration.learnt else (None,):
-            label = {None: "supervised: scores", False: "supervised: scores, text", True: FULL}[captions]
+            label = {None: SCORES, False: TEXT, True: FULL}[captions]
 
             def of(
                 asked: Asked, calibration: Calibration = calibration, captions: bool | None = captions
@@ -230,20 +230,13 @@ def nothing(title: str, test: Asked, calibrations: dict[str, Calibration], other
     CONSOLE.print(table)
 
 
-def emptied(asked: Asked, kept: list[NDArray[np.int64]], captions: bool | None) -> Iterable[tuple[Values, object]]:
+def emptied(
+    asked: Asked, kept: list[NDArray[np.int64]], captions: bool | None
+) -> Iterable[tuple[Values, Known | None]]:
     """Scores of every query without its relevant pictures, and what is then known of it."""
     for query, left in enumerate(kept):
         one = asked.only(left, np.array([query]))
         yield one.similarity[0], one.known(captions)[0] if captions is not None else None
-
-
-def show(
-    title: str, model: DualEncoder, fit: Asked, judged: Asked, t: float, others: dict[str, list[str]]
-) -> Calibration:
-    calibrations = fitted(fit, model, t)
-    compare(title, methods_of(fit, judged, calibrations, t, t), judged, t)
-    nothing(title, judged, calibrations, {name: judged.questions(model, texts) for name, texts in others.items()}, t)
-    return calibrations[FULL]
 
 
 def first(args: argparse.Namespace) -> None:
@@ -352,7 +345,8 @@ def timed(asked: Asked, calibration: Calibration) -> None:
         judging.append(time.perf_counter() - found)
     CONSOLE.print(
         f"a query at {len(asked.images):,} pictures, median of {len(bare)}:"
-        f" search {statistics.median(bare) * 1e3:.2f} ms, judging {statistics.median(judging) * 1e3:.2f} ms more (aim 1 ms)"
+        f" search {statistics.median(bare) * 1e3:.2f} ms,"
+        f" judging {statistics.median(judging) * 1e3:.2f} ms more (aim 1 ms)"
     )
 
 
