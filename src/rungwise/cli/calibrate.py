@@ -51,7 +51,7 @@ class Calibrate:
     split: str = "val"
     index: Path | None = None
     out: Path | None = None
-    queries: int = field(default=2000, metadata=ADVANCED)
+    queries: int = field(default=1500, metadata=ADVANCED)
     join_restval: bool = field(default=False, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)
     precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)

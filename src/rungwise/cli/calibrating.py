@@ -42,7 +42,7 @@ _SHARE = 0.005
 """Of the pairs of other sources: one picture in 200 is relevant to a caption."""
 _DEFAULT = "tfidf"
 """Of the sources: made at once from captions alone, 0 to 1, and 1 for the picture that a caption was written for."""
-_CHECKED = 1000
+_CHECKED = 600
 """Captions on which it is tried what others teach."""
 _MOST_PAIRS = 200_000_000
 """Of captions and pictures: 1.6 GB with their degrees."""
