@@ -17,7 +17,6 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, parse_where
 from rungwise.index.caption_likeness import CaptionLikeness
-from rungwise.index.endings import NO_CALIBRATION
 from rungwise.index.verification import verify_index
 from rungwise.models import DualEncoder, EncodedImages
 from rungwise.models.contracts import PairScorer
@@ -188,20 +187,40 @@ def test_the_index_comes_before_the_model_and_the_model_before_nothing(index: In
     assert searcher.on(Index.open(index.folder)).search("about 3").end.source == "anew"
 
 
-def test_without_a_calibration_a_line_says_so_where_nothing_stands_out(index: Index) -> None:
+def test_without_a_calibration_texts_that_fit_nothing_are_the_standard(index: Index) -> None:
     (index.folder / "calibration.json").unlink()
-    for query in ("words about 3", f"words about {TOPICS + 1}"):
-        answer = search(Index.open(index.folder), query)
-        assert (answer.end is None) == (NO_CALIBRATION in answer.notes)
-        assert answer.end is None or not answer.end.nothing
+    searcher = Searcher(Index.open(index.folder), Topical())
+    answer = searcher.search("words about 3", 60)
+    assert answer.end is not None
+    assert "unrelated" in answer.end.source
+    assert answer.notes == ()
+    assert answer.end.shown > 0
+    assert all(int(hit.id[1:]) % TOPICS == 3 for hit in answer.hits[: min(answer.end.shown, 10)])
+
+
+class Mute(Topical):
+    """Has one vector for all texts."""
+
+    def encode_text(self, texts) -> np.ndarray:
+        return _units(np.ones((len(texts), WIDTH), np.float32))
+
+
+def test_a_model_that_tells_no_texts_apart_is_searched_all_the_same(index: Index) -> None:
+    (index.folder / "calibration.json").unlink()
+    answer = Searcher(Index.open(index.folder), Mute()).search("words")
+    assert len(answer.hits) == 10
+    assert answer.end is not None
+    assert answer.end.nothing, "no text stands out from those that fit nothing"
 
 
 @pytest.mark.parametrize("content", [b"{", b'{"format": "rungwise-calibration", "version": 1}', b"[]"])
 def test_a_damaged_calibration_stops_no_search(index: Index, content: bytes) -> None:
     (index.folder / "calibration.json").write_bytes(content)
-    answer = search(Index.open(index.folder), f"words about {TOPICS + 1}")
-    assert answer.hits
-    assert any("calibration.json" in note for note in answer.notes) or answer.end is not None
+    answer = search(Index.open(index.folder), "words about 3")
+    assert answer.end is not None
+    (note,) = answer.notes
+    assert "calibration.json" in note
+    assert note.endswith("until then hits are judged without it")
     wrong = [check.wrong for check in verify_index(index.folder) if check.wrong]
     assert len(wrong) == 1
     assert "calibration.json" in wrong[0]

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rungwise.calibration import Calibration
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration import UNRELATED, Calibration
 from rungwise.calibration.judgement import BEYOND
 from rungwise.core.errors import UserError
 from rungwise.index.answers import End
@@ -23,7 +26,6 @@ from rungwise.index.unknown_words import UnknownWord
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
-NO_CALIBRATION = "where relevance ends is not known: neither index nor model has a calibration (`rungwise calibrate`)"
 _FEWEST = 2
 """Pictures, below which nothing is judged."""
 
@@ -32,7 +34,7 @@ _JUDGED_HELD = 256
 """Queries whose judgement is held."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Looked:
     """What was read of one state of an index.
 
@@ -41,6 +43,7 @@ class _Looked:
         sample: Of its pictures.
         captions: Of its pictures.
         exact: Whether its store compares every picture, so that deep searches cost no more than shallow ones.
+        standard: What judges texts where there is no calibration; None until it is needed.
         judged: Searches that were judged, each with the calibration by which it was.
     """
 
@@ -48,6 +51,7 @@ class _Looked:
     sample: Sample
     captions: CaptionLikeness
     exact: bool
+    standard: tuple[Calibration | None] | None = None
     judged: dict[object, tuple[Calibration | None, Judged]] = field(default_factory=dict)
 
 
@@ -65,13 +69,15 @@ class Endings:
         self._index = index
         self._model = model
         self._looked: _Looked | None = None
+        self._unrelated: NDArray[np.float32] | None = None
 
     def judged(self, query: Query, candidates: Candidates) -> tuple[Judged | None, tuple[str, ...]]:
-        """The best hits of the whole index, and a line for people where texts have no calibration that can be used.
+        """The best hits of the whole index, and a line for people where a calibration is there and cannot be used.
 
-        Without a calibration, hits that stand out of the bulk are told from the others. Where none stands out, that
-        says nothing, and nothing is judged. Nor is it among fewer than two pictures, where there is nothing to compare
-        with. Pages of an answer, and other filters of it, are not judged anew.
+        Texts without a calibration are compared with texts that fit nothing. Where pictures are searched for, hits that
+        stand out of the bulk are told from the others; where none stands out, that says nothing, and nothing is judged.
+        Nor is it among fewer than two pictures, where there is nothing to compare with. Pages of an answer, and other
+        filters of it, are not judged anew.
 
         Args:
             query: What is searched for; one that has pictures is judged by the scores alone.
@@ -80,7 +86,7 @@ class Endings:
         looked = self._now()
         if looked.sample.total < _FEWEST:
             return None, ()
-        calibration, problem = self._of_texts if query.has_words_alone else (None, "")
+        calibration, problem = self._of_texts(looked) if query.has_words_alone else (None, ())
         whole = candidates.without_filter()
         by, found = looked.judged.get(whole.identity, (None, None))
         if found is None or by is not calibration:
@@ -88,9 +94,7 @@ class Endings:
             if len(looked.judged) >= _JUDGED_HELD:
                 looked.judged.clear()
             looked.judged[whole.identity] = calibration, found
-        if calibration is None and not found.cut:
-            return None, (problem,) if problem else ()
-        return found, ()
+        return (None if calibration is None and not found.cut else found), problem
 
     def _judged(self, query: Query, whole: Candidates, calibration: Calibration | None, looked: _Looked) -> Judged:
         background = looked.sample.background(whole.vector, whole.metric)
@@ -112,14 +116,33 @@ class Endings:
     def _plain(self) -> Judge:
         return Calibration.unsupervised()
 
-    @property
-    def _of_texts(self) -> tuple[Calibration | None, str]:
-        """What the index keeps, which may change while it is open, else what lies with the model."""
+    def on(self, index: Index) -> Endings:
+        """The same model on another index that it built, or on another version of this one."""
+        other = Endings(index, self._model)
+        other._unrelated = self._unrelated
+        return other
+
+    def _of_texts(self, looked: _Looked) -> tuple[Calibration | None, tuple[str, ...]]:
+        """What the index keeps, which may change while it is open, else what lies with the model, else a standard."""
+        problem: tuple[str, ...] = ()
         try:
             found = calibration_of(self._index) or self._of_model
         except UserError as error:
-            return None, f"{error}; until then nothing says where relevance ends"
-        return found, "" if found is not None else NO_CALIBRATION
+            found, problem = None, (f"{error}; until then hits are judged without it",)
+        if found is not None:
+            return found, ()
+        if looked.standard is None:
+            looked.standard = (self._standard(looked.sample),)
+        return looked.standard[0], problem
+
+    def _standard(self, sample: Sample) -> Calibration | None:
+        """By what texts reach that fit nothing; None of a model that reads no texts or tells none of them apart."""
+        try:
+            if self._unrelated is None:
+                self._unrelated = np.asarray(self._model.encode_text(UNRELATED), np.float32)
+            return Calibration.unsupervised(sample.scores(self._unrelated))
+        except UserError:
+            return None
 
     @cached_property
     def _of_model(self) -> Calibration | None:
