@@ -25,6 +25,9 @@ _TAIL = 2.0
 _TAIL_SHARE = 0.022750131948179195
 """Of a standard normal distribution beyond that."""
 
+_MOST_SKEW = 1.5
+"""Of the spread above the centre over that below it, where nothing is relevant."""
+
 _FARTHEST = 12.0
 """Positions are at most this; farther out, tail probabilities say nothing and sums of squares grow without need."""
 
@@ -59,15 +62,15 @@ class Null:
     def of(cls, background: Background) -> Null:
         """Fit it to scores of a query with a sample of all candidates, or with all of them."""
         scores = np.asarray(background.scores, np.float64)
-        centre, spread, low_spread = _fit(scores, 0.0)
-        beyond = np.count_nonzero(scores > centre + _TAIL * spread) / len(scores) - _TAIL_SHARE if spread else 0.0
+        fitted = _fit(scores, 0.0)
+        beyond = _beyond(scores, *fitted)
         # Three standard errors: fewer are what chance brings, and a fit that follows chance is worse.
         if beyond > 3 * np.sqrt(_TAIL_SHARE / len(scores)):
-            centre, spread, low_spread = _fit(scores, beyond)
-            if spread:
-                beyond = np.count_nonzero(scores > centre + _TAIL * spread) / len(scores) - _TAIL_SHARE
+            fitted = _fit(scores, beyond)
+            beyond = _beyond(scores, *fitted)
         else:
             beyond = 0.0
+        centre, spread, low_spread = fitted
         return cls(centre, spread, background.total, background.total * (1 - max(0.0, beyond)), low_spread)
 
     def positions(self, scores: NDArray[np.floating]) -> Values:
@@ -93,6 +96,15 @@ class Null:
     def expected_false(self, positions: Values) -> Values:
         """How many irrelevant candidates are expected at such a position or higher, in the whole index."""
         return np.asarray(self.irrelevant * np.exp(self.log_tails(positions)))
+
+
+def _beyond(scores: Values, centre: float, spread: float, low_spread: float) -> float:
+    """Share of the scores in the upper tail, less what is irrelevant there."""
+    if not spread:
+        return 0.0
+    # Where many are relevant, the upper quartile is one of theirs; no null is that skewed.
+    reach = min(spread, _MOST_SKEW * low_spread) if low_spread else spread
+    return np.count_nonzero(scores > centre + _TAIL * reach) / len(scores) - _TAIL_SHARE
 
 
 def _fit(scores: Values, relevant: float) -> tuple[float, float, float]:

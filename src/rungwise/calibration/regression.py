@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,19 @@ from rungwise.core.errors import UserError
 
 Values = NDArray[np.float64]
 
-_ROWS = 150_000
-"""Rows that a fit looks at; more change the second decimal of nothing."""
+_ROWS = 60_000
+"""Rows that a fit looks at, drawn at random."""
 _MANY, _SOME = 300, 50
 """Queries from which products are fitted without asking; from which the isotonic map is fitted."""
 _FOLDS = 4
 _RIDGES = (1.0, 10.0, 100.0)
 _RATE_RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _STEPS = 15
+_STRIDE, _SETTLED = 3.0, 1e-3
+"""The largest change of a coefficient in a step; the change at which a fit is done."""
 _BLOCK = 16_384
+_FLAT = 1e-9
+"""A spread below it is none, and a probability below it is taken for it."""
 _CLIP = 4.0
 """Standard deviations to which features are clipped: an unusual query is not extrapolated to."""
 _KNOTS = 64
@@ -58,81 +63,104 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class _Logistic:
-    """Logistic regression on standardised columns, with or without their products.
+class _Scale:
+    """Columns made comparable: mean 0 and standard deviation 1 in the fit, the unknown at 0.
 
     Attributes:
         centre: (F,) means.
         spread: (F,) standard deviations.
-        weights: (1 + F,) or (1 + F + F (F + 1) / 2,) coefficients.
     """
 
     centre: Values
     spread: Values
+
+    @classmethod
+    def fit(cls, features: Values) -> _Scale:
+        known = np.isfinite(features)
+        count = np.maximum(known.sum(axis=0), 1)
+        centre = np.where(known, features, 0.0).sum(axis=0) / count
+        spread = np.sqrt((np.where(known, features - centre, 0.0) ** 2).sum(axis=0) / count)
+        spread[spread < _FLAT] = 1.0
+        return cls(centre, spread)
+
+    def of(self, features: Values) -> Values:
+        """(rows, F) scaled, never NaN."""
+        scaled = (features - self.centre) / self.spread
+        scaled[~np.isfinite(features)] = 0.0
+        return np.clip(scaled, -_CLIP, _CLIP, out=scaled)
+
+    def to_json(self) -> dict[str, list[float]]:
+        return {"centre": self.centre.tolist(), "spread": self.spread.tolist()}
+
+    @classmethod
+    def from_json(cls, value: object, columns: int, where: str) -> _Scale:
+        parts = _fields(value, ("centre", "spread"), where)
+        centre, spread = (_numbers(parts[name], f"{where}.{name}") for name in ("centre", "spread"))
+        if len(centre) != columns or len(spread) != columns or (spread < _FLAT).any():
+            raise UserError(f"{where}: numbers for {columns} features do not fit together; calibrate again")
+        return cls(centre, spread)
+
+
+@dataclass(frozen=True)
+class _Logistic:
+    """Logistic regression on scaled columns, with or without their products.
+
+    Attributes:
+        weights: (1 + F,) or (1 + F + F (F + 1) / 2,) coefficients.
+        columns: F.
+    """
+
     weights: Values
+    columns: int
 
     @classmethod
     def fit(
-        cls, features: Values, target: Values, ridge: float, products: bool, start: _Logistic | None = None
+        cls, scaled: Values, target: Values, ridge: float, products: bool, start: _Logistic | None = None
     ) -> _Logistic:
-        """Newton's method; ``target`` in 0..1 may be fractional. Features that are NaN count as the mean."""
-        known = np.isfinite(features)
-        count = np.maximum(known.sum(axis=0), 1)
-        filled = np.where(known, features, 0.0)
-        centre = filled.sum(axis=0) / count
-        spread = np.sqrt((np.where(known, features - centre, 0.0) ** 2).sum(axis=0) / count)
-        spread[spread < 1e-9] = 1.0
-        if start is not None:
-            centre, spread = start.centre, start.spread
-        model = cls(centre, spread, np.zeros(_width(features.shape[1], products)))
-        weights = model.weights if start is None else start.weights.copy()
+        """Newton's method; ``target`` in 0..1 may be fractional."""
         if start is None:
+            weights = np.zeros(_width(scaled.shape[1], products))
             mean = float(np.clip(target.mean(), 1e-6, 1 - 1e-6))
             weights[0] = np.log(mean / (1 - mean))
+        else:
+            weights = start.weights
         penalty = np.full(len(weights), ridge)
-        penalty[0] = 1e-9
+        penalty[0] = 0.0
         for _ in range(_STEPS):
-            slope, curve = -penalty * weights, np.diag(penalty)
-            slope[0] = 0.0
+            slope, curve = -penalty * weights, np.diag(np.maximum(penalty, 1e-9))
             for begin in range(0, len(target), _BLOCK):
-                table = model._table(features[begin : begin + _BLOCK])
+                table = _terms(scaled[begin : begin + _BLOCK], products)
                 expected = _sigmoid(table @ weights)
                 slope += table.T @ (target[begin : begin + _BLOCK] - expected)
                 curve += (table * (expected * (1 - expected))[:, None]).T @ table
             step = np.linalg.solve(curve, slope)
-            weights = weights + step * min(1.0, 3.0 / max(float(np.abs(step).max()), 1e-12))
-            if np.abs(step).max() < 1e-3:
+            weights = weights + step * min(1.0, _STRIDE / max(float(np.abs(step).max()), _FLAT))
+            if np.abs(step).max() < _SETTLED:
                 break
-        return cls(centre, spread, weights)
+        return cls(weights, scaled.shape[1])
 
-    def predict(self, features: Values) -> Values:
+    @cached_property
+    def _form(self) -> Values:
+        """(F, F) the coefficients of products, above and on the diagonal."""
+        form = np.zeros((self.columns, self.columns))
+        if len(self.weights) > 1 + self.columns:
+            form[np.triu_indices(self.columns)] = self.weights[1 + self.columns :]
+        return form
+
+    def predict(self, scaled: Values) -> Values:
         """(rows,) in 0..1."""
-        return _sigmoid(self._table(features) @ self.weights)
+        straight = scaled @ self.weights[1 : 1 + self.columns] + self.weights[0]
+        return _sigmoid(straight + np.einsum("ij,ij->i", scaled @ self._form, scaled))
 
-    def without(self, columns: Sequence[int]) -> list[int]:
-        """Of these columns, those whose coefficient is negative."""
-        return [column for column in columns if self.weights[1 + column] < 0]
-
-    def _table(self, features: Values) -> Values:
-        scaled = np.clip((features - self.centre) / self.spread, -_CLIP, _CLIP)
-        scaled[~np.isfinite(features)] = 0.0
-        parts = [np.ones((len(scaled), 1)), scaled]
-        if len(self.weights) > 1 + scaled.shape[1]:
-            first, second = np.triu_indices(scaled.shape[1])
-            parts.append(scaled[:, first] * scaled[:, second])
-        return np.concatenate(parts, axis=1)
-
-    def to_json(self) -> dict[str, list[float]]:
-        return {name: getattr(self, name).tolist() for name in ("centre", "spread", "weights")}
+    def to_json(self) -> list[float]:
+        return [float(one) for one in self.weights]
 
     @classmethod
     def from_json(cls, value: object, columns: int, where: str) -> _Logistic:
-        parts = _fields(value, ("centre", "spread", "weights"), where)
-        centre, spread, weights = (_numbers(parts[name], f"{where}.{name}") for name in ("centre", "spread", "weights"))
-        widths = {_width(columns, products) for products in (False, True)}
-        if len(centre) != columns or len(spread) != columns or len(weights) not in widths or (spread <= 0).any():
-            raise UserError(f"{where}: numbers for {columns} features do not fit together; calibrate again")
-        return cls(centre, spread, weights)
+        weights = _numbers(value, where)
+        if len(weights) not in {_width(columns, products) for products in (False, True)}:
+            raise UserError(f"{where}: {len(weights)} numbers do not fit {columns} features; calibrate again")
+        return cls(weights, columns)
 
 
 @dataclass(frozen=True)
@@ -144,26 +172,25 @@ class _Fitted:
     meant: Values
 
     @classmethod
-    def fit(cls, features: Values, target: Values, groups: NDArray[np.int64], rising: Sequence[int]) -> _Fitted:
+    def fit(cls, scaled: Values, target: Values, groups: NDArray[np.int64], rising: Sequence[int]) -> _Fitted:
         fold = _folds(groups)
         queries = len(np.unique(groups))
-        many = queries >= _MANY
-        choices = [(1.0, True)] if many else [(ridge, False) for ridge in _RIDGES]
+        choices = [(1.0, True)] if queries >= _MANY else [(ridge, False) for ridge in _RIDGES]
         best: tuple[float, _Logistic, Values] | None = None
         for ridge, products in choices:
-            # A column that must not fall and does is left out; products bend it, and whoever asks pools by rank.
-            dropped: list[int] = []
-            model = _Logistic.fit(features, target, ridge, products)
-            while not products and (more := model.without([one for one in rising if one not in dropped])):
-                dropped += more
-                features = features.copy()
-                features[:, dropped] = np.nan
-                model = _Logistic.fit(features, target, ridge, products)
+            table = scaled
+            model = _Logistic.fit(table, target, ridge, products)
+            # With few queries a column that must not fall, and does, is left out.
+            while not products and (falls := [one for one in rising if model.weights[1 + one] < 0]):
+                table = table.copy()
+                table[:, falls] = 0.0
+                model = _Logistic.fit(table, target, ridge, products)
             apart = np.empty(len(target))
             for one in np.unique(fold):
                 out = fold == one
-                apart[out] = _Logistic.fit(features[~out], target[~out], ridge, products, model).predict(features[out])
-            loss = -float(np.mean(target * np.log(apart + 1e-12) + (1 - target) * np.log(1 - apart + 1e-12)))
+                apart[out] = _Logistic.fit(table[~out], target[~out], ridge, products, model).predict(table[out])
+            sure = np.clip(apart, _FLAT, 1 - _FLAT)
+            loss = -float(np.mean(target * np.log(sure) + (1 - target) * np.log(1 - sure)))
             if best is None or loss < best[0]:
                 best = (loss, model, apart)
         assert best is not None
@@ -171,20 +198,20 @@ class _Fitted:
         given, meant = isotonic(apart, target) if queries >= _SOME else (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
         return cls(model, given, meant)
 
-    def predict(self, features: Values) -> Values:
-        return np.asarray(np.interp(self.model.predict(features), self.given, self.meant))
+    def predict(self, scaled: Values) -> Values:
+        return np.asarray(np.interp(self.model.predict(scaled), self.given, self.meant))
 
     def to_json(self) -> dict[str, Any]:
-        return {"logistic": self.model.to_json(), "given": self.given.tolist(), "meant": self.meant.tolist()}
+        return {"weights": self.model.to_json(), "given": self.given.tolist(), "meant": self.meant.tolist()}
 
     @classmethod
     def from_json(cls, value: object, columns: int, where: str) -> _Fitted:
-        parts = _fields(value, ("logistic", "given", "meant"), where)
+        parts = _fields(value, ("weights", "given", "meant"), where)
         given, meant = _numbers(parts["given"], f"{where}.given"), _numbers(parts["meant"], f"{where}.meant")
-        rises = len(given) == len(meant) > 0 and (np.diff(given) > 0).all() and (np.diff(meant) >= 0).all()
+        rises = len(given) == len(meant) and (np.diff(given) > 0).all() and (np.diff(meant) >= 0).all()
         if not rises or min(given[0], meant[0]) < 0 or max(given[-1], meant[-1]) > 1:
             raise UserError(f"{where}: no rising map of 0..1 to 0..1; calibrate again")
-        return cls(_Logistic.from_json(parts["logistic"], columns, f"{where}.logistic"), given, meant)
+        return cls(_Logistic.from_json(parts["weights"], columns, f"{where}.weights"), given, meant)
 
 
 @dataclass(frozen=True)
@@ -192,6 +219,7 @@ class _View:
     """Both regressions on some of the columns."""
 
     columns: NDArray[np.int64]
+    scale: _Scale
     degree: _Fitted
     probability: _Fitted
 
@@ -266,11 +294,12 @@ class Regression:
             if len(rows) == 0 or relevant[rows].min() == relevant[rows].max():
                 continue
             kept, up = table[np.ix_(rows, columns)], [view.index(name) for name in rising if name in view]
+            scale = _Scale.fit(kept)
             parts = [
-                _Fitted.fit(kept, target[rows], query[rows], up)
+                _Fitted.fit(scale.of(kept), target[rows], query[rows], up)
                 for target in ((wanted - lowest) / (highest - lowest), relevant)
             ]
-            fitted.append(_View(columns, *parts))
+            fitted.append(_View(columns, scale, *parts))
         if not fitted:
             raise UserError("calibration: no judged hit has the features of any view; leave the views out")
         return cls(names, lowest, highest, tuple(fitted))
@@ -284,7 +313,7 @@ class Regression:
             last = view is self._views[-1]
             rows = left if last else left & np.isfinite(table[:, view.columns]).all(axis=1)
             if rows.any():
-                kept = table[np.ix_(rows, view.columns)]
+                kept = view.scale.of(table[np.ix_(rows, view.columns)])
                 degree[rows], probability[rows] = view.degree.predict(kept), view.probability.predict(kept)
                 left &= ~rows
         return Predicted(self.lowest + (self.highest - self.lowest) * degree, probability)
@@ -294,6 +323,7 @@ class Regression:
         views = [
             {
                 "columns": view.columns.tolist(),
+                "scale": view.scale.to_json(),
                 "degree": view.degree.to_json(),
                 "probability": view.probability.to_json(),
             }
@@ -316,12 +346,13 @@ class Regression:
         views = []
         for number, one in enumerate(parts["views"]):
             at = f"{where}.views[{number}]"
-            view = _fields(one, ("columns", "degree", "probability"), at)
+            view = _fields(one, ("columns", "scale", "degree", "probability"), at)
             columns = _numbers(view["columns"], f"{at}.columns")
             if not np.isin(columns, np.arange(len(names))).all() or len(np.unique(columns)) != len(columns):
                 raise UserError(f"{at}: columns that are not among the {len(names)} names; calibrate again")
             fitted = [_Fitted.from_json(view[part], len(columns), f"{at}.{part}") for part in ("degree", "probability")]
-            views.append(_View(columns.astype(np.int64), *fitted))
+            scale = _Scale.from_json(view["scale"], len(columns), f"{at}.scale")
+            views.append(_View(columns.astype(np.int64), scale, *fitted))
         return cls(names, float(lowest), float(highest), tuple(views))
 
 
@@ -337,6 +368,7 @@ class Belief:
     """
 
     names: tuple[str, ...]
+    _scale: _Scale
     _model: _Logistic
 
     @classmethod
@@ -348,17 +380,17 @@ class Belief:
             something: (queries,) bool, whether anything is relevant.
             names: (G,) of the columns.
         """
-        return cls(
-            names, _Logistic.fit(np.asarray(features, np.float64), np.asarray(something, np.float64), 1.0, False)
-        )
+        table = np.asarray(features, np.float64)
+        scale = _Scale.fit(table)
+        return cls(names, scale, _Logistic.fit(scale.of(table), np.asarray(something, np.float64), 1.0, False))
 
     def predict(self, features: ArrayLike) -> float:
         """In 0..1, of one query's (1, G) or (G,) features."""
-        return float(self._model.predict(np.atleast_2d(np.asarray(features, np.float64)))[0])
+        return float(self._model.predict(self._scale.of(np.atleast_2d(np.asarray(features, np.float64))))[0])
 
     def to_json(self) -> dict[str, Any]:
         """Numbers, names and lists of them."""
-        return {"names": list(self.names), "logistic": self._model.to_json()}
+        return {"names": list(self.names), "scale": self._scale.to_json(), "weights": self._model.to_json()}
 
     @classmethod
     def from_json(cls, value: object, where: str = "calibration: belief") -> Belief:
@@ -367,9 +399,10 @@ class Belief:
         Raises:
             UserError: If anything in it is not what a fit gives.
         """
-        parts = _fields(value, ("names", "logistic"), where)
+        parts = _fields(value, ("names", "scale", "weights"), where)
         names = _names(parts["names"], f"{where}.names")
-        return cls(names, _Logistic.from_json(parts["logistic"], len(names), f"{where}.logistic"))
+        scale = _Scale.from_json(parts["scale"], len(names), f"{where}.scale")
+        return cls(names, scale, _Logistic.from_json(parts["weights"], len(names), f"{where}.weights"))
 
 
 @dataclass(frozen=True)
@@ -495,6 +528,15 @@ def _folds(groups: NDArray[np.int64]) -> NDArray[np.int64]:
     _, at = np.unique(groups, return_inverse=True)
     of_group = np.random.default_rng(0).permutation(int(at.max()) + 1) % _FOLDS
     return np.asarray(of_group[at])
+
+
+def _terms(scaled: Values, products: bool) -> Values:
+    """(rows, terms) 1, the columns, and their products."""
+    parts = [np.ones((len(scaled), 1)), scaled]
+    if products:
+        first, second = np.triu_indices(scaled.shape[1])
+        parts.append(scaled[:, first] * scaled[:, second])
+    return np.concatenate(parts, axis=1)
 
 
 def _sigmoid(x: Values) -> Values:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ _FORMAT, _VERSION = "rungwise-calibration", 1
 _LONGEST = 1000
 """Characters of a text in the file."""
 _MOST_CANDIDATES = 1 << 53
+_LARGEST, _LEAST_DEVIATION = 1e30, 1e-12
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,15 @@ def _standard(value: object) -> Standard:
     if not isinstance(value, dict):
         raise UserError("'standard' is no object")
     best, deviation, spread, total = (_number(value, name) for name in ("best", "deviation", "spread", "total"))
-    if not (deviation > 0 and spread >= 0 and 2 <= total <= _MOST_CANDIDATES and total == int(total)):
+    if not (deviation >= _LEAST_DEVIATION and spread >= 0 and 2 <= total <= _MOST_CANDIDATES and total == int(total)):
         raise UserError("'standard' is out of range")
     return Standard(best, deviation, spread, int(total))
 
 
 def _number(value: dict[str, Any], name: str) -> float:
     number: Any = value.get(name)
-    if type(number) not in (int, float) or not math.isfinite(number):
-        raise UserError(f"{name!r} is no finite number")
+    if type(number) not in (int, float) or not abs(number) < _LARGEST:
+        raise UserError(f"{name!r} is no number of a sane size")
     return float(number)
 
 

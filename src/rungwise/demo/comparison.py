@@ -27,7 +27,7 @@ LONGEST = 500
 CURVE = 60
 """Ranks whose degrees are drawn."""
 
-_MOST, _FOLDED = 48, 12
+_MOST, _FOLDED = 24, 12
 """Hits before the end that are shown, and hits after it."""
 _KEPT = 256
 """Answers that are kept."""
@@ -180,9 +180,10 @@ class Comparison:
         self, name: Name, query: str, statement: Statement | None, degrees: NDArray[np.float32] | None
     ) -> Column:
         side = self.sides[name]
-        scores = side.scores([query])[0]
+        found, known = side.scores([query])
+        scores = found[0]
         order = np.argsort(-scores, kind="stable")
-        judgement = side.judge(query, scores[order])
+        judgement = side.judge(scores[order], known[0])
         shown = judgement.cut
         hits = []
         for rank, place in enumerate(order[: min(shown, _MOST) + _FOLDED].tolist()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -15,7 +15,8 @@ Outcome = Literal["found", "missed", "absent"]
 FROM_OUTSIDE = ("a purple elephant", "a dog on a beach", "two people riding bicycles")
 """What no picture can show: the first candidates for the example of something absent."""
 
-_FOUND = 4
+_FOUND, _A_LADDER = 4, 4
+"""How many examples of what is found, and relevant pictures of each, so that better and worse ones are to be seen."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Example:
 
     Attributes:
         text: The query.
-        outcome: What the model that learnt degrees makes of it: ``"found"`` if a right picture stands first, before the
-            end of relevance; ``"missed"`` if none of the first five is right; ``"absent"`` if no picture is relevant
-            and it says so.
+        outcome: What the model that learnt degrees makes of it. ``"found"``: a right picture stands first, before the
+            end of relevance, and four or more pictures are relevant. ``"missed"``: none of the first five is right.
+            ``"absent"``: no picture is relevant, and it says so.
 
     >>> Example("a purple elephant", "absent").outcome
     'absent'
@@ -46,27 +47,24 @@ def choose_examples(
         held_out: Searches for combinations that training never showed, other ones than those that are measured.
         fresh: Searches for other scenes, of which some have nothing relevant among the pictures.
     """
-    answers = [(query.text, comparison.answer(query.text)) for query in held_out]
-    found = (text for text, answer in answers if _is_found(answer))
-    missed = (text for text, answer in answers if _is_missed(answer))
-    return (
-        *(Example(text, "found") for text in islice(found, _FOUND)),
-        *(Example(text, "missed") for text in islice(missed, 1)),
-        *(Example(text, "absent") for text in islice(_absent(comparison, fresh), 1)),
+    asked = [query.text for query in held_out]
+    elsewhere = [*FROM_OUTSIDE, *(query.text for query in fresh)]
+    wanted: tuple[tuple[Outcome, list[str], int], ...] = (
+        ("found", asked, _FOUND),
+        ("missed", asked, 1),
+        ("absent", elsewhere, 1),
+    )
+    return tuple(
+        Example(text, outcome)
+        for outcome, texts, most in wanted
+        for text in islice((text for text in texts if _outcome(comparison.answer(text)) == outcome), most)
     )
 
 
-def _is_found(answer: Answer) -> bool:
+def _outcome(answer: Answer) -> Outcome | None:
     own = answer.columns[-1]
-    return own.first_right == 1 and own.shown > 0
-
-
-def _is_missed(answer: Answer) -> bool:
-    return (answer.columns[-1].first_right or answer.pictures) > 5
-
-
-def _absent(comparison: Comparison, fresh: Sequence[SceneQuery]) -> Iterator[str]:
-    for text in (*FROM_OUTSIDE, *(query.text for query in fresh)):
-        answer = comparison.answer(text)
-        if answer.columns[-1].shown == 0 and answer.relevant == 0:
-            yield text
+    if answer.relevant == 0:
+        return None if own.shown else "absent"
+    if own.first_right == 1 and own.shown and answer.relevant >= _A_LADDER:
+        return "found"
+    return "missed" if (own.first_right or answer.pictures) > 5 else None

@@ -13,7 +13,7 @@ import torch
 from rungwise.calibration import Calibration
 from rungwise.data.collection import ImageCaptions
 from rungwise.demo.places import RECIPES, RELEVANT_FROM, SCENES, Name, Places
-from rungwise.demo.sides import known_of
+from rungwise.demo.sides import known_of_all
 from rungwise.index import Index
 from rungwise.models import JointEmbedding
 from rungwise.scenes.captions import write_query
@@ -26,6 +26,9 @@ from rungwise.training.reports import Watcher
 
 FRESH_QUERIES = 400
 """For the calibration, about scenes that nobody draws: many of them fit none of the validation pictures."""
+
+_CAPTIONS = 600
+"""Of the validation pictures, for the calibration; more cost time and change little."""
 
 _FOREIGN = ("cat", "house", "tree", "car", "bridge", "lamp", "horse", "boat")
 """Nouns that no caption has; in every fourth of these searches, one takes the place of a shape."""
@@ -111,8 +114,9 @@ def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Cali
     file = load_scene_file(scenes)
     fresh = fresh_queries(file.config, file.held_out)
     foreign = [with_foreign_word(query, _FOREIGN[n % len(_FOREIGN)]) for n, query in enumerate(fresh[::4])]
+    captions = list(zip(validation.captions, validation.caption_ids, strict=True))
     queries = [
-        *map(SceneQuery, validation.captions, (file.statement_of(one) for one in validation.caption_ids)),
+        *(SceneQuery(text, file.statement_of(one)) for text, one in captions[:: -(-len(captions) // _CAPTIONS)]),
         *(query for n, query in enumerate(fresh) if n % 4),
         *foreign,
     ]
@@ -120,12 +124,12 @@ def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Cali
     relevance = SceneRelevance(shown, [query.statement for query in queries]).dense().T.copy()
     relevance[-len(foreign) :] *= np.array([[1 - 1 / (query.statement.facts + 1)] for query in foreign], np.float32)
     texts = [query.text for query in queries]
-    vectors = model.encode_image(validation.paths).vectors
+    pictures, vectors = model.encode_image(validation.paths).vectors, model.encode_text(texts)
     return Calibration.fit(
-        model.similarity.array(vectors, model.encode_text(texts)).T,
+        model.similarity.array(pictures, vectors).T,
         relevance,
         relevant_from=RELEVANT_FROM,
-        known=[known_of(text, model) for text in texts],
+        known=known_of_all(texts, vectors, model),
         source="exact degrees of the validation pictures",
         model_fingerprint=model.fingerprint,
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rungwise.demo.places import RELEVANT_FROM
 from rungwise.evaluation.intervals import Interval, interval_of
 from rungwise.metrics import CS, NDCG, CutF1, Measure, R, rank_all
-from rungwise.metrics.ends import Ends, Judged
+from rungwise.metrics.ends import Judged
 
 Rows = NDArray[np.float32]
 Values = NDArray[np.float64]
@@ -172,8 +172,3 @@ def difference(values: Values, owners: Sequence[int], draws: int = _DRAWS, seed:
     sums, counts = np.bincount(group, weights=values[known]), np.bincount(group)
     chosen = np.random.default_rng(seed).integers(0, len(sums), (draws, len(sums)))
     return interval_of(sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1))
-
-
-def judged(ends: Ends, scores: Rows) -> Judged:
-    """Where a method ends these rankings of pictures."""
-    return ends.judge(scores, "t2i", np.arange(len(scores)))

@@ -1,4 +1,4 @@
-"""Both models trained at once, in two processes with one thread each."""
+"""Both models made at once, in two processes with one thread each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS_TO_END = 10
 
 
 def train_both(places: Places, device: str, bars: Bars, recipes: Mapping[Name, str] = RECIPES) -> None:
-    """Train both models from the scenes that lie in the folder.
+    """Train, index and calibrate both models from the scenes that lie in the folder.
 
     Whatever ends one of them early ends the other as well, Ctrl-C included; none goes on after this has returned.
 

@@ -18,10 +18,10 @@ TITLES: dict[Name, str] = {
 }
 """What people read."""
 
-RECIPES: dict[Name, str] = {"triplet": "scenes-triplet", "degrees": "scenes-degrees"}
+RECIPES: dict[Name, str] = {"triplet": "scenes_triplet", "degrees": "scenes"}
 """The preset of each."""
 
-SCENES = SceneConfig(pictures=4000, side=128)
+SCENES = SceneConfig(pictures=12_000, side=64, val_share=0.03, test_share=0.05)
 """What the demo generates."""
 
 RELEVANT_FROM = 0.75

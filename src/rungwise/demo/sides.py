@@ -14,10 +14,16 @@ from rungwise.calibration import Background, Calibration, Judgement, Known
 from rungwise.core.errors import UserError
 from rungwise.demo.places import NAMES, Name, Places
 from rungwise.index import Index
-from rungwise.index.words import words_of
+from rungwise.index.calibrating import known_of
+from rungwise.index.queries import Query
+from rungwise.metrics.ends import Judged
 
 if TYPE_CHECKING:
     from rungwise.models import DualEncoder, JointEmbedding
+
+
+_POOL = 200
+"""Hits that are judged one by one, as a search does it."""
 
 
 @dataclass(frozen=True)
@@ -63,27 +69,40 @@ class Side:
         rows = self.index.picture_store.get(self.ids)
         return np.stack([rows[one].vector for one in self.ids])
 
-    def scores(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(texts, pictures) similarity."""
-        similarity = self.index.similarity.array(self._vectors, self.model.encode_text(texts))
-        return np.ascontiguousarray(similarity.T, dtype=np.float32)
+    def scores(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[Known]]:
+        """(texts, pictures) similarity, and what a calibration is told of each text beside it."""
+        vectors = self.model.encode_text(texts)
+        similarity = self.index.similarity.array(self._vectors, vectors)
+        return np.ascontiguousarray(similarity.T, dtype=np.float32), known_of_all(texts, vectors, self.model)
 
-    def judge(self, text: str, falling: NDArray[np.float32]) -> Judgement:
-        """Where relevance ends for a text.
+    def judge(self, falling: NDArray[np.float32], known: Known) -> Judgement:
+        """Where relevance ends for one text, as a search of its index says it.
 
         Args:
-            text: The query.
             falling: (pictures,) its scores, best first.
+            known: Of the text.
         """
-        background = Background(falling, len(falling))
-        return self.calibration.judge_hits(falling, background, known_of(text, self.model))
+        return self.calibration.judge_hits(falling[:_POOL], Background(falling, len(falling)), known)
+
+    def judged(self, scores: NDArray[np.float32], known: Sequence[Known]) -> Judged:
+        """Where relevance ends for some texts.
+
+        Args:
+            scores: (texts, pictures) similarity.
+            known: (texts,) what is known of each.
+        """
+        return self.calibration.judge(scores, "t2i", np.arange(len(scores)), known)
 
 
-def known_of(text: str, model: DualEncoder) -> Known:
-    """What a calibration is told of a query beside its scores."""
-    words = words_of(text)
-    unknown = model.unknown_words(text)
-    return Known(unknown_share=len(unknown) / len(words) if words else 0.0)
+def known_of_all(texts: Sequence[str], vectors: NDArray[np.float32], model: DualEncoder) -> list[Known]:
+    """What a calibration is told of texts, as a search tells it.
+
+    Args:
+        texts: Any.
+        vectors: (texts, D) by the model.
+        model: That gave them.
+    """
+    return [known_of(Query.of(text), vector, model) or Known() for text, vector in zip(texts, vectors, strict=True)]
 
 
 def both(places: Places, device: str | None = None) -> dict[Name, Side]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rungwise.core.errors import UserError
 from rungwise.demo.comparison import Comparison
-from rungwise.demo.places import NAMES, RECIPES, SCENES, Name, Places
+from rungwise.demo.places import RECIPES, SCENES, Name, Places
 from rungwise.demo.results import Results
 from rungwise.demo.sides import both
 from rungwise.scenes.collection import SceneConfig, SceneFile, held_out_queries, load_scene_file
@@ -86,17 +86,12 @@ def make(
     """
     from rungwise.demo import making
     from rungwise.demo.pair import train_both
-    from rungwise.models import JointEmbedding
 
     clock = _Clock(done)
     with clock.part("drawing"):
         data = making.make_scenes(places, drawing, scenes)
-    with clock.part("training"):
+    with clock.part("training, indexing and calibrating, both at once"):
         train_both(places, device, bars, recipes)
-    with clock.part("indexing and calibrating"):
-        for name in NAMES:
-            model = JointEmbedding.from_pretrained(places.model(name), device)
-            making.index_test(name, places, data, model)
     with clock.part("measuring"):
         sides = both(places, device)
         file = load_scene_file(places.scenes)
@@ -130,7 +125,7 @@ class _Clock:
 def _compared(
     comparison: Comparison, places: Places, file: SceneFile, data: ImageCaptions, queries: int
 ) -> tuple[Compared, ...]:
-    from rungwise.demo.measuring import compared, judged, per_query
+    from rungwise.demo.measuring import compared, per_query
 
     held_out = held_out_queries(places.scenes, queries, _MEASURED)
     test = data.split("test")
@@ -152,8 +147,8 @@ def _compared(
         relevance = comparison.degrees(statements)
         values = {}
         for name, side in comparison.sides.items():
-            scores = side.scores(texts)
-            values[name] = per_query(scores, relevance, judged(side.calibration, scores))
+            scores, known = side.scores(texts)
+            values[name] = per_query(scores, relevance, side.judged(scores, known))
         found.append(compared(title, values["triplet"], values["degrees"], relevance, owners))
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""A process that trains one of the two models and tells how far it is, a line of JSON at a time.
+"""A process that makes one of the two models and its index, and tells how far it is, a line of JSON at a time.
 
 It ends with whoever started it: what it tells then reaches nobody, and the next line fails.
 """
@@ -51,7 +51,7 @@ def tell(**what: object) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Train.
+    """Train, index and calibrate.
 
     Args:
         arguments: Which model, the demo's folder, a preset or a file with a configuration, the device.
@@ -65,10 +65,13 @@ def main(arguments: list[str]) -> int:
     try:
         # Imported here, so that what is missing or damaged is told in a line as well.
         from rungwise.data.readers import read
-        from rungwise.demo.making import train_one
+        from rungwise.demo.making import index_test, train_one
         from rungwise.training.recipes import load_config
 
-        train_one(name, places, read(places.scenes), Telling(), load_config(recipe), device)
+        data = read(places.scenes)
+        model = train_one(name, places, data, Telling(), load_config(recipe), device)
+        tell(title="indexing and calibrating", done=0, total=1)
+        index_test(name, places, data, model)
     except UserError as error:
         tell(error=str(error))
         return 2

@@ -6,7 +6,7 @@ const DIGITS = (name) => (name.startsWith('CS') ? 2 : name.startsWith('right') ?
 const UNIT = (name) => (name.startsWith('right') ? ' %' : '');
 
 export function tableOf(compared, titles) {
-  const head = ['', titles.triplet, titles.degrees, 'Chance', 'Better by'];
+  const head = ['', ...['triplet', 'degrees'].map((name) => titles[name].replace('Trained with ', '')), 'chance', 'better by'];
   const row = (line) => {
     const digits = DIGITS(line.name);
     const number = (value) => `${value.toFixed(digits)}${UNIT(line.name)}`;

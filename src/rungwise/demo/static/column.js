@@ -4,6 +4,8 @@ import { curve } from './curve.js';
 import { element, step } from './dom.js';
 
 const NUMBERS = [['nDCG@10', 0, ''], ['CS@100', 2, ''], ['CutF1', 0, '']];
+// Where fewer are shown, the next ones are in sight as well.
+const SHORT = 6;
 const BANDS = ['exactly', 'close', 'loosely related'];
 
 export function columnOf(column, answer) {
@@ -33,9 +35,10 @@ function numbers(column, other, chance) {
 
 function verdict(column, answer) {
   if (!answer.facts) return column.shown ? `Shows ${count(column.shown)}.` : 'Shows none.';
-  const first = column.first_right === null ? '' : ` First picture of which all is true: rank ${column.first_right}.`;
-  if (!column.shown) return `Shows none; ${answer.relevant || 'none'} would be relevant.${first}`;
-  return `Shows ${count(column.shown)}, ${column.relevant_shown} of ${answer.relevant} relevant ones.${first}`;
+  const first = column.first_right === null ? '' : ` First of which all is true: rank ${column.first_right}.`;
+  if (!column.shown) return `Shows none; ${answer.relevant || 'none'} would be relevant.`;
+  const relevant = answer.relevant ? ` with ${column.relevant_shown} of the ${answer.relevant} relevant ones.` : ' none of them relevant.';
+  return `Shows ${count(column.shown)}${answer.relevant ? '' : ','}${relevant}${first}`;
 }
 
 function bandOf(band, hits, column, answer) {
@@ -44,11 +47,11 @@ function bandOf(band, hits, column, answer) {
 }
 
 function ending(column, rest, answer) {
-  const folded = (title) => element('details', {}, element('summary', {}, title),
+  const folded = (title) => element('details', { open: column.shown < SHORT }, element('summary', {}, title),
     element('ol', { class: 'tiles' }, ...rest.map((hit) => tile(hit, column, answer))));
   if (column.shown === 0) {
     return [element('div', { class: 'nothing' }, element('h3', {}, 'Nothing relevant found'),
-      element('p', {}, `The model takes it to be ${Math.round(100 * column.belief)} % likely that any picture fits.`)),
+      element('p', {}, 'The model takes no picture to fit well enough.')),
     folded('The nearest pictures all the same')];
   }
   const hidden = column.shown > column.hits.length ? `${column.shown - column.hits.length} more before it. ` : '';

@@ -2,37 +2,29 @@
 
 import { drawn, element, step } from './dom.js';
 
-const WIDTH = 360, HEIGHT = 84, LEFT = 20, BOTTOM = 14, TOP = 4;
+// One unit is one rank across, and a hundredth of a degree up; the page stretches both.
+const HEIGHT = 100;
 
 export function curve(column, ideal, chance) {
   const bars = column.curve;
-  const wide = (WIDTH - LEFT) / bars.length;
-  const y = (degree) => TOP + (1 - degree) * (HEIGHT - TOP - BOTTOM);
-  const x = (rank) => LEFT + rank * wide;
-  const best = ideal.map((degree, rank) => `${rank ? 'L' : 'M'}${x(rank)} ${y(degree)}H${x(rank + 1)}`).join('');
-  const chart = drawn('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': inWords(bars, chance) },
-    ...[0, 1].map((degree) => drawn('text', { x: LEFT - 4, y: y(degree) + 3, class: 'tick end' }, String(degree))),
-    drawn('text', { x: LEFT, y: HEIGHT - 2, class: 'tick' }, 'rank 1'),
-    drawn('text', { x: WIDTH, y: HEIGHT - 2, class: 'tick end' }, String(bars.length)),
-    ...bars.map((degree, rank) => drawn('rect', {
-      x: x(rank) + wide * 0.1, y: y(degree), width: wide * 0.8, height: Math.max(0, y(0) - y(degree)), 'data-step': step(degree),
-    })),
+  const y = (degree) => (1 - degree) * HEIGHT;
+  const best = ideal.map((degree, rank) => `${rank ? 'L' : 'M'}${rank} ${y(degree)}H${rank + 1}`).join('');
+  const chart = drawn('svg', { viewBox: `0 0 ${bars.length} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': inWords(bars, chance) },
+    ...bars.map((degree, rank) => drawn('rect', { x: rank + 0.1, y: y(degree), width: 0.8, height: degree * HEIGHT, 'data-step': step(degree) })),
     drawn('path', { d: best, class: 'ideal' }),
-    drawn('path', { d: `M${LEFT} ${y(chance)}H${WIDTH}`, class: 'chance' }),
-    endLine(column.shown, bars.length, x),
+    drawn('path', { d: `M0 ${y(chance)}H${bars.length}`, class: 'chance' }),
+    column.shown > bars.length ? null : drawn('path', { d: `M${column.shown} 0V${HEIGHT}`, class: 'end-line' }),
   );
-  return element('figure', { class: 'curve' }, chart);
+  const label = (words) => element('span', {}, words);
+  return element('figure', { class: 'curve' }, element('div', { class: 'scale', 'aria-hidden': 'true' }, label('1'), label('0')), chart,
+    element('div', { class: 'ranks', 'aria-hidden': 'true' }, label('rank 1'), label(String(bars.length))));
 }
 
 export function key() {
   const line = (name, words) => element('span', {}, drawn('svg', { viewBox: '0 0 24 8', 'aria-hidden': 'true' },
     drawn('path', { d: 'M0 4H24', class: name })), words);
-  return element('p', { class: 'key' }, element('span', {}, 'Exact degree by rank.'), line('ideal', 'best order'),
+  return element('p', { class: 'key' }, element('span', {}, 'The bars: exact degree by rank.'), line('ideal', 'best order'),
     line('chance', 'chance'), line('end-line', 'relevance ends'));
-}
-
-function endLine(shown, ranks, x) {
-  return shown > ranks ? null : drawn('path', { d: `M${x(shown)} 0V${HEIGHT - BOTTOM}`, class: 'end-line' });
 }
 
 function inWords(bars, chance) {

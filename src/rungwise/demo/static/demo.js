@@ -6,7 +6,7 @@ import { key } from './curve.js';
 import { element } from './dom.js';
 
 const OUTCOMES = {
-  found: 'found by the model of degrees',
+  found: 'where the model of degrees works',
   missed: 'where it fails',
   absent: 'nothing like it is there',
 };
