@@ -91,7 +91,9 @@ def test_going_back_shows_the_rest_where_it_was_shown(page, site):
     expect(page.get_by_role("button", name="Hide the less related")).to_be_visible()
 
 
-@pytest.mark.parametrize(("belief", "said"), [(0.95, "Close to"), (0.7, "Probably close to"), (0.2, "Perhaps close to")])
+@pytest.mark.parametrize(
+    ("belief", "said"), [(0.95, "Close to"), (0.7, "Probably close to"), (0.2, "Perhaps close to")]
+)
 def test_the_large_view_says_how_well_it_fits_and_ends_with_relevance(page, site, belief, said):
     judged(page, bands(1, 1, 0), belief=belief)
     page.goto(site + "?q=blue&fold=false")
@@ -109,7 +111,9 @@ def test_nothing_relevant_is_said_with_what_to_try(page, site):
     title = page.get_by_role("heading", name="Nothing relevant found")
     expect(title).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("Nothing relevant found")
-    expect(page.locator("#nothing-text")).to_have_text("None of the 131 pictures fits well, as far as the search can tell.")
+    expect(page.locator("#nothing-text")).to_have_text(
+        "None of the 131 pictures fits well, as far as the search can tell."
+    )
     expect(tiles(page)).to_have_count(0)
     assert headings(page) == []
     page.get_by_role("button", name="Show the nearest anyway").click()
@@ -127,6 +131,22 @@ def test_nothing_relevant_among_the_filtered_leads_out_of_the_filter(page, site)
     expect(page.get_by_role("heading", name="Exactly 3")).to_be_visible()
     expect(page.locator("#nothing")).to_be_hidden()
     assert "where" not in page.url
+
+
+def test_a_filter_that_lets_nothing_through_can_be_removed(page, site):
+    judged(page, lambda asked: bands(0, 0, 0) if "where" in asked else bands(3, 2, 0))
+    page.goto(site + "?q=blue&where=year > 3000")
+    page.get_by_role("button", name="Remove the filters: 5 pictures then").click()
+    expect(tiles(page)).to_have_count(5)
+
+
+def test_more_like_a_picture_shows_the_nearest_even_if_none_is_relevant(page, site):
+    judged(page, bands(0, 0, 0))
+    page.goto(site + "?like=007&fold=false")
+    expect(page.locator("#results-title")).to_have_text("Similar pictures")
+    expect(tiles(page)).to_have_count(30)
+    assert headings(page) == ["Nothing is much like it; these are the nearest 30+"]
+    expect(page.locator("#nothing")).to_be_hidden()
 
 
 def test_pictures_whose_texts_hold_a_word_are_offered(page, site):

@@ -31,9 +31,6 @@ _LOOKED_AT = 1000
 _BULK = 1.0
 """Standard deviations over the centre within which no hit stands out, however many have the same score."""
 
-_SHOWN = 0.9
-"""Share of unrelated queries whose best hit is lower than any that is shown."""
-
 
 @dataclass(frozen=True)
 class Calibration:
@@ -74,8 +71,10 @@ class Calibration:
     def unsupervised(cls, unrelated: ArrayLike | None = None, *, model_fingerprint: str = "") -> Calibration:
         """A calibration that knows no labels.
 
-        With scores of unrelated queries, a degree is the share of them whose best hit stands lower over its query's
-        centre; hits are shown that stand higher than nine of ten. See :mod:`rungwise.calibration.unrelated`.
+        With scores of unrelated queries, hits are shown that stand higher over the query's centre than the best hits of
+        nine in ten of them, and at least two thirds as high as the best hit. A degree is the probability to stand
+        higher than the best hits of ten of them, times the share of the height of the query's best hit. See
+        :mod:`rungwise.calibration.unrelated`.
 
         Without, a degree is one minus the local false discovery rate: the probability that the hit does not belong to
         the bulk of the query's own scores. See :mod:`rungwise.calibration.null` and
@@ -96,11 +95,11 @@ class Calibration:
         >>> calibration.cut(np.append(rng.normal(0.1, 0.05, 1993), np.full(7, 0.4)))
         7
         """
-        scale, source = (0.0, 1.0), "no judgements: by how far hits stand"
+        scale, boundaries, source = (0.0, 1.0), (0.95, 0.8), "no judgements: by how far hits stand"
         if unrelated is None:
-            return cls(0.5, scale, (0.95, 0.8), f"{source} out of the bulk", model_fingerprint)
+            return cls(0.5, scale, boundaries, f"{source} out of the bulk", model_fingerprint)
         standard, source = Standard.of(unrelated), f"{source} above those of unrelated queries"
-        return cls(_SHOWN, scale, (0.999, 0.99), source, model_fingerprint, standard=standard)
+        return cls(0.5, scale, boundaries, source, model_fingerprint, standard=standard)
 
     @classmethod
     def fit(
@@ -287,7 +286,8 @@ class Calibration:
         best = _best_first(checked, _LOOKED_AT)
         degrees_of_best, cut, belief = self._judged(checked[best], null, of_hits(known, best))
         if self.standard is not None:
-            degrees = self.standard.standing_out(checked - null.centre, null.total)
+            heights = checked - null.centre
+            degrees = self.standard.degrees(heights, float(heights[best[0]]), null.total)
         elif self.learnt is None:
             # Those after them stand out as the last of them does, or less; almost always not at all.
             degrees = np.minimum(np.maximum(null.positions(checked), 0.0), 1.0) * degrees_of_best[-1]
@@ -304,8 +304,10 @@ class Calibration:
         if not null.spread and falling[0] <= null.centre:
             return np.full(len(falling), self.scale[0]), 0, 0.0
         if self.standard is not None:
-            degrees = self.standard.standing_out(falling - null.centre, null.total)
-            return degrees, int(np.count_nonzero(degrees >= _SHOWN)), float(degrees[0])
+            heights = falling - null.centre
+            belief = float(self.standard.standing_out(heights[:1], null.total)[0])
+            degrees = self.standard.degrees(heights, float(heights[0]), null.total)
+            return degrees, self.standard.cut(heights, null.total), belief
         if self.learnt is None:
             positions = null.positions(falling)
             expected = null.expected_false(positions[positions >= _BULK])

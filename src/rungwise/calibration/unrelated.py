@@ -23,6 +23,15 @@ from rungwise.core.errors import UserError
 _FEWEST = 10
 """Texts of which a standard is made."""
 
+_SHOWN = 0.9
+"""Share of unrelated queries whose best hit is lower than any that is shown."""
+
+_SHARE_OF_BEST = 2 / 3
+"""Of its height that a hit must have to be shown beside it."""
+
+_QUERIES = 10
+"""Unrelated queries that a degree compares with."""
+
 _TAIL = (0.01, 0.001)
 """Shares of all heights between which the spread of the tail is measured."""
 
@@ -84,6 +93,28 @@ class Standard:
 
         grown = self.spread * (_quantile(0.5 / total) - _quantile(0.5 / self.total))
         return np.asarray(ndtr((heights - self.best - grown) / self.deviation))
+
+    def degrees(self, heights: Values, highest: float, total: int) -> Values:
+        """How far hits are as high as the best, and higher than what ten unrelated queries reach; 0..1.
+
+        Args:
+            heights: (hits,) scores over the query's centre.
+            highest: Of the query's best hit.
+            total: How many candidates there are.
+        """
+        if highest <= 0:
+            return np.zeros(len(heights))
+        return np.asarray(self.standing_out(heights, total) ** _QUERIES * np.clip(heights / highest, 0.0, 1.0))
+
+    def cut(self, heights: Values, total: int) -> int:
+        """How many hits to show.
+
+        Args:
+            heights: (hits,) scores of the best hits over the query's centre, falling.
+            total: How many candidates there are.
+        """
+        high = (self.standing_out(heights, total) >= _SHOWN) & (heights >= _SHARE_OF_BEST * heights[0])
+        return int(np.count_nonzero(high))
 
 
 def _quantile(share: float) -> float:

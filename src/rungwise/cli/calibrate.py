@@ -22,8 +22,9 @@ _EXAMPLES = (
 class Calibrate:
     """Learn where relevance ends, so that a search shows what fits and says where noise begins.
 
-    Give MODEL DATA, and captions with degrees of relevance teach it; or an INDEX alone, and the grades that people gave
-    on its page do. It is kept with the model, or in the index, which a search prefers.
+    Give MODEL DATA, and captions with degrees of relevance teach it. Or give an INDEX alone: then the grades that
+    people gave on its page do, and where these are too few, its own captions. It is kept with the model, or in the
+    index, which a search prefers.
 
     Attributes:
         model: Folder or name of a model, or the folder of an index.
@@ -50,7 +51,7 @@ class Calibrate:
     split: str = "val"
     index: Path | None = None
     out: Path | None = None
-    queries: int = field(default=5000, metadata=ADVANCED)
+    queries: int = field(default=2000, metadata=ADVANCED)
     join_restval: bool = field(default=False, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)
     precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.text import Text
 
 from rungwise.calibration import Calibration
@@ -23,30 +24,38 @@ _LONGEST = 48
 _METHODS = {
     "flat": "one threshold for all queries",
     "calibration": "this calibration",
+    "captions": "the same in an index with captions",
     "best": "the best cut of each query",
 }
 
 
-def render_learnt(
-    found: CrossValidation, calibration: Calibration, texts: Sequence[str], candidates: int
-) -> Iterator[Table | Text]:
+def render_counts(relevant: NDArray[np.int64], candidates: int) -> Text:
+    """What was learnt from.
+
+    Args:
+        relevant: (queries,) how many pictures are relevant to each caption.
+        candidates: How many pictures each was compared with.
+
+    >>> render_counts(np.array([2, 0]), 1000).plain
+    '2 captions and 1,000 pictures; relevant to a caption: 1.0 on average, 1 in the middle, none for 50.0 %'
+    """
+    return Text(
+        f"{len(relevant):,} captions and {candidates:,} pictures; relevant to a caption: {relevant.mean():.1f} on"
+        f" average, {np.median(relevant):.0f} in the middle, none for {100 * float((relevant == 0).mean()):.1f} %"
+    )
+
+
+def render_learnt(found: CrossValidation, calibration: Calibration, texts: Sequence[str]) -> Iterator[Table | Text]:
     """Tables and lines, at most 80 columns wide.
 
     Args:
         found: What the calibration is worth on queries that it was not fitted on.
         calibration: That was fitted on all of them.
         texts: (queries,) the captions.
-        candidates: How many pictures each was compared with.
     """
     from rich import box
     from rich.table import Table
 
-    relevant = found.relevant
-    none = float((relevant == 0).mean())
-    yield Text(
-        f"{len(texts):,} captions and {candidates:,} pictures; relevant to a caption: {relevant.mean():.1f} on average,"
-        f" {np.median(relevant):.0f} in the middle, none for {100 * none:.1f} %"
-    )
     table = Table(
         caption="every query was judged by what the others taught; the best cut needs to know the answer",
         box=box.SIMPLE_HEAD,
@@ -56,6 +65,8 @@ def render_learnt(
     table.add_column(f"CutF1(t={calibration.relevant_from:.4g})", justify="right", no_wrap=True)
     table.add_column("hits shown", justify="right", no_wrap=True)
     for method, name in _METHODS.items():
+        if method not in found.cut_f1:
+            continue
         table.add_row(name, f"{found.cut_f1[method]:.1f}", f"{found.shown[method]:.1f}")
     yield table
     if found.cut_f1["calibration"] < found.cut_f1["flat"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from rungwise.calibration import FEWEST_QUERIES, Calibration
 from rungwise.cli.calibrate import Calibrate
-from rungwise.cli.calibrated import render_learnt
-from rungwise.cli.ends import known_of
+from rungwise.cli.calibrated import render_counts, render_learnt
+from rungwise.cli.ends import known_of, scored_of_index
 from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.models import read_model, read_model_of
 from rungwise.cli.scored import Scored, read_part, scored_by
@@ -22,7 +22,7 @@ from rungwise.cli.terminal import console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.pretrained.source import Source
-from rungwise.evaluation.cross_validation import cross_validated
+from rungwise.evaluation.cross_validation import cross_validated, has_enough
 from rungwise.evaluation.inputs import read_relevance, split_key
 from rungwise.evaluation.scores import checked_degrees
 from rungwise.index import Index, storage
@@ -36,14 +36,16 @@ if TYPE_CHECKING:
 _FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}
 """The least degree that counts as relevant, of sources on whose scale it is known: what is said is true, a label is
 shared, sentence models agree."""
+_ROUNDING = 1e-6
+"""By which degrees that ought to be the same may differ."""
 _SHARE = 0.005
 """Of the pairs of other sources: one picture in 200 is relevant to a caption."""
 _DEFAULT = "tfidf"
 """Of the sources: made at once from captions alone, 0 to 1, and 1 for the picture that a caption was written for."""
+_CHECKED = 1000
+"""Captions on which it is tried what others teach."""
 _MOST_PAIRS = 200_000_000
 """Of captions and pictures: 1.6 GB with their degrees."""
-
-_Keep = Callable[[Calibration], Path]
 
 
 def run(asked: Calibrate) -> int:
@@ -55,14 +57,14 @@ def run(asked: Calibrate) -> int:
     given = Path(asked.model)
     if storage.is_index(given) and asked.index is None:
         asked = replace(asked, index=given)
-    if asked.data is None:
-        return _by_grades(asked)
-    if asked.out is not None and asked.index is not None:
+    if asked.out is not None and asked.index is not None and asked.data is not None:
         raise UserError(f"--out {asked.out} and the index {asked.index}: it is kept in one place; give one of them")
     if asked.queries < FEWEST_QUERIES:
         raise UserError(f"--queries {asked.queries}: at least {FEWEST_QUERIES} are needed to learn anything")
     if asked.relevant_from is not None and not math.isfinite(asked.relevant_from):
         raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
+    if asked.data is None:
+        return _of_index(asked)
     index = None if asked.index is None else Index.open(asked.index)
     if index is None and asked.out is None:
         _refuse_without_folder(asked.model)
@@ -79,34 +81,56 @@ def run(asked: Calibrate) -> int:
     return 0
 
 
-def _by_grades(asked: Calibrate) -> int:
-    """Learn from what people said on the page of an index."""
+def _of_index(asked: Calibrate) -> int:
+    """Learn from what people said on the page of an index, or else from its captions."""
     from rungwise.index.calibrating import refit
     from rungwise.models.contracts import DualEncoder
 
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
-    usual = {one.name: one.default for one in fields(Calibrate)}
-    idle = ("relevance", "relevant_from", "split", "out", "queries", "join_restval", "cache", "precision")
-    for name in idle:
-        if getattr(asked, name) != usual[name]:
-            flag = f"--{name.replace('_', '-')}"
-            raise UserError(f"{flag} changes nothing without DATA; give DATA, or leave {flag} out")
+    _refuse_idle(asked, ("split", "join_restval", "cache", "precision", "least_cosine"), "DATA")
     index = Index.open(asked.index)
+    grades = index.grades()
+    say_issues(grades.issues)
+    graded = len(grades.by_query())
+    by_grades = graded >= FEWEST_QUERIES
+    if by_grades:
+        _refuse_idle(asked, ("relevance", "relevant_from", "queries"), "DATA, since people graded this index")
+    elif not index.caption_store.count():
+        raise UserError(
+            f"{asked.index}: {graded} of {FEWEST_QUERIES} searches have graded hits, and there are no captions; grade"
+            " hits of more searches on its page (rungwise serve), or give DATA with captions"
+        )
     other = None if Path(asked.model) == asked.index else asked.model
     model = read_model_of(index, other, asked.device, altered=asked.altered_model)
     assert isinstance(model, DualEncoder)
-    grades = index.grades()
-    say_issues(grades.issues)
-    calibration = refit(index, model)
-    index.keep_calibration(calibration)
-    say(f"learnt from {calibration.source}; relevant from {calibration.relevant_from:g} (right 1, close 0.5, wrong 0)")
-    say(f"written: {asked.index / storage.CALIBRATION}")
+    if by_grades:
+        calibration = refit(index, model)
+        say(f"learnt from {calibration.source}: right and close ones are relevant")
+    else:
+        index.check(model)
+        say(f"{graded} of {FEWEST_QUERIES} searches have graded hits: learning from the captions of the index instead")
+        calibration = _learn_from(asked, scored_of_index(index, model))
+    say(f"written: {_keep(asked, index, calibration)}")
     return 0
 
 
+def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
+    """An option that would change nothing is a misunderstanding."""
+    usual = {one.name: one.default for one in fields(Calibrate)}
+    for name in names:
+        if getattr(asked, name) != usual[name]:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} changes nothing without {without}; leave it out")
+
+
 def _learn(asked: Calibrate, model: PairScorer, data: ImageCaptions) -> Calibration:
-    scored = scored_by(model, asked.model, data, _as_evaluated(asked))
+    return _learn_from(asked, scored_by(model, asked.model, data, _as_evaluated(asked)))
+
+
+def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
+    """Learn from captions as queries, and say what was learnt."""
+    _refuse_too_few(scored.data)
     relevance, title = _relevance(asked, scored)
     count = max(FEWEST_QUERIES, min(asked.queries, _MOST_PAIRS // max(1, len(scored.data))))
     captions = len(scored.data.captions)
@@ -119,20 +143,26 @@ def _learn(asked: Calibrate, model: PairScorer, data: ImageCaptions) -> Calibrat
     assert checked is not None
     degrees = np.ascontiguousarray(checked.block(pictures, chosen).T)
     start = _relevant_from(asked, relevance, degrees)
-    known = known_of(scored, chosen)
+    known = known_of(scored, chosen, likeness=True)
     owners = scored.data.image_of_caption[chosen]
-    found = cross_validated(similarity, degrees, start, owners, known)
+    console.print(render_counts((degrees >= start).sum(axis=1), len(pictures)))
     calibration = Calibration.fit(
         similarity,
         degrees,
         start,
         known=known,
-        source=f"{title}, of {data.name}",
+        source=f"{title}, of {scored.data.name}",
         model_fingerprint=scored.model_hash,
     )
-    texts = [scored.data.captions[caption] for caption in chosen]
-    for part_of_page in render_learnt(found, calibration, texts, len(pictures)):
-        console.print(part_of_page)
+    some = np.unique(np.linspace(0, len(chosen) - 1, min(len(chosen), _CHECKED)).round().astype(np.int64))
+    if not has_enough(degrees[some], start, owners[some]):
+        say("too few captions to say what it is worth on others")
+        return calibration
+    facts = None if known is None else [known[query] for query in some.tolist()]
+    found = cross_validated(similarity[some], degrees[some], start, owners[some], facts)
+    texts = [scored.data.captions[caption] for caption in chosen[some]]
+    for part in render_learnt(found, calibration, texts):
+        console.print(part)
     return calibration
 
 
@@ -218,7 +248,7 @@ def _relevant_from(asked: Calibrate, relevance: Any, degrees: NDArray[Any]) -> f
         elif source == "Human":
             start, why = (least + most) / 2, "the middle of the grades"
         else:
-            start = float(np.quantile(known, 1 - _SHARE, method="higher"))
+            start = float(np.quantile(known, 1 - _SHARE, method="higher")) - _ROUNDING
             start = start if start > least else float(known[known > least].min(initial=math.inf))
             why = f"so that {(known >= start).mean():.2%} of the pairs are; --relevant-from says otherwise"
     if not least < start <= most:

@@ -38,6 +38,7 @@ def search(asked: Search) -> Answered:
         fold=asked.fold,
         diversity=asked.diversity or None,
         words=asked.words,
+        end=None if asked.end == "on" else False,
     )
     captions: Mapping[str, Any] = {}
     if len(sent) == 1 and not (asked.query or asked.like or asked.unlike):

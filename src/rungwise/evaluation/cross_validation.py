@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import Calibration, Known
+from rungwise.calibration import FEWEST_QUERIES, Calibration, Known
 from rungwise.calibration.baselines import FlatThreshold, Oracle
 from rungwise.core.errors import UserError
 from rungwise.metrics import ECE, CutF1, Measure, NoneAUROC
@@ -29,8 +29,9 @@ class CrossValidation:
         relevant: (queries,) candidates that are relevant; judged ones alone.
         right: (queries,) hits shown that are relevant.
         cuts: (queries,) hits shown.
-        cut_f1: By method: ``"flat"`` the best flat threshold of the other queries, ``"calibration"``, ``"best"`` the
-            best cut of each query, which no method can know. In percent.
+        cut_f1: By method, in percent: ``"flat"`` the best flat threshold of the other queries; ``"calibration"``;
+            ``"captions"`` the same where likeness with captions is known, if it is; ``"best"`` the best cut of each
+            query, which no method can know.
         shown: By method, the mean number of hits shown.
         ece: Of expected degrees, as a share of the scale: over all candidates, and over the ten best hits.
         none_auroc: How well belief tells queries with something relevant from those without; NaN without both kinds.
@@ -43,6 +44,22 @@ class CrossValidation:
     shown: dict[str, float]
     ece: tuple[float, float]
     none_auroc: float
+
+
+def has_enough(relevance: Scores, relevant_from: float, groups: NDArray[np.int64]) -> bool:
+    """Whether something can be learnt from every four fifths of the queries; arguments as of :func:`cross_validated`.
+
+    >>> has_enough(np.eye(20), 1, np.arange(20)), has_enough(np.eye(30), 1, np.arange(30))
+    (False, True)
+    """
+    if len(np.unique(groups)) < 2:
+        return False
+    fold, known, relevant = _folds(groups), ~np.isnan(relevance), relevance >= relevant_from
+    rests = [fold != number for number in np.unique(fold)]
+    return all(
+        known[rest].any(axis=1).sum() >= FEWEST_QUERIES and relevant[rest].any() and (known & ~relevant)[rest].any()
+        for rest in rests
+    )
 
 
 def cross_validated(
@@ -79,7 +96,10 @@ def cross_validated(
         ECE(_BEST, scale),
         NoneAUROC(relevant_from),
     )
-    by_method: dict[str, list[_Judgements]] = {"flat": [], "calibration": [], "best": []}
+    # An index may have no captions: that is judged apart.
+    has_captions = known is not None and any(one.caption_scores is not None for one in known)
+    of_scores = None if known is None else [replace(one, caption_scores=None) for one in known]
+    by_method: dict[str, list[_Judgements]] = {}
     order = np.argsort(fold, kind="stable")
     for number in np.unique(fold):
         rest, own = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
@@ -87,12 +107,14 @@ def cross_validated(
         fitted = Calibration.fit(similarity[rest], relevance[rest], relevant_from, known=facts)
         methods: dict[str, Ends] = {
             "flat": FlatThreshold.fit(similarity[rest], relevance[rest], relevant_from),
-            "calibration": fitted if known is None else fitted.informed(known),
+            "calibration": fitted if of_scores is None else fitted.informed(of_scores),
             "best": Oracle(relevance, relevant_from),
         }
+        if known is not None and has_captions:
+            methods["captions"] = fitted.informed(known)
         for name, method in methods.items():
             asked = measures if name == "calibration" else measures[:1]
-            by_method[name].append(_judged(method, similarity, relevance, own, asked, relevant_from))
+            by_method.setdefault(name, []).append(_judged(method, similarity, relevance, own, asked, relevant_from))
     values = {
         name: [np.concatenate([part.values[at] for part in parts]) for at in range(len(parts[0].values))]
         for name, parts in by_method.items()

@@ -60,13 +60,15 @@ class Sample:
             query: Its vector.
             metric: None for the store's similarity.
         """
+        return Background(self.scores(query, metric)[0], self.total)
+
+    def scores(self, queries: NDArray[np.float32], metric: Metric | None = None) -> NDArray[np.float32]:
+        """(queries, sample) scores of (queries, D) queries."""
         if metric == "cosine":
-            scores = products(unit_rows(query), self._units)[0]
-        elif metric is not None or self._similarity.product:
-            scores = products(query, self.vectors)[0]
-        else:
-            scores = self._similarity.array(self.vectors, query)[:, 0]
-        return Background(scores, self.total)
+            return products(unit_rows(queries), self._units)
+        if metric is not None or self._similarity.product:
+            return products(queries, self.vectors)
+        return np.asarray(self._similarity.array(self.vectors, queries).T)
 
 
 def chosen(ids: Iterable[str], size: int) -> list[str]:

@@ -13,6 +13,7 @@ from rungwise.calibration import FEWEST_QUERIES, Calibration
 from rungwise.calibration.judgement import Known
 from rungwise.core.errors import UserError
 from rungwise.index.background import chosen
+from rungwise.index.caption_likeness import LOOKED_AT, CaptionLikeness
 from rungwise.index.grades import DEGREES
 from rungwise.index.index import Index
 from rungwise.index.queries import Query, Words
@@ -102,11 +103,36 @@ def refit(index: Index, model: DualEncoder) -> Calibration:
     for at, grades in enumerate(graded.values()):
         for one, degree in grades.items():
             degrees[at, place[one]] = degree
-    known = [known_of(query, vector, model) or Known() for query, vector in zip(queries, vectors, strict=True)]
-    fitted = Calibration.fit(index.similarity.array(rows, vectors).T, degrees, relevant_from=_RELEVANT, known=known)
-    count = sum(map(len, graded.values()))
-    source = f"{count} grades of people for {len(graded)} queries"
-    return replace(fitted, source=source, model_fingerprint=index.manifest.model_fingerprint)
+    scores = index.similarity.array(rows, vectors).T
+    likeness = CaptionLikeness(index)
+    known = [
+        replace(
+            known_of(query, vector, model) or Known(),
+            caption_scores=_of_best(likeness, index, vector, row, ids),
+        )
+        for query, vector, row in zip(queries, vectors, scores, strict=True)
+    ]
+    return Calibration.fit(
+        scores,
+        degrees,
+        _RELEVANT,
+        known=known,
+        source=f"{sum(map(len, graded.values()))} grades of people for {len(graded)} queries",
+        model_fingerprint=index.manifest.model_fingerprint,
+    )
+
+
+def _of_best(
+    likeness: CaptionLikeness, index: Index, vector: NDArray[np.float32], scores: NDArray[np.float32], ids: list[str]
+) -> NDArray[np.float64] | None:
+    """(candidates,) likeness of a query with the captions of its best hits; NaN of the others, as in a search."""
+    best = np.argsort(-scores, kind="stable")[:LOOKED_AT]
+    found = likeness.scores(vector, index.picture_store.get([ids[at] for at in best.tolist()]))
+    if found is None:
+        return None
+    of_all = np.full(len(ids), np.nan)
+    of_all[best] = found
+    return of_all
 
 
 def _graded(index: Index) -> dict[str, dict[str, float]]:

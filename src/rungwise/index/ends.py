@@ -7,7 +7,7 @@ says how relevant a picture is, and a filter changes neither.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -90,7 +90,9 @@ class Looked(Protocol):
         ...
 
 
-def judged(whole: Looked, depth: int, judge: Judge, background: Background, known: Known | None) -> Judged:
+def judged(
+    whole: Looked, depth: int, judge: Judge, background: Background, known: Known | None, *, deeper: bool
+) -> Judged:
     """Judge the best hits of the whole index; more of them where all are relevant.
 
     Args:
@@ -98,9 +100,10 @@ def judged(whole: Looked, depth: int, judge: Judge, background: Background, know
         depth: How many are judged at first.
         judge: By what.
         background: The query's scores with the sample of the index.
-        known: What else is known of the query.
+        known: What else is known of the query, and of the first hits.
+        deeper: Ask for all that may be judged at once, where that costs no more than asking for the first ones.
     """
-    scores = whole.nearest_scores(depth)
+    scores = whole.nearest_scores(MOST_JUDGED if deeper else depth)[:depth]
     found = _judgement(judge, scores, background, known)
     if found.cut == len(scores) == depth:
         scores = whole.nearest_scores(MOST_JUDGED)
@@ -111,6 +114,10 @@ def judged(whole: Looked, depth: int, judge: Judge, background: Background, know
 def _judgement(judge: Judge, scores: NDArray[np.float32], background: Background, known: Known | None) -> Judgement:
     if not len(scores):
         return Judgement(np.zeros(0), np.zeros(0, np.int64), cut=0, belief=0.0)
+    if known is not None and known.caption_scores is not None:
+        of_all = np.full(len(scores), np.nan)
+        of_all[: len(known.caption_scores)] = known.caption_scores
+        known = replace(known, caption_scores=of_all)
     return judge.judge_hits(scores, background, known)
 
 

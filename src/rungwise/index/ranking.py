@@ -94,6 +94,11 @@ class Candidates:
         self.nearest(depth)
         return self._nearest_scores[:depth]
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Equal for searches of one version of a store that find the same."""
+        return self.vector.tobytes(), self.metric, self.where, self._exact
+
     def without_filter(self) -> Candidates:
         """All pictures but those that the query names."""
         if not self.where.conditions:

@@ -284,7 +284,7 @@ class Searcher:
             )
         other = copy(self)
         other.index = index
-        other._seen, other._endings = Seen(index), Endings(index, self.model)
+        other._seen, other._endings = Seen(index), self._endings.on(index)
         return other
 
     def _vector_of(self, query: Query, vectors: Mapping[str, ArrayLike]) -> NDArray[np.float32]:

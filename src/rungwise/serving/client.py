@@ -149,8 +149,8 @@ class Client:
             item_id: Of the picture.
             grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back what was said before.
         """
-        content = json.dumps({"query": query, "id": item_id, "grade": grade})
-        return self._json("POST", "grades", body=content.encode())
+        body = json.dumps({"query": query, "id": item_id, "grade": grade}).encode("ascii")
+        return self._json("POST", "grades", body=body, kind="application/json")
 
     def grades(self, query: str | None = None, k: int = 100, *, offset: int = 0) -> dict[str, Any]:
         """The grades that people gave, newest first: of one query, or of all."""
@@ -164,23 +164,34 @@ class Client:
         return picture if isinstance(picture, str) else self.send(picture)
 
     def _json(
-        self, method: str, target: str, asked: Mapping[str, object] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        target: str,
+        asked: Mapping[str, object] | None = None,
+        body: bytes | None = None,
+        kind: str = "application/octet-stream",
     ) -> dict[str, Any]:
-        found = _parsed(self._ask(method, target, asked, body))
+        found = _parsed(self._ask(method, target, asked, body, kind))
         if found is None:
             raise UserError(f"{self.address}: what answers there is no server of rungwise; correct the address")
         return found
 
     def _ask(
-        self, method: str, target: str, asked: Mapping[str, object] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        target: str,
+        asked: Mapping[str, object] | None = None,
+        body: bytes | None = None,
+        kind: str = "application/octet-stream",
     ) -> bytes:
         given = {name: value for name, value in (asked or {}).items() if value is not None}
         query = urlencode(given, doseq=True, errors="surrogatepass")
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=self._timeout)
+        headers = self._headers if body is None else {**self._headers, "Content-Type": kind}
+        connection_of = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection = connection_of(self._host, self._port, timeout=self._timeout)
         try:
             address = f"{self._path}/{target}{'?' if query else ''}{query}"
-            connection.request(method, address, body, self._headers)
+            connection.request(method, address, body, headers)
             response = connection.getresponse()
             content = response.read(_LARGEST_ANSWER)
         except TimeoutError as error:

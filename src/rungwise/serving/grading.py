@@ -7,24 +7,23 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from threading import Lock
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
+from rungwise.calibration import FEWEST_QUERIES
 from rungwise.core.errors import UserError
-from rungwise.index import Searcher
+from rungwise.index import Grades, Searcher
 from rungwise.serving import shapes
 from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.current import Current
 from rungwise.serving.ids import sendable
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.searching import MAX_RESULTS, Offset, item_of
+from rungwise.serving.waiting import BusyError
 from rungwise.serving.work import Work
 
-if TYPE_CHECKING:
-    from rungwise.index import Grades
-
-_FEWEST_SEARCHES = 20
 _LARGEST_BODY = 16 * 1024
 _LONGEST_QUERY = 2000
 _LONGEST_ID = 8000
@@ -64,6 +63,7 @@ def routes(current: Current, work: Work, limits: ServingLimits, *, allowed: bool
     ['current', 'work', 'limits', 'allowed']
     """
     router = APIRouter()
+    fitting = Lock()
 
     @router.post(
         "/grades",
@@ -95,7 +95,13 @@ def routes(current: Current, work: Work, limits: ServingLimits, *, allowed: bool
     async def calibrate(request: Request) -> Response:
         """Fit the end of relevance to the grades."""
         _require(allowed, current)
-        return json_answer(await work.encoded(request, partial(_calibrate, current)))
+        if not fitting.acquire(blocking=False):
+            raise BusyError
+        try:
+            # Some seconds: not where searches wait.
+            return json_answer(await work.read(request, partial(_calibrate, current)))
+        finally:
+            fitting.release()
 
     return router
 
@@ -168,7 +174,7 @@ def _given(current: Current, query: str | None, k: int, offset: int) -> shapes.G
     every = current.now().index.grades()
     wanted = [one for one in reversed(every.kept) if query is None or one.query == query.strip()]
     shown = tuple(shapes.Grade(one.query, sendable(one.id), one.grade, one.when) for one in wanted[offset : offset + k])
-    return shapes.Grades(shown, len(wanted) > offset + k, len(every.by_query()), _FEWEST_SEARCHES)
+    return shapes.Grades(shown, len(wanted) > offset + k, len(every.by_query()), FEWEST_QUERIES)
 
 
 def _calibrate(current: Current) -> shapes.Calibrated:
@@ -178,9 +184,7 @@ def _calibrate(current: Current) -> shapes.Calibrated:
     before = _standing(searcher, grades)
     _, served = current.change(lambda index: index.keep_calibration(calibration))
     after = _standing(served.searcher, grades)
-    return shapes.Calibrated(
-        served.version, len(grades.by_query()), calibration.source, changes_of(before, after)
-    )
+    return shapes.Calibrated(served.version, len(grades.by_query()), calibration.source, changes_of(before, after))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import { makeDetail } from "./detail.js";
 import { element, make, wantsNewTab } from "./dom.js";
 import { makeFilters } from "./filters.js";
 import { makeGrades } from "./grades.js";
-import { makeGrid } from "./grid.js";
+import { makeGrid, onlyNearest } from "./grid.js";
 import { makeIntake } from "./intake.js";
 import { makeNothing } from "./nothing.js";
 import { announce, complain, hush } from "./say.js";
@@ -230,13 +230,13 @@ function describe(search, answer, signal) {
   const like = answer.terms.length === 1 && !single;
   const title = single ? `Pictures for “${answer.terms[0].text}”` : like ? "Similar pictures" : answer.terms.length ? "Pictures that fit" : "Pictures, newest first";
   const found = answer.hits.length > 0;
-  const irrelevant = found && answer.end?.nothing;
+  const irrelevant = found && answer.end?.nothing && !onlyNearest(search, answer);
   element("results-title").textContent = irrelevant ? "Nothing relevant found" : found ? title : emptyText(search);
   element("reading").textContent = [answer.terms.length > 1 ? answer.reading : "", ...answer.notes].filter(Boolean).join(" · ");
   element("reading").hidden = !element("reading").textContent;
   element("unknown").replaceChildren(...answer.unknown.map((one) => unknownLine(search, answer.terms, one)));
   element("unknown").hidden = !answer.unknown.length;
-  if (irrelevant) nothingFound.show(search, answer, signal);
+  if (irrelevant || (!found && search.where && answer.terms.length)) nothingFound.show(search, answer, signal);
   if (irrelevant || !found) announce(element("results-title").textContent);
 }
 

@@ -23,7 +23,7 @@ export function makeGrades(on) {
     const places = waiting;
     waiting = [];
     for (const [place, item, title] of places) put(place, item, title);
-    if (query) load(query);
+    if (allowed && query) load(query);
   }
 
   /** Another search is shown. */

@@ -43,8 +43,13 @@ export function makeGrid(on) {
       bands.drawLimit(labelOfRest(), open);
       if (state.opened) bands.drawPassed(close);
     }
-    if (!hidden()) bands.add(fresh.filter(isBeyond), state.first.end?.nothing ? "The nearest, although they hardly fit" : "Less related");
+    if (!hidden()) bands.add(fresh.filter(isBeyond), headingOfRest());
     bands.count(state.more && !hidden());
+  }
+
+  function headingOfRest() {
+    if (!state.first.end?.nothing) return "Less related";
+    return onlyNearest(state.search, state.first) ? "Nothing is much like it; these are the nearest" : "The nearest, although they hardly fit";
   }
 
   function labelOfRest() {
@@ -94,7 +99,7 @@ export function makeGrid(on) {
     try {
       const answer = await page(search, 0, Math.max(FIRST, count), signal);
       clear();
-      state = { search, first: answer, hits: [], ids: new Set(), offset: 0, more: false, opened };
+      state = { search, first: answer, hits: [], ids: new Set(), offset: 0, more: false, opened: opened || onlyNearest(search, answer) };
       add(answer);
       said();
       return answer;
@@ -173,6 +178,9 @@ export function makeGrid(on) {
     hasMore: () => Boolean(state?.more && !hidden()),
   };
 }
+
+/** Whether it is said that nothing is like a picture, of which people want to see the nearest all the same. */
+export const onlyNearest = (search, answer) => Boolean(answer.end?.nothing) && !search.q;
 
 function page(search, offset, k, signal) {
   const asked = parametersOf(search);

@@ -3,10 +3,11 @@
 import { ask } from "./api.js";
 import { parametersOf } from "./address.js";
 import { element, make } from "./dom.js";
-import { number } from "./facts.js";
+import { heading, number } from "./facts.js";
 import { joined } from "./where.js";
 
 const MOST_WORDS = 3;
+const MOST_EXAMPLES = 3;
 const SHORTEST = 4; // letters of a word that is looked for in captions
 const COUNTED = 50; // pictures that are counted
 const NO_COLUMNS = new Set(["file", "folder", "format", "hash", "taken", "modified"]);
@@ -15,10 +16,11 @@ const NO_COLUMNS = new Set(["file", "folder", "format", "hash", "taken", "modifi
 export function makeNothing(on) {
   let columns = []; // whose texts are looked through for the words of a query
   let pictures = 0;
+  let examples = []; // texts that find something here
   let shown = null;
 
   function offer(about) {
-    pictures = about.pictures;
+    [pictures, examples] = [about.pictures, about.examples.slice(0, MOST_EXAMPLES)];
     const texts = about.columns.filter(({ name, type }) => (type === "text" || type === "texts") && !NO_COLUMNS.has(name));
     columns = texts.slice(0, 4).map(({ name, type }) => [name, type === "texts" ? "has" : "contains"]);
     if (about.captions) columns = [["captions", "contains"], ...columns.filter(([name]) => name !== "captions")];
@@ -34,10 +36,14 @@ export function makeNothing(on) {
   function show(search, answer, signal) {
     shown = search;
     const among = search.where ? "the pictures that pass the filters" : pictures ? `the ${number(pictures)} pictures` : "the pictures";
-    element("nothing-text").textContent = `None of ${among} fits well, as far as the search can tell.`;
+    const words = !search.pictures.length;
+    const none = `None of ${among} fits well, as far as the search can tell.${words ? " Try other words, or more general ones." : ""}`;
+    element("nothing-text").textContent = answer.hits.length ? none : "";
+    element("here").replaceChildren(...examples.map((text) => tried(heading(text, 60), () => on.open({ ...search, q: text, where: "", show: "" }))));
+    element("here-note").hidden = element("here").hidden = !words || !examples.length;
     element("tries").replaceChildren(
       ...answer.unknown.filter(({ word, near }) => !near.length && without(search.q, word)).map(({ word }) => tried(`Leave out “${word}”`, () => on.open({ ...search, q: without(search.q, word), show: "" }))),
-      tried("Show the nearest anyway", on.nearest),
+      ...(answer.hits.length ? [tried("Show the nearest anyway", on.nearest)] : []),
     );
     element("verdict").classList.add("empty");
     element("nothing").hidden = false;
@@ -47,9 +53,8 @@ export function makeNothing(on) {
 
   const tried = (text, act) => make("li", {}, make("button", { type: "button", class: "soft", textContent: text, dir: "auto", onclick: act }));
 
-  /** Put a button before the last one, which shows the nearest. */
   function add(search, text, act) {
-    if (shown === search) element("tries").lastChild.before(tried(text, act));
+    if (shown === search) element("tries").prepend(tried(text, act));
   }
 
   async function withoutFilters(search, signal) {
