@@ -147,6 +147,14 @@ def of_result(root: Path) -> Answer:
     return {"main": [dict(first.numbers), first.per_query("i2t/R@1").tolist(), repr(found.differences)]}
 
 
+def of_calibration(path: Path) -> Answer:
+    from rungwise.calibration import Calibration
+
+    found = Calibration.load(path)
+    scores = np.random.default_rng(1).normal(size=50)
+    return {"main": [str(found), found.degrees(scores).tolist(), found.cut(scores), found.belief(scores)]}
+
+
 def of_scenes(folder: Path) -> Answer:
     from rungwise.data.readers import read
     from rungwise.scenes.relevance import SceneRelevance

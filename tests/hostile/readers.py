@@ -12,6 +12,7 @@ import numpy as np
 
 from tests.hostile import world
 from tests.hostile.answers import (
+    of_calibration,
     of_checkpoint,
     of_collection,
     of_degrees,
@@ -183,6 +184,8 @@ def _own() -> list[Subject]:
         Subject("feature cache", "caches", ("rows-2/rows.bin", "rows-2/keys.bin"), of_rows, "seal"),
         Subject("document frequencies", "words", ("frequencies.npz",), frequencies, "structure"),
         Subject("result", "evaluation", ("first.json",), of_result, "structure"),
+        Subject("calibration", "calibrations", ("calibration.json",),
+                lambda root: of_calibration(root / "calibration.json"), "structure"),
         Subject("scenes", "scenes", ("scenes/scenes.json", "scenes/captions.jsonl"),
                 lambda root: of_scenes(root / "scenes"), "structure"),
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, features
@@ -166,6 +167,14 @@ def _write_parquet(path: Path, columns: dict[str, list[object]]) -> None:
     pq.write_table(pa.table(columns), path)
 
 
+def _calibration() -> Any:
+    from rungwise.calibration import Calibration
+
+    draw = np.random.default_rng(0)
+    degrees = (draw.random((30, 40)) < 0.1).astype(float)
+    return Calibration.fit(draw.normal(size=degrees.shape) + 2 * degrees, degrees, 1)
+
+
 def make_own(root: Path) -> None:
     """What rungwise itself writes: models, runs, indexes, degrees, caches, results, scenes."""
     from rungwise import evaluate
@@ -196,6 +205,7 @@ def make_own(root: Path) -> None:
         scores = np.random.default_rng(seed).normal(size=(8, 8))
         result = evaluate(similarity=scores, image_of_caption=np.arange(8), data_name="colours", data_hash="00")
         result.to_json(root / f"evaluation/{name}.json", per_query=True)
+    _calibration().save(root / "calibrations/calibration.json")
     (root / "scenes").mkdir()
     generate(root / "scenes/scenes", SceneConfig(pictures=12, side=32))
 

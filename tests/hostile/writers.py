@@ -81,6 +81,7 @@ def _text(path: str) -> Step:
 
 
 def _files(root: Path) -> list[Writer]:
+    from rungwise.calibration import Calibration
     from rungwise.data.contact_sheet import contact_sheet
     from rungwise.data.readers import read
     from rungwise.evaluation import Result, evaluate
@@ -100,6 +101,10 @@ def _files(root: Path) -> list[Writer]:
     def comparison(draws: int) -> Step:
         return lambda place: compare(result(1), result(2), draws=draws).to_json(place / "comparison.json")
 
+    def calibration(spread: float) -> Step:
+        standard = np.random.default_rng(0).normal(scale=spread, size=(20, 50))
+        return lambda place: Calibration.unsupervised(standard).save(place / "calibration.json")
+
     def state_of_result(place: Path) -> Any:
         found = Result.from_json(place / "result.json")
         return [dict(found.numbers), found.per_query("i2t/R@1").tolist()]
@@ -109,6 +114,8 @@ def _files(root: Path) -> list[Writer]:
                state_of_result, "result.json"),
         Writer("result, again", lambda place: result(1).to_json(place / "result.json", per_query=True),
                lambda place: result(2).to_json(place / "result.json", per_query=True), state_of_result, "result.json"),
+        Writer("calibration", calibration(1.0), calibration(2.0),
+               lambda place: str(Calibration.load(place / "calibration.json")), "calibration.json"),
         Writer("comparison", comparison(20), comparison(30), _text("comparison.json"), "comparison.json"),
         Writer("document frequencies", frequencies("a dog"), frequencies("a red dog"),
                lambda place: DocumentFrequencies.load(place / "counts.npz").content_hash(), "counts.npz"),
