@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from rungwise.calibration import Background, Known
 from rungwise.calibration.features import (
@@ -30,11 +31,16 @@ def test_each_column_is_what_its_name_says():
     has_one = [at for at in range(CAPTIONED) if at != 3]
     for at in (0, 7, 49, 60, 195):
         z = (scores[at] - null.centre) / null.low_spread
-        later = (scores[min(at + 10, DEPTH - 1)] - null.centre) / null.low_spread
+        usual = stats.norm.isf((at + 0.5) / 1000)
+        excess = z - usual
+        then = min(at + 10, DEPTH - 1)
+        later = (scores[then] - null.centre) / null.low_spread - stats.norm.isf((then + 0.5) / 1000)
+        first = (scores[0] - null.centre) / null.low_spread - stats.norm.isf(0.5 / 1000)
         assert columns["position"][at] == pytest.approx(z)
-        assert columns["below_best"][at] == pytest.approx((scores[0] - scores[at]) / null.low_spread)
+        assert columns["below_best"][at] == pytest.approx(first - excess)
+        assert columns["best"][at] == pytest.approx(first)
         assert columns["log_rank"][at] == pytest.approx(np.log((at + 1) / 1000))
-        assert columns["density"][at] == pytest.approx(z - later)
+        assert columns["density"][at] == pytest.approx(excess - later)
         if at < CAPTIONED:
             among = captions[has_one]
             assert columns["caption"][at] == captions[at]
@@ -46,8 +52,25 @@ def test_each_column_is_what_its_name_says():
         assert (columns["log_rate"][at], columns["unknown_share"][at]) == (-3.0, 0.25)
     assert np.isnan(columns["caption"][3])
     assert np.isnan(columns["nearest_caption"]).all()
-    assert columns["best_hundred"][0] == pytest.approx(columns["position"][:100].mean())
-    assert columns["best_ten_above"][0] == pytest.approx(scores[:10].mean() - null.centre)
+    expected = stats.norm.isf((np.arange(100) + 0.5) / 1000)
+    assert columns["best_hundred"][0] == pytest.approx((columns["position"][:100] - expected).mean())
+    # As measured, where there are 1,000.
+    assert columns["best_ten_above"][0] == pytest.approx(scores[:10].mean() - null.centre, rel=0.01)
+
+
+def test_the_size_of_an_index_moves_no_column_of_a_query():
+    """Noise of 300 and of 100,000 candidates looks alike but for chance."""
+    rng = np.random.default_rng(4)
+    names = [name for name in QUERY_VIEWS[-1] if name not in ("unknown_share", "nearest_caption")]
+    means = []
+    for total in (300, 100_000):
+        rows = []
+        for _ in range(20):
+            scores = np.sort(rng.normal(0.2, 0.1, total))[::-1]
+            rows.append(query_features(scores[:DEPTH], Null.of(Background(scores, total))))
+        means.append(dict(zip(QUERY_NAMES, np.mean(rows, axis=0), strict=True)))
+    for name in names:
+        assert means[0][name] == pytest.approx(means[1][name], abs=0.25), name
 
 
 def test_the_query_s_columns_are_repeated_and_alone_the_same():

@@ -34,19 +34,21 @@ QUERY_NAMES = (
 )
 """Columns of a query.
 
-``best``, ``best_ten``, ``best_hundred``: position of the best hit, and mean positions of the best ten and hundred.
-``centre``, ``spread``: of the scores, as :class:`rungwise.calibration.null.Null` has them. ``best_ten_above``: mean
-score of the best ten over the centre, in units of the scores. ``unknown_share``, ``nearest_caption``: see
-:class:`rungwise.calibration.Known`. ``log_rate``: logarithm of the share of relevant candidates that the query's vector
-lets expect. ``caption_best_ten``: mean of the ten best caption scores of the hits.
+``best``, ``best_ten``, ``best_hundred``: excess of the best hit, and mean excess of the best ten and hundred. It is
+the position of a hit less that of the same rank in a normal distribution of as many candidates: of a larger index, the
+best stand higher by chance alone. ``centre``, ``spread``: of the scores, as :class:`rungwise.calibration.null.Null` has
+them. ``best_ten_above``: how high the best ten would stand over the centre among 1,000 candidates, in units of the
+scores. ``unknown_share``, ``nearest_caption``: see :class:`rungwise.calibration.Known`. ``log_rate``: logarithm of the
+share of relevant candidates that the query's vector lets expect. ``caption_best_ten``: mean of the ten best caption
+scores of the hits.
 """
 
 HIT_NAMES = ("position", "below_best", "log_rank", "density", "caption", "caption_z", "caption_rank")
 """Columns of a hit; in the table of hits, those of the query follow them.
 
 ``position``: score over the centre, in standard deviations as the scores below the centre show them, which relevant
-candidates do not widen. ``below_best``: position of the best hit less its own. ``log_rank``: logarithm of (rank /
-candidates). ``density``: its position less that of ten ranks later. ``caption``: the caption score of
+candidates do not widen. ``below_best``: excess of the best hit less its own. ``log_rank``: logarithm of (rank /
+candidates). ``density``: its excess less that of ten ranks later. ``caption``: the caption score of
 :class:`rungwise.calibration.Known`. ``caption_z``: the same, less the mean of the hits that have one, in their standard
 deviations. ``caption_rank``: logarithm of the rank by caption score among them.
 """
@@ -80,6 +82,9 @@ QUERY_RISING = ("best", "best_ten", "best_hundred", "best_ten_above", "nearest_c
 """Columns of a query in which the belief that anything is relevant must not fall while the others stay."""
 
 _TEN = 10
+_USUAL_TEN = 2.66
+"""Mean position of the best ten of 1,000 candidates in a normal distribution."""
+
 _LEAST_SPREAD = 1e-6
 
 
@@ -99,10 +104,11 @@ def query_features(falling: Values, null: Null, known: Known | None = None, log_
     >>> scores = np.sort(np.random.default_rng(0).normal(size=1000))[::-1]
     >>> null = Null.of(Background(scores, 1000))
     >>> dict(zip(QUERY_NAMES, query_features(scores[:50], null).round(1).tolist()))["best"]
-    3.4
+    0.2
     """
     falling = falling[:DEPTH]
-    return _of_query(falling, null.low_positions(falling), null, known, _captions(known, len(falling)), log_rate)
+    excess = null.low_positions(falling) - _expected_positions(len(falling), null.total)
+    return _of_query(excess, null, known, _captions(known, len(falling)), log_rate)
 
 
 def hit_features(
@@ -128,12 +134,13 @@ def hit_features(
     hits = len(falling)
     positions = null.low_positions(falling)
     captions = _captions(known, hits)
-    of_query = _of_query(falling, positions, null, known, captions, log_rate)
+    excess = positions - _expected_positions(hits, null.total)
+    of_query = _of_query(excess, null, known, captions, log_rate)
     features = np.full((hits, len(NAMES)), np.nan)
     features[:, 0] = positions
-    features[:, 1] = positions[0] - positions
+    features[:, 1] = excess[0] - excess
     features[:, 2] = _log_ranks(hits) - np.log(null.total)
-    features[:, 3] = positions - positions[np.minimum(np.arange(_TEN, hits + _TEN), hits - 1)]
+    features[:, 3] = excess - excess[np.minimum(np.arange(_TEN, hits + _TEN), hits - 1)]
     if captions is not None:
         has_one = np.flatnonzero(~np.isnan(captions))
         some = captions[has_one]
@@ -144,19 +151,17 @@ def hit_features(
     return features, of_query
 
 
-def _of_query(
-    falling: Values, positions: Values, null: Null, known: Known | None, captions: Values | None, log_rate: float
-) -> Values:
+def _of_query(excess: Values, null: Null, known: Known | None, captions: Values | None, log_rate: float) -> Values:
     unknown = known.unknown_share if known is not None else None
     nearest = known.nearest_caption if known is not None else None
     return np.array(
         [
-            positions[0],
-            positions[:_TEN].mean(),
-            positions[: _TEN * _TEN].mean(),
+            excess[0],
+            excess[:_TEN].mean(),
+            excess[: _TEN * _TEN].mean(),
             null.centre,
             null.low_spread,
-            falling[:_TEN].mean() - null.centre,
+            (excess[:_TEN].mean() + _USUAL_TEN) * null.low_spread,
             np.nan if unknown is None else unknown,
             np.nan if nearest is None else nearest,
             log_rate,
@@ -173,6 +178,14 @@ def _captions(known: Known | None, hits: int) -> Values | None:
     read = known.caption_scores[: min(hits, CAPTIONED)]
     scores[: len(read)] = read
     return None if np.isnan(scores).all() else scores
+
+
+@lru_cache(maxsize=64)
+def _expected_positions(hits: int, total: int) -> Values:
+    """(hits,) where the best of so many candidates stand in a normal distribution."""
+    from scipy.special import ndtri
+
+    return np.asarray(-ndtri((np.arange(1, hits + 1) - 0.5) / total))
 
 
 @lru_cache(maxsize=64)
