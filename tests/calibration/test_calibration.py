@@ -32,10 +32,10 @@ def test_what_is_planted_is_found(fitted, by_standard):
 
 
 def test_in_pure_noise_nothing_is_found_but_at_the_stated_rate(by_standard):
-    """The standard: one query in ten. Without one: one in ten of 1,000 candidates, fewer of more."""
+    """The standard: one query in ten. Without one: about one in sixteen."""
     rng = np.random.default_rng(6)
     noise = rng.normal(CENTRE, SPREAD, (300, 1000))
-    for calibration, most in ((by_standard, 0.17), (Calibration.unsupervised(), 0.17)):
+    for calibration, most in ((by_standard, 0.17), (Calibration.unsupervised(), 0.1)):
         shown = np.array([calibration.cut(one) > 0 for one in noise])
         assert 0.01 < shown.mean() < most
 
