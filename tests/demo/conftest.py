@@ -56,5 +56,5 @@ def demo(made: tuple[Places, Demo]) -> Demo:
 @pytest.fixture(scope="package")
 def address(demo: Demo) -> Iterator[str]:
     """Of a server with the demo."""
-    with background_app(lambda names: create_demo_app(demo, allowed_hosts=names)) as found:
+    with background_app(lambda names, _: create_demo_app(demo, allowed_hosts=names)) as found:
         yield found

@@ -73,6 +73,11 @@ def test_a_foreign_word_takes_the_place_of_one_shape():
         foreign = with_foreign_word(query, "cat")
         assert foreign.statement.facts == query.statement.facts - 1
         assert read_text(foreign.text).unknown == ("cat",)
+        assert read_text(foreign.text).statement == foreign.statement
+        alone = with_foreign_word(query, "cat", alone=True)
+        assert read_text(alone.text).unknown == ("cat",)
+        assert read_text(alone.text).statement == alone.statement
+        assert len(alone.statement.mentions) == 1
 
 
 def test_the_check_asks_for_every_part(address, demo, monkeypatch):

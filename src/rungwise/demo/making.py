@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from rungwise.index import Index
 from rungwise.models import JointEmbedding
 from rungwise.scenes.captions import write_query
 from rungwise.scenes.collection import SceneConfig, SceneQuery, generate, load_scene_file, sample_picture
+from rungwise.scenes.description import Statement
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import CHECKPOINT, train
@@ -113,7 +113,9 @@ def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Cali
     validation = data.split("val")
     file = load_scene_file(scenes)
     fresh = fresh_queries(file.config, file.held_out)
-    foreign = [with_foreign_word(query, _FOREIGN[n % len(_FOREIGN)]) for n, query in enumerate(fresh[::4])]
+    foreign = [
+        with_foreign_word(query, _FOREIGN[n % len(_FOREIGN)], alone=n % 2 == 1) for n, query in enumerate(fresh[::4])
+    ]
     captions = list(zip(validation.captions, validation.caption_ids, strict=True))
     queries = [
         *(SceneQuery(text, file.statement_of(one)) for text, one in captions[:: -(-len(captions) // _CAPTIONS)]),
@@ -135,17 +137,26 @@ def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Cali
     )
 
 
-def with_foreign_word(query: SceneQuery, word: str) -> SceneQuery:
+def with_foreign_word(query: SceneQuery, word: str, *, alone: bool = False) -> SceneQuery:
     """The query with a word that means no shape in place of its first one; the statement leaves that out.
+
+    Args:
+        query: A search for two objects.
+        word: That no caption has.
+        alone: Leave out what the query says of the second object.
 
     >>> from rungwise.scenes.reading import read_statement
     >>> text = "a red star left of a blue square"
-    >>> with_foreign_word(SceneQuery(text, read_statement(text)), "cat").text
-    'a red cat left of a blue square'
+    >>> query = SceneQuery(text, read_statement(text))
+    >>> with_foreign_word(query, "cat").text, with_foreign_word(query, "cat", alone=True).text
+    ('a red cat left of a blue square', 'a red cat')
     """
     first, *others = query.statement.mentions
-    text = re.sub(rf"\b{first.shape}\b", word, query.text, count=1)
-    return SceneQuery(text, replace(query.statement, mentions=(replace(first, shape=None), *others)))
+    start, _, rest = query.text.partition(f" {first.shape}")
+    stripped = replace(first, shape=None)
+    if alone:
+        return SceneQuery(f"{start} {word}", Statement((stripped,)))
+    return SceneQuery(f"{start} {word}{rest}", replace(query.statement, mentions=(stripped, *others)))
 
 
 def fresh_queries(

@@ -4,7 +4,7 @@ import { curve } from './curve.js';
 import { element, step } from './dom.js';
 
 const NUMBERS = [['nDCG@10', 0, ''], ['CS@100', 2, ''], ['CutF1', 0, '']];
-// Where fewer are shown, the next ones are in sight as well.
+// Where one of the models shows fewer, the next ones of both are in sight as well.
 const SHORT = 6;
 const BANDS = ['exactly', 'close', 'loosely related'];
 
@@ -19,7 +19,7 @@ export function columnOf(column, answer) {
     understood ? curve(column, answer.ideal, answer.chance) : null,
     element('p', { class: 'verdict' }, verdict(column, answer)),
     ...BANDS.flatMap((band) => bandOf(band, shown.filter((hit) => hit.band === band), column, answer)),
-    ...ending(column, rest, answer),
+    ...ending(column, other, rest, answer),
   );
 }
 
@@ -46,8 +46,8 @@ function bandOf(band, hits, column, answer) {
   return [element('h3', { class: 'band' }, band), element('ol', { class: 'tiles' }, ...hits.map((hit) => tile(hit, column, answer)))];
 }
 
-function ending(column, rest, answer) {
-  const folded = (title) => element('details', { open: column.shown < SHORT }, element('summary', {}, title),
+function ending(column, other, rest, answer) {
+  const folded = (title) => element('details', { open: Math.min(column.shown, other.shown) < SHORT }, element('summary', {}, title),
     element('ol', { class: 'tiles' }, ...rest.map((hit) => tile(hit, column, answer))));
   if (column.shown === 0) {
     return [element('div', { class: 'nothing' }, element('h3', {}, 'Nothing relevant found'),
