@@ -4,6 +4,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from rungwise.cli.found import Answered, Shown
+from rungwise.index.answers import End
 
 DOG = Shown(
     "dogs/a dog.jpg",
@@ -92,3 +93,58 @@ def test_json_has_the_columns_as_keys_of_the_hit() -> None:
     assert read["hits"][1] == {"id": "\udcff.jpg", "path": None, "score": None, "captions": [], "price": None,
                                "tags": ["a", "b"]}  # fmt: skip
     assert read["unknown"] == [{"word": "sneakers", "near": ["shoes"]}]
+
+
+def judged(rungs: tuple[int, ...], shown: int, **other: object) -> Answered:
+    hits = tuple(
+        Shown(f"{place}.jpg", f"/photos/{place}.jpg", 0.5, rung=rung, degree=0.25) for place, rung in enumerate(rungs)
+    )
+    advice = () if shown else ("try other words",)
+    end = End(rungs, (0.25,) * len(rungs), shown=shown, belief=0.5, source="grades", advice=advice)
+    return Answered("", hits, end=end, **other)  # type: ignore[arg-type]
+
+
+def said(answered: Answered, *, everything: bool = False) -> list[str]:
+    return [line.split("  0.5")[0].strip() for line in answered.lines(80, HERE, everything=everything)]
+
+
+def test_bands_have_names_and_then_relevance_ends() -> None:
+    answered = judged((1, 1, 2, 4, 4), 3, more=True)
+    assert said(answered) == [
+        "files in .", "exactly", "1", "2", "close", "3", "-- relevance ends here --",
+        "2 more, less related: --all shows them",
+    ]  # fmt: skip
+    assert said(answered, everything=True)[6:] == ["-- relevance ends here --", "4", "5"]
+    assert [hit.id for hit in answered.until_end().hits] == ["0.jpg", "1.jpg", "2.jpg"]
+    assert answered.has_ended
+
+
+def test_an_answer_within_the_end_says_nothing_of_it() -> None:
+    answered = judged((1, 3), 7, more=True)
+    assert said(answered) == ["files in .", "exactly", "1", "loosely related", "2"]
+    assert not answered.has_ended
+    last = judged((3, 3), 2, more=True)
+    assert said(last)[-2:] == ["-- relevance ends here --", "some more, less related: --all shows them"]
+    assert said(judged((3, 3), 2))[-1] == "-- relevance ends here --"
+
+
+def test_a_page_beyond_the_end_says_where_it_was() -> None:
+    later = judged((4, 4), 3, first=11)
+    assert said(later) == ["relevance ends after 3", "2 more, less related: --all shows them"]
+    assert said(later, everything=True)[1:] == ["relevance ends after 3", "11", "12"]
+
+
+def test_nothing_relevant_comes_with_what_to_try() -> None:
+    nothing = judged((4, 4), 0)
+    assert said(nothing) == ["nothing relevant found", "try other words", "2 more, less related: --all shows them"]
+    shown = said(nothing, everything=True)
+    assert shown[1:] == ["nothing relevant found", "try other words", "-- less related --", "1", "2"]
+
+
+def test_programs_get_all_hits_with_their_bands() -> None:
+    read = json.loads(judged((2, 4), 1).as_json())
+    assert [(hit["rung"], hit["band"], hit["degree"]) for hit in read["hits"]] == [(2, "close", 0.25), (4, "", 0.25)]
+    assert read["end"] == {"shown": 1, "nothing": False, "belief": 0.5, "source": "grades", "advice": []}
+    plain = Answered("", (PLAIN,))
+    assert "end" not in json.loads(plain.as_json())
+    assert plain.until_end() == plain

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from rungwise.calibration import Judgement
 from rungwise.cli import main, serve
 from rungwise.index import Index
 from rungwise.serving import background
@@ -79,13 +81,45 @@ def test_filters_pictures_and_pages(place: str, folder: Path, capsys: pytest.Cap
 
 
 def test_lines_and_copies(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["search", place, "red", "--k", "1", "--copy-to", str(tmp_path / "found")]) == 0
+    assert main(["search", place, "red", "--k", "1", "--end", "off", "--copy-to", str(tmp_path / "found")]) == 0
     said = capsys.readouterr().out.splitlines()
     assert any(line.startswith("  1 ") and "0-red" in line and "40x30" in line for line in said) or "://" in place
     assert any("a red square" in line and "price: 1" in line for line in said)
     assert said[-2:] == ["for more: --offset 1", f"1 picture copied: {tmp_path / 'found'}"]
     (copy,) = (tmp_path / "found").iterdir()
     assert copy.name == "0-red.png"
+
+
+class TwoFit:
+    """The best hit is exactly right, the second loosely related."""
+
+    source, relevant_from, learnt = "two fit", 0.5, None
+
+    def judge_hits(self, scores, background, known=None) -> Judgement:  # type: ignore[no-untyped-def]
+        rungs = np.array([1, 3, *[4] * (len(scores) - 2)])
+        return Judgement(np.linspace(1, 0, len(scores)), rungs, 2, 1.0)
+
+
+def test_bands_and_the_end_are_shown_by_both(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rungwise.index.endings.calibration_of", lambda index: TwoFit())
+    assert main(["search", place, "red", "--words", "off", "--copy-to", str(tmp_path / "found")]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line in ("exactly", "close", "loosely related")] == ["exactly", "loosely related"]
+    assert said[-3:] == [
+        "-- relevance ends here --",
+        "2 more, less related: --all shows them",
+        f"2 pictures copied: {tmp_path / 'found'}",
+    ]
+    assert main(["search", place, "red", "--words", "off", "--all"]) == 0
+    assert sum(line.startswith(f"  {rank} ") for line in capsys.readouterr().out.splitlines() for rank in "1234") == 4
+    answer = found(capsys, place, "red", "--words", "off")
+    assert [(hit["rung"], hit["band"]) for hit in answer["hits"]] == [  # type: ignore[attr-defined]
+        (1, "exactly"), (3, "loosely related"), (4, ""), (4, ""),
+    ]  # fmt: skip
+    assert (answer["end"]["shown"], answer["end"]["source"]) == (2, "two fit")  # type: ignore[index]
+    assert "end" not in found(capsys, place, "red", "--words", "off", "--end", "off")
 
 
 def test_what_was_found_is_opened(

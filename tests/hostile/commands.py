@@ -117,8 +117,8 @@ def commands() -> list[Command]:
                 ("csv", "exported"), ("exported/config.json", "exported/text.onnx"), ("exported",)),
         Command("evaluate --card", ("evaluate", "{}/run/model", "{}/csv", "--split", "all", "--cache", "{}/cache",
                                     "--card"), ("run", "csv"), model[:1], ("run/model",)),
-        Command("demo", ("demo", "--folder", "{}", "--no-browser", "--port", "0"), ("scenes",),
-                ("scenes/scenes.json",), ("scenes",)),
+        Command("demo", ("demo", "--folder", "{}", "--no-browser", "--port", "0"), ("collection",),
+                ("collection/scenes.json",), ("collection",)),
     ]  # fmt: skip
     if "verify" in COMMANDS:
         found += [

@@ -134,3 +134,57 @@ def value(name, direction, scores, relevance, positives):
         "RPrecision": lambda: r_precision(scores, positives),
     }
     return by_family[family]()
+
+
+def _cut(scores, relevance, cut, t):
+    """Relevant hits shown, hits shown, relevant candidates; a candidate that nobody judged is not there."""
+    shown = [c for c in ranking(scores)[:cut] if not math.isnan(relevance[c])]
+    return sum(relevance[c] >= t for c in shown), len(shown), sum(r >= t for r in relevance)
+
+
+def _percent(part, whole, relevance):
+    if all(math.isnan(r) for r in relevance):
+        return math.nan
+    return 100.0 * part / whole if whole else 100.0
+
+
+def cut_f1(scores, relevance, cut, t):
+    right, shown, relevant = _cut(scores, relevance, cut, t)
+    return _percent(2 * right, shown + relevant, relevance)
+
+
+def cut_precision(scores, relevance, cut, t):
+    right, shown, _ = _cut(scores, relevance, cut, t)
+    return _percent(right, shown, relevance)
+
+
+def cut_recall(scores, relevance, cut, t):
+    right, _, relevant = _cut(scores, relevance, cut, t)
+    return _percent(right, relevant, relevance)
+
+
+def brier(scores, relevance, expected, k):
+    kept = [c for c in ranking(scores)[:k] if not math.isnan(relevance[c])]
+    return math.fsum((expected[c] - relevance[c]) ** 2 for c in kept) / len(kept) if kept else math.nan
+
+
+def signed_bins(scores, relevance, expected, k):
+    kept = [c for c in ranking(scores)[:k] if not math.isnan(relevance[c])]
+    if not kept:
+        return [math.nan] * 10
+    sums = [0.0] * 10
+    for c in kept:
+        sums[min(9, int(10 * expected[c]))] += expected[c] - relevance[c]
+    return [one / len(kept) for one in sums]
+
+
+def calibration_error(expected, actual):
+    """Of one list of pairs, as Guo et al. 2017 write it."""
+    total = 0.0
+    for number in range(10):
+        held = [i for i, e in enumerate(expected) if min(9, int(10 * e)) == number]
+        if held:
+            mean_expected = math.fsum(expected[i] for i in held) / len(held)
+            mean_actual = math.fsum(actual[i] for i in held) / len(held)
+            total += len(held) / len(expected) * abs(mean_actual - mean_expected)
+    return total

@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
-from rungwise.metrics.ends import Ends, Judged
+from rungwise.core.errors import UserError
+from rungwise.metrics.ends import Ends, Judged, judged_by
 
 
 class Half:
@@ -15,3 +17,25 @@ def test_any_class_that_judges_is_a_method():
     judged = method.judge(np.array([[0.2, 0.7]]), "t2i", np.array([0]))
     assert judged.cuts.tolist() == [1]
     assert judged.beliefs.tolist() == [0.7]
+
+
+@pytest.mark.parametrize(
+    ("judged", "words"),
+    [
+        (Judged(np.array([1, 1]), np.zeros(1)), "cuts of shape (2,)"),
+        (Judged(np.array([1.0]), np.zeros(1)), "one whole number for each query"),
+        (Judged(np.array([3]), np.zeros(1)), "shows 3 of 2 candidates"),
+        (Judged(np.array([-1]), np.zeros(1)), "shows -1 of 2 candidates"),
+        (Judged(np.array([1]), np.array([np.nan])), "one finite belief for each query"),
+        (Judged(np.array([1]), np.zeros(1), np.zeros((1, 3))), "one finite degree for each candidate"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused(judged, words):
+    class Wrong:
+        def judge(self, scores, direction, queries):
+            return judged
+
+    with pytest.raises(UserError) as caught:
+        judged_by(Wrong(), np.zeros((1, 2)), "t2i", np.array([0]))
+    assert words in str(caught.value)
+    assert "Wrong" in str(caught.value)

@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.evaluation import evaluate
-from rungwise.metrics import CS, FAMILIES, NCS, NSUM, SR, TOTALS, Measure, MedR, R, parse, parse_all
+from rungwise.metrics import CS, ECE, FAMILIES, NCS, NSUM, SR, TOTALS, Measure, MedR, NoneAUROC, R, parse, parse_all
 from rungwise.metrics.rankings import Positives, Rankings, rank_all
 
 CUT = st.integers(1, 10**6)
+DEGREE = st.floats(-1e9, 1e9)
+OPTIONS = {"k": CUT, "t": DEGREE, "scale": st.none() | st.floats(1e-6, 1e6)}
 EVERY = st.one_of(
-    *(st.builds(family, k=CUT) if "k" in family.__dataclass_fields__ else st.builds(family) for family in FAMILIES),
+    *(
+        st.builds(family, **{name: OPTIONS[name] for name in family.__dataclass_fields__ if name in OPTIONS})
+        for family in FAMILIES
+    ),
     st.builds(NCS, k=CUT, non_gt=st.booleans()),
     st.builds(SR, k=CUT, m=st.none() | CUT, non_gt=st.booleans()),
     st.sampled_from(TOTALS),
@@ -36,6 +41,7 @@ def test_a_measure_prints_parses_back_and_hashes(measure):
     [
         *("R@1", "Recall@5", "MedR", "MeanR", "CS@100", "SR@10(m=5)", "NCS@10", "NCS@10(non_gt)", "nDCG@10", "MAP"),
         *("MAP@R", "RPrecision", "MRR", "Kendall", "Spearman", "rsum", "Nsum"),
+        *("CutF1(t=0.5)", "CutPrecision(t=0.5)", "CutRecall(t=0.5)", "NoneAUROC(t=0.5)", "ECE", "ECE@10", "Brier"),
     ],
 )
 def test_canonical_names_are_kept(name):
@@ -94,6 +100,8 @@ def test_measures_know_unit_bounds_and_sense():
     assert (MedR().unit, MedR().bounds, MedR().higher_is_better) == ("rank", (1.0, math.inf), False)
     assert (CS(100).unit, CS(100).bounds) == ("correlation", (-1.0, 1.0))
     assert NSUM.bounds == (0.0, 600.0)
+    assert (ECE().unit, ECE().bounds, ECE().higher_is_better) == ("fraction", (0.0, 1.0), False)
+    assert (NoneAUROC(0.5).unit, NoneAUROC(0.5).higher_is_better) == ("fraction", True)
 
 
 def test_each_measure_is_kept_once():

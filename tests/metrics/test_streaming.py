@@ -35,7 +35,8 @@ NAMES = (
 
 
 def test_every_family_is_held_against_a_reference():
-    assert {parse(name).name for name in NAMES} == {family.name for family in FAMILIES}
+    """Those of where relevance ends have theirs in test_cutting."""
+    assert {parse(name).name for name in NAMES} == {family.name for family in FAMILIES if not family.reads_ends}
 
 
 def degrees_of(matrix):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.page.browser import expect
+from tests.page.ends import bands, judged
 
 LOOKS = {
     "desktop": {},
@@ -13,10 +14,14 @@ LOOKS = {
 }
 PLACES = {
     "start": ("", "#groups a.open"),
-    "results": ('?q="blue" - "redd"&where=year < 2003', "#results a.open"),
-    "like": ("?like=twin&where=year < 2003", "#fitting-list li"),
-    "detail": ("?q=blue&where=year < 2003&show=004", "#detail-similar li"),
-    "filters": ("?q=blue&where=year < 2001", "#results a.open"),
+    "results": ('?q="blue" - "redd"&end=false&where=year < 2003', "#results a.open"),
+    "like": ("?like=twin&end=false&where=year < 2003", "#fitting-list li"),
+    "detail": ("?q=blue&end=false&where=year < 2003&show=004", "#detail-similar li"),
+    "filters": ("?q=blue&end=false&where=year < 2001", "#results a.open"),
+}
+ENDS = {
+    "bands": (bands(2, 3, 4), "?q=blue&fold=false", ".limit button"),
+    "nothing": (bands(0, 0, 0), "?q=a redd circle", "#nothing"),
 }
 
 
@@ -36,7 +41,20 @@ def test_no_violations(new_page, site, axe, look):
         if place == "filters":
             page.locator("#add-filter").click()
             expect(page.locator("#filters")).to_be_visible()
-        page.evaluate(axe)
-        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        broken = [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]]
-        assert not broken, (place, broken)
+        _check(page, axe, place)
+    for place, (shown, query, ready) in ENDS.items():
+        judged(page, shown)
+        page.goto(site + query)
+        expect(page.locator(ready)).to_be_visible()
+        if place == "bands":
+            page.locator(ready).click()
+            page.locator("#results .grades button").first.press("Enter")
+            expect(page.locator("#judged")).to_be_visible()
+        _check(page, axe, place)
+
+
+def _check(page, axe, place):
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    broken = [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]]
+    assert not broken, (place, broken)

@@ -9,7 +9,7 @@ from tests.page.browser import expect
 
 @pytest.fixture
 def found(page, site):
-    page.goto(site + "?q=blue&fold=false")
+    page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(10)).to_be_visible()
     return page
 
@@ -76,7 +76,7 @@ def test_its_address_can_be_shared(found, new_page):
     expect(other.locator("#detail-place")).to_contain_text("4 of")
     other.keyboard.press("Escape")
     expect(other.locator("#detail")).to_be_hidden()
-    assert other.url.endswith("?q=blue&fold=false")
+    assert other.url.endswith("?q=blue&fold=false&end=false")
 
 
 def test_a_neighbour_leads_on(found):
@@ -89,7 +89,7 @@ def test_a_neighbour_leads_on(found):
 
 def test_copying(new_page, site):
     page = new_page(permissions=["clipboard-read", "clipboard-write"])
-    page.goto(site + "?q=blue&show=004")
+    page.goto(site + "?q=blue&end=false&show=004")
     page.locator("#copy-caption").click()
     expect(page.locator("#toast")).to_have_text("Caption copied")
     assert page.evaluate("navigator.clipboard.readText()") == page.locator("#detail-title").inner_text()
@@ -100,13 +100,13 @@ def test_copying(new_page, site):
 
 def test_copying_where_there_is_no_clipboard(page, site):
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.goto(site + "?q=blue&show=004")
+    page.goto(site + "?q=blue&end=false&show=004")
     page.locator("#copy-caption").click()
     expect(page.locator("#toast")).to_have_text("Caption copied")
 
 
 def test_the_file_opens_by_itself(page, site):
-    page.goto(site + "?q=blue&show=004")
+    page.goto(site + "?q=blue&end=false&show=004")
     with page.expect_popup() as popup:
         page.locator("#open-file").click()
     expect(popup.value).to_have_url(re.compile("/images/004$"))
@@ -124,5 +124,5 @@ def test_more_and_less_like_it(found):
 
 def test_a_picture_that_is_not_there_is_said(page, site):
     page.expected.append("404")
-    page.goto(site + "?q=blue&show=nobody")
+    page.goto(site + "?q=blue&end=false&show=nobody")
     expect(page.locator("#detail-gone")).to_contain_text("no picture")

@@ -5,7 +5,7 @@ import re
 from tests.page.browser import expect
 
 
-def opened(page, site, query="?q=blue&fold=false"):
+def opened(page, site, query="?q=blue&fold=false&end=false"):
     page.goto(site + query)
     expect(page.locator("#results a.open").first).to_be_visible()
     page.locator("#add-filter").click()
@@ -94,7 +94,7 @@ def test_nothing_fits(page, site):
 
 
 def test_how_to_search(page, site):
-    opened(page, site, "?q=blue")
+    opened(page, site, "?q=blue&end=false")
     page.locator("#fold").uncheck()
     page.locator("#variety").check()
     page.locator("#words").select_option("off")
@@ -105,7 +105,7 @@ def test_how_to_search(page, site):
 
 
 def test_a_tag_in_the_large_view_filters(page, site):
-    page.goto(site + "?q=blue&show=001")
+    page.goto(site + "?q=blue&end=false&show=001")
     page.locator("#detail-facts .tag", has_text="warm").click()
     expect(page.locator("#detail")).to_be_hidden()
     expect(page.locator("#chips .filter")).to_contain_text("tags: warm")

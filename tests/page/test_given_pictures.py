@@ -62,7 +62,7 @@ def test_the_address_of_a_given_picture_can_be_shared(page, new_page, site, pict
 
 
 def test_a_given_picture_joins_words(page, site, picture):
-    page.goto(site + "?q=red")
+    page.goto(site + "?q=red&end=false")
     expect(page.locator("#results a.open").first).to_be_visible()
     with page.expect_file_chooser() as chooser:
         page.locator("#add-picture").click()
@@ -75,7 +75,7 @@ def test_a_given_picture_joins_words(page, site, picture):
 
 def test_what_is_no_picture_is_said(page, site, tmp_path):
     page.expected.append("422")
-    page.goto(site + "?q=red")
+    page.goto(site + "?q=red&end=false")
     expect(page.locator("#results a.open").first).to_be_visible()
     (tmp_path / "notes.png").write_text("no picture")
     page.locator("#file").set_input_files(tmp_path / "notes.png")

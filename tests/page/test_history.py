@@ -4,7 +4,7 @@ from tests.page.browser import expect
 
 
 def test_back_restores_place_and_what_was_found(page, site):
-    page.goto(site + "?q=blue&fold=false")
+    page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
     page.mouse.wheel(0, 1800)
     expect(page.locator("#results a.open").nth(80)).to_be_attached()
@@ -28,7 +28,7 @@ def test_back_restores_place_and_what_was_found(page, site):
 
 
 def test_a_reload_comes_back_to_the_place(page, site):
-    page.goto(site + "?q=blue&fold=false")
+    page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
     page.mouse.wheel(0, 1800)
     expect(page.locator("#results a.open").nth(80)).to_be_attached()
@@ -53,7 +53,7 @@ def test_the_start_page_comes_back_with_the_same_pictures(page, site):
 
 
 def test_the_brand_leads_home(page, site):
-    page.goto(site + "?q=blue")
+    page.goto(site + "?q=blue&end=false")
     page.locator("#home").click()
     expect(page.locator("#start")).to_be_visible()
     assert page.url == site

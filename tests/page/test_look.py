@@ -13,7 +13,9 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobil
 BRIGHTNESS = "e => getComputedStyle(e).backgroundColor.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0)"
 
 
-@pytest.mark.parametrize("query", ["", "?q=a+blue+square+on+red", '?q="blue"+-+"red"', "?q=blue&show=twin"])
+@pytest.mark.parametrize(
+    "query", ["", "?q=a+blue+square+on+red&end=false", '?q="blue"+-+"red"&end=false', "?q=blue&end=false&show=twin"]
+)
 def test_nothing_is_wider_than_a_phone(new_page, site, query):
     page = new_page(**PHONE)
     page.goto(site + query)
@@ -23,7 +25,7 @@ def test_nothing_is_wider_than_a_phone(new_page, site, query):
 
 def test_a_phone_leaves_room_for_the_query(new_page, site):
     page = new_page(**PHONE)
-    page.goto(site + "?q=a+blue+square+on+red")
+    page.goto(site + "?q=a+blue+square+on+red&end=false")
     expect(page.locator("#results a.open").first).to_be_visible()
     assert page.locator("#query").bounding_box()["width"] >= 150
     assert page.locator("header").bounding_box()["height"] <= 72
@@ -34,20 +36,20 @@ def test_a_phone_leaves_room_for_the_query(new_page, site):
 def test_light_and_dark(new_page, site):
     light, dark = (new_page(color_scheme=scheme) for scheme in ("light", "dark"))
     for page in (light, dark):
-        page.goto(site + "?q=blue")
+        page.goto(site + "?q=blue&end=false")
     assert light.locator("body").evaluate(BRIGHTNESS) > 600 > 200 > dark.locator("body").evaluate(BRIGHTNESS)
 
 
 def test_reduced_motion(new_page, site):
     page = new_page(reduced_motion="reduce")
-    page.goto(site + "?q=blue")
+    page.goto(site + "?q=blue&end=false")
     frame = page.locator("#results .frame img").first
     expect(frame).to_be_visible()
     assert frame.evaluate("e => getComputedStyle(e).transitionDuration") in ("0s", "1e-05s")
 
 
 def test_everything_is_reached_with_the_keyboard(page, site):
-    page.goto(site + "?q=blue")
+    page.goto(site + "?q=blue&end=false")
     expect(page.locator("#results a.open").first).to_be_visible()
     page.evaluate("document.activeElement.blur()")
     reached = []

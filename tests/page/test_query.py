@@ -10,7 +10,7 @@ def first(page):
 
 
 def test_with_and_without_become_chips(page, site):
-    page.goto(site + "?q=blue")
+    page.goto(site + "?q=blue&end=false")
     expect(first(page)).to_be_visible()
     expect(page.locator(".chip:visible")).to_have_count(0)
     page.locator("#add-without").click()
@@ -48,7 +48,7 @@ def test_words_that_say_not_are_shown_as_the_server_reads_them(page, site):
 
 
 def test_escape_closes_what_was_to_be_added(page, site):
-    page.goto(site + "?q=blue")
+    page.goto(site + "?q=blue&end=false")
     page.locator("#add-with").click()
     expect(page.locator("#adding")).to_be_focused()
     page.keyboard.press("Escape")
@@ -57,7 +57,7 @@ def test_escape_closes_what_was_to_be_added(page, site):
 
 
 def test_more_like_this_goes_to_the_top_and_shows_what_it_is_like(page, site):
-    page.goto(site + "?q=blue&fold=false")
+    page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
     tile = page.locator("#results .tile").nth(25)
     title = tile.locator(".caption").inner_text()
@@ -75,7 +75,7 @@ def test_more_like_this_goes_to_the_top_and_shows_what_it_is_like(page, site):
 
 
 def test_less_like_this_leads_away_from_it(page, site):
-    page.goto(site + "?q=red+blue&fold=false")
+    page.goto(site + "?q=red+blue&fold=false&end=false")
     expect(first(page)).to_be_visible()
     before = first(page).get_attribute("data-id")
     page.locator("#results .tile").first.hover()

@@ -18,18 +18,18 @@ def search(page, text):
 
 
 def test_finds_and_says_how_many(page, site):
-    page.goto(site)
+    page.goto(site + "?end=false")
     search(page, "a red square on blue")
     expect(page.locator("#results-title")).to_have_text("Pictures for “a red square on blue”")
     expect(page.locator("#results a.open").first).to_contain_text("a red square on blue")
     expect(page.locator("#announcer")).to_have_text(re.compile(r"\d+ pictures"))
     expect(page.locator("#results .score").first).to_have_text(re.compile(r"0\.\d{3}|1\.000"))
     expect(page).to_have_title("a red square on blue – rungwise")
-    assert page.url.endswith("?q=a+red+square+on+blue")
+    assert page.url.endswith("?q=a+red+square+on+blue&end=false")
 
 
 def test_loads_more_as_one_scrolls_and_none_twice(page, site):
-    page.goto(site + "?q=blue&fold=false")
+    page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
     for _ in range(20):
         page.mouse.wheel(0, 4000)
@@ -44,7 +44,7 @@ def test_loads_more_as_one_scrolls_and_none_twice(page, site):
 
 def test_where_the_server_gives_no_more_it_is_said(page, site):
     page.route("**/about", lambda route: route.fulfill(json={**route.fetch().json(), "max_offset": 60}))
-    page.goto(site + "?q=blue&fold=false")
+    page.goto(site + "?q=blue&fold=false&end=false")
     for _ in range(20):
         page.mouse.wheel(0, 4000)
         page.wait_for_timeout(50)
@@ -54,7 +54,7 @@ def test_where_the_server_gives_no_more_it_is_said(page, site):
 
 
 def test_stays_in_place_as_more_come(page, site):
-    page.goto(site + "?q=blue&fold=false")
+    page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
     first_places = "() => [...document.querySelectorAll('#results .tile')].slice(0, 20).map(t => t.offsetTop)"
     before = page.evaluate(first_places)
@@ -74,7 +74,7 @@ def test_a_word_that_the_model_does_not_know_is_said(page, site):
 
 
 def test_pictures_that_are_nearly_the_same_are_folded(page, site):
-    page.goto(site + "?q=a+yellow+square+on+green")
+    page.goto(site + "?q=a+yellow+square+on+green&end=false")
     badge = page.locator(".folded").first
     expect(badge).to_have_text(re.compile(r"\d+ alike"))
     badge.click()
@@ -84,7 +84,7 @@ def test_pictures_that_are_nearly_the_same_are_folded(page, site):
 
 
 def test_the_same_address_shows_the_same(page, new_page, site):
-    page.goto(site + "?q=green")
+    page.goto(site + "?q=green&end=false")
     expect(page.locator("#results a.open").nth(20)).to_be_visible()
     other = new_page()
     other.goto(page.url)
@@ -97,11 +97,11 @@ def test_captions_of_any_length_and_script_are_shown(page, site):
         ("002", "مربع أحمر على خلفية زرقاء", "rtl"),
         ("003", "青い背景に赤い四角形", "ltr"),
     ):
-        page.goto(site + f"?q=blue&show={item}")
+        page.goto(site + f"?q=blue&end=false&show={item}")
         title = page.locator("#detail-title")
         expect(title).to_have_text(text)
         assert title.evaluate("e => getComputedStyle(e).direction") == direction
-    page.goto(site + "?q=blue&fold=false&show=001")
+    page.goto(site + "?q=blue&fold=false&end=false&show=001")
     expect(page.locator("#detail-title")).to_have_text(LONG.strip())
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
@@ -134,7 +134,7 @@ def test_nothing_to_search_for_asks_for_words(page, site):
 def test_a_server_that_is_gone_is_said_and_can_be_tried_again(page, index: Index):
     page.expected.append("ERR_")
     with background(index, PaletteModel()) as address:
-        page.goto(address + "?q=red")
+        page.goto(address + "?q=red&end=false")
         expect(page.locator("#results a.open").first).to_be_visible()
         port = int(address.rsplit(":", 1)[1].strip("/"))
     search(page, "green")
@@ -149,7 +149,8 @@ def test_more_that_cannot_be_loaded_can_be_tried_again(page, site):
     page.expected.append("ERR_")
     page.set_viewport_size({"width": 1000, "height": 300})
     page.route("**/search?*offset=*", lambda route: route.abort())
-    page.goto(site + "?q=blue&fold=false")
+    page.goto(site + "?q=blue&fold=false&end=false")
+    expect(page.locator("#results a.open").first).to_be_visible()
     page.mouse.wheel(0, 5000)
     again = page.get_by_role("button", name="Load more")
     expect(again).to_be_visible()

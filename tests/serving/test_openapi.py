@@ -24,6 +24,8 @@ from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_by
 
 UPLOAD = ("POST", "/pictures")
 ADD = ("POST", "/items")
+UPLOADS = (UPLOAD, ADD)
+GRADE, CALIBRATE = ("POST", "/grades"), ("POST", "/calibration")
 IMAGE, SENT = ("GET", "/images/{id}"), ("GET", "/pictures/{name}")
 OPERATIONS = (
     ("GET", "/about"),
@@ -38,9 +40,12 @@ OPERATIONS = (
     SENT,
     UPLOAD,
     ADD,
+    ("GET", "/grades"),
+    GRADE,
+    CALIBRATE,
     ("DELETE", "/items/{id}"),
 )
-WITHOUT_PARAMETERS = ("/about", "/health", "/metrics")
+WITHOUT_PARAMETERS = ("/about", "/health", "/metrics", "/calibration")
 GOOD = {
     "/search": "/search?q=red",
     "/similar": "/similar?id=1-blue",
@@ -67,9 +72,16 @@ WRONG = {
     "/pictures/{name}": f"/pictures/{101 * 'a'}",
     "/pictures": "/pictures",
     "/items": "/items",
+    "/grades": "/grades?k=none",
 }
 TOKEN = "correct-horse"
 RED = picture_bytes(COLOURS["red"])
+BODIES = {
+    UPLOAD: RED,
+    ADD: RED,
+    GRADE: b'{"query": "red", "id": "1-blue", "grade": "wrong"}',
+}
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +169,7 @@ class Server:
                 "Host: 127.0.0.1",
                 f"Authorization: Bearer {TOKEN}",
                 "Expect: 100-continue",
+                "Content-Type: application/json",
                 "Content-Length: 9",
                 "",
                 "",
@@ -202,23 +215,33 @@ def target(usual: Server, method: str, path: str) -> str:
 
 
 @pytest.fixture
-def of_this_operation(usual: Server, hasty: Server, method: str, path: str, target: str) -> dict[int, Answer]:
+def of_this_operation(
+    index: Index, usual: Server, hasty: Server, method: str, path: str, target: str
+) -> dict[int, Answer]:
     """The answers with statuses that not every operation can have."""
     found: dict[int, Answer] = {}
+    if (method, path) == GRADE:
+        found[404] = usual.ask(method, target, BODIES[GRADE].replace(b"1-blue", b"none"), **JSON)
+    if (method, path) == CALIBRATE:
+        found[422] = usual.ask(method, target)  # before there are grades
+        for number in range(24):
+            index.grade(f"red {number}", "0-red", "right")
+            index.grade(f"red {number}", "1-blue", "wrong")
     if path in WRONG:
         found[422] = usual.ask(method, WRONG[path], b"no picture" if method == "POST" else b"")
     if path in MISSING:
         found[404] = usual.ask(method, MISSING[path])
     if (method, path) in (IMAGE, SENT):
         found[304] = usual.ask(method, target, If_None_Match=usual.ask(method, target).etag)
-    if method == "POST":
+    if (method, path) in UPLOADS:
         with usual.uploading(target):
             found[429] = usual.ask(method, target, RED)
+    if (method, path) in BODIES:
         with hasty.uploading(target) as connection:
             late = HTTPResponse(connection)
             late.begin()
             found[408] = read(late)
-        found[413] = usual.ask(method, target, bytes(20_000))
+        found[413] = usual.ask(method, target, bytes(20_000), **JSON)
     return found
 
 
@@ -232,9 +255,9 @@ def test_every_documented_status_is_met(
     path: str,
     target: str,
 ) -> None:
-    body = RED if method == "POST" else b""
+    body = BODIES.get((method, path), b"")
     answers = of_this_operation | {
-        201 if (method, path) == ADD else 200: usual.ask(method, target, body),
+        201 if (method, path) == ADD else 200: usual.ask(method, target, body, **JSON),
         400: usual.malformed(method, target),
         401: usual.ask(method, target, body, Authorization="Bearer wrong-horse"),
         403: usual.ask(method, target, body, Origin="http://elsewhere.example"),

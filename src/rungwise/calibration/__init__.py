@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from rungwise.calibration.baselines import FlatThreshold, LargestGap, Oracle, ShareOfBest, TopK
+from rungwise.calibration.calibration import Calibration, Informed
+from rungwise.calibration.fitting import FEWEST_QUERIES
 from rungwise.calibration.judgement import BEYOND, RUNGS, Background, Judgement, Known
+from rungwise.calibration.unrelated import UNRELATED
 
-__all__ = ["BEYOND", "RUNGS", "Background", "Judgement", "Known"]
+__all__ = [
+    "BEYOND",
+    "FEWEST_QUERIES",
+    "RUNGS",
+    "UNRELATED",
+    "Background",
+    "Calibration",
+    "FlatThreshold",
+    "Informed",
+    "Judgement",
+    "Known",
+    "LargestGap",
+    "Oracle",
+    "ShareOfBest",
+    "TopK",
+]

@@ -16,17 +16,18 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import chosen_device, console, program, say, shortest
 from rungwise.core.errors import UserError
+from rungwise.core.progress import Progress
 
 if TYPE_CHECKING:
-    from rungwise.index import Index
-    from rungwise.models import JointEmbedding
+    from rungwise.demo.places import Places
+    from rungwise.demo.whole import Demo as Made
 
 _EXAMPLES = ("rungwise demo", "rungwise demo --folder somewhere --no-browser")
 
 
 @dataclass
 class Demo:
-    """Make pictures, train for about a minute, print the numbers, and open the page.
+    """Make pictures, train two models on them, compare both, and open a page with their answers side by side.
 
     Attributes:
         folder: Where everything is kept. A second run finds it and only serves.
@@ -34,7 +35,7 @@ class Demo:
         browser: Open the page.
         port: Number after the colon. 0 takes any that is free.
         check: Try everything in a temporary folder. The page is asked for its answers, and that is all.
-        device: Where the model computes, such as cpu or cuda. Default cuda where there is one.
+        device: Where the models compute, such as cpu or cuda. Default cuda where there is one.
     """
 
     folder: Path = Path("rungwise-demo")
@@ -48,88 +49,102 @@ class Demo:
 def main(arguments: list[str]) -> int:
     """Run the demo."""
     asked = parse(Demo, arguments, "rungwise demo", examples=_EXAMPLES)
-    from rungwise.serving import background, serve
+    from rungwise.demo.app import create_demo_app
+    from rungwise.demo.places import Places
+    from rungwise.serving import background_app, serve_app
 
     device = chosen_device(asked.device)
     if asked.check:
         with tempfile.TemporaryDirectory() as folder:
-            index, model, query = _made(Path(folder), device)
-            with background(index, model) as address:
-                _ask(address, next(item.id for item in index.items()), query)
-            say("the page, its search and its pictures answered")
+            demo = _made(Places(Path(folder)), device)
+            with background_app(lambda names, _: create_demo_app(demo, allowed_hosts=names)) as address:
+                _ask(address, demo)
+            say("the page, its searches and its pictures answered")
         return 0
-    index, model, query = _made(asked.folder, device, again=asked.again)
-    _say_commands(asked.folder, query)
-    serve(
-        index,
-        model,
+    places = Places(asked.folder)
+    demo = _made(places, device, again=asked.again)
+    _say_commands(places, demo)
+    serve_app(
+        lambda names, _: create_demo_app(demo, allowed_hosts=names),
         port=asked.port,
         open_browser=asked.browser,
-        ready=lambda address: say(f"search page: {address}   (Ctrl-C ends)   try: {query}"),
+        ready=lambda address: say(f"page: {address}   (Ctrl-C ends)"),
     )
     return 0
 
 
-def _made(folder: Path, device: str, *, again: bool = False) -> tuple[Index, JointEmbedding, str]:
-    """What an earlier demo made, or this one makes now; with a search to try on it."""
-    from rungwise import demo
+def _made(places: Places, device: str, *, again: bool = False) -> Made:
+    """What an earlier demo made, or this one makes now."""
+    from rungwise.demo.table import rendered
+    from rungwise.demo.whole import made_before
 
-    scenes = folder / demo.SCENES_FOLDER
-    started = time.perf_counter()
-    if not again and (before := demo.made_before(folder, device)) is not None:
-        index, model = before
-        say(f"found in {folder}: {len(index)} pictures and their model, of an earlier demo; --again trains anew")
+    started = time.monotonic()
+    demo = None if again else made_before(places, device)
+    if demo is not None:
+        say(f"found in {places.folder}: two models of an earlier demo; --again trains anew")
     else:
-        index, model = _make(folder, device, again=again)
-    held_out = demo.search_held_out(scenes, index, model)
-    say(
-        f"{held_out.queries} searches for combinations absent from training, among {held_out.gallery} pictures:\n"
-        f"a right picture in the first five for {held_out.found:.0f} %; by chance {held_out.chance:.1f} %"
-    )
-    say(f"ready after {time.perf_counter() - started:.0f} s")
-    return index, model, held_out.example
+        demo = _make(places, device, again=again)
+    for compared in demo.results.compared:
+        console.print(f"\n{rendered(compared)}", highlight=False, soft_wrap=True)
+    say(f"\nready after {time.monotonic() - started:.0f} s")
+    return demo
 
 
-def _make(folder: Path, device: str, *, again: bool) -> tuple[Index, JointEmbedding]:
-    from rungwise import demo
-    from rungwise.evaluation import render_table
-    from rungwise.training.reports import TerminalWatcher
+def _make(places: Places, device: str, *, again: bool) -> Made:
+    from rungwise.demo.making import forget
+    from rungwise.demo.pair import titles
+    from rungwise.demo.progress import Bars
+    from rungwise.demo.whole import make
 
-    scenes, watcher = folder / demo.SCENES_FOLDER, TerminalWatcher(console)
     if again:
-        demo.forget(folder)
-    data = demo.make_scenes(scenes, watcher)
-    say(f"{len(data)} scenes, {len(data.captions)} captions: {scenes}")
-    model = demo.train_on(data, scenes, folder / demo.RUN_FOLDER, watcher, device=device)
-    console.print(render_table(demo.evaluate_on_test(data, scenes, model)))
-    return demo.index_test(data, folder, model), model
+        forget(places)
+    say(f"two models learn from the same pictures, side by side; everything is kept in {places.folder}")
+    with Progress("drawing pictures", 1, console) as drawing:
+
+        def drawn(now: int, total: int) -> None:
+            drawing.total = total
+            drawing.at(now)
+
+        return make(
+            places,
+            Bars(titles(), console),
+            device,
+            drawing=drawn,
+            done=lambda part, seconds: say(f"{part}: {seconds:.0f} s"),
+        )
 
 
-def _say_commands(folder: Path, query: str) -> None:
+def _say_commands(places: Places, demo: Made) -> None:
     """Commands that can be pasted into another terminal."""
-    ours, index = program(), quoted(shortest(folder / "index"))
+    query = next((one.text for one in demo.results.examples), "a red star above a blue heart")
+    ours, index = program(), quoted(shortest(places.index("degrees")))
     say("to try in another terminal, in this folder:")
     say(f'  {ours} search {index} "{query}"')
     say(f"  {ours} search {index} --help")
 
 
-def _ask(address: str, item_id: str, query: str) -> None:
+def _ask(address: str, demo: Made) -> None:
     """Ask the running server what a browser would ask.
 
     Args:
         address: Of the server.
-        item_id: Of a picture of its index.
-        query: To search for.
+        demo: What it serves.
 
     Raises:
         UserError: Naming the first answer that is not as it should be.
     """
-    one = quote(item_id, safe="")
+    one = quote(demo.comparison.ids[0], safe="")
+    query = quote(next((example.text for example in demo.results.examples), "a red star"))
     for path, needed in (
         ("", b"<title>"),
-        (f"search?q={quote(query)}&k=5", b'"hits"'),
-        (f"similar?id={one}&k=5", b'"hits"'),
-        (f"images/{one}?thumb=128", b"\xff\xd8\xff"),
+        ("static/demo.js", b"fetch("),
+        ("demo/about", b'"compared"'),
+        (f"demo/search?q={query}", b'"columns"'),
+        ("degrees/", b"<title>"),
+        (f"degrees/search?q={query}&k=5", b'"hits"'),
+        (f"triplet/search?q={query}&k=5", b'"hits"'),
+        (f"degrees/similar?id={one}&k=5", b'"hits"'),
+        (f"degrees/images/{one}?thumb=128", b"\xff\xd8\xff"),
     ):
         with urlopen(f"{address.rstrip('/')}/{path}", timeout=30) as answer:
             body = answer.read()

@@ -36,8 +36,10 @@ class Evaluate:
         protocol: Gallery and right answers. One of full, coco-5k, coco-1k-5fold, flickr30k-1k, flickr8k-1k,
             one-caption-per-image, cxc, eccv, labels.
         positives: For cxc and eccv: the two JSON files, image-to-caption first.
-        measures: Such as R@1, Recall@5, MedR, MeanR, rsum. Graded ones (CS@100, nDCG@10, NCS@10) need degrees.
-            Default: the protocol's.
+        measures: Such as R@1, Recall@5, MedR, MeanR, rsum. Graded ones (CS@100, nDCG@10, NCS@10) need degrees, and so
+            do those of where relevance ends: "CutF1(0.5)", "NoneAUROC(0.5)", ECE. Default: the protocol's.
+        calibration: What says where relevance ends, a file that "rungwise calibrate" wrote, or the folder that holds
+            it. Default: the model's own, else one that learnt nothing.
         relevance: Degrees that "rungwise relevance" wrote. Its folder, or npy or npz; scenes have theirs.
         out: Write the result as JSON here, with one value a query.
         format: What to print: table, markdown, latex, csv or json.
@@ -73,6 +75,7 @@ class Evaluate:
     protocol: str = "full"
     positives: tuple[Path, ...] = field(default=(), metadata=ADVANCED)
     measures: tuple[str, ...] = ()
+    calibration: Path | None = None
     relevance: str | None = None
     out: Path | None = None
     format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from rungwise.cli.ends import read_ends
 from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.scored import Scored, read_beside, read_scored
 from rungwise.cli.terminal import console, messages_apart, say, say_issues
@@ -49,13 +51,15 @@ def run(asked: Evaluate) -> int:
         scored = read_scored(asked)
         _refuse_missing_degrees(asked, scored)
         positives = _positives(asked, scored)
+        measures = _measures(asked, scored, positives)
         result = evaluate(
             similarity=scored.similarity,
             image_of_caption=scored.data.image_of_caption,
             relevance=scored.relevance,
-            measures=_measures(asked, scored, positives),
+            measures=measures,
             protocol=asked.protocol,
             positives=positives,
+            ends=read_ends(asked.calibration, scored) if _read_ends(measures) else None,
             data_name=scored.data.name,
             data_hash=scored.data.content_hash() if scored.has_texts else "",
             model_hash=scored.model_hash,
@@ -95,7 +99,9 @@ def _refuse_idle_options(asked: Evaluate) -> None:
     """An option that would change nothing is a misunderstanding."""
     report, false_negatives = asked.report is not None, asked.false_negatives is not None
     has_data, runs_a_model = asked.data is not None, asked.model is not None or len(asked.beside) == 1
+    ends = _read_ends(asked.measures or protocol_named(asked.protocol).measures)
     for option, given, other, is_there in (
+        ("--calibration", asked.calibration is not None, 'a measure such as --measures "CutF1(0.5)"', ends),
         ("--beside", bool(asked.beside), "--report", report),
         ("--thresholds", bool(asked.thresholds), "--report", report),
         ("--right-from", asked.right_from is not None, "--false-negatives or --report", false_negatives or report),
@@ -117,6 +123,11 @@ def _refuse_idle_options(asked: Evaluate) -> None:
     ):
         if given and has_data:
             raise UserError(f"{option} contradicts DATA {asked.data}, which says whose each caption is; give one")
+
+
+def _read_ends(measures: Iterable[str]) -> bool:
+    """Whether a measure asks where relevance ends."""
+    return any(measure.reads_ends for measure in parse_all(measures))
 
 
 def _refuse_missing_degrees(asked: Evaluate, scored: Scored) -> None:

@@ -6,12 +6,16 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
+from rungwise.calibration.judgement import BEYOND, RUNGS
 from rungwise.cli.terminal import shortest
 from rungwise.core.printable import printable
+
+if TYPE_CHECKING:
+    from rungwise.index.answers import End
 
 Cell = str | bool | int | float | Sequence[str]
 
@@ -34,6 +38,8 @@ class Shown:
         columns: The user's columns and what is known of the file.
         content: Gives the bytes of its file; None where there is none.
         file_name: Its name, for a copy.
+        rung: How well it fits: 1 to 3, or 4 beyond the end of relevance; None where that was not judged.
+        degree: The degree of relevance that is expected of it; None likewise.
     """
 
     id: str
@@ -43,6 +49,13 @@ class Shown:
     columns: Mapping[str, Cell] = field(default_factory=dict)
     content: Callable[[], bytes] | None = None
     file_name: str = ""
+    rung: int | None = None
+    degree: float | None = None
+
+    @property
+    def band(self) -> str:
+        """The name of its rung; empty beyond the end of relevance, and where it was not judged."""
+        return RUNGS[self.rung - 1] if self.rung is not None and self.rung < BEYOND else ""
 
     def as_json(self) -> dict[str, Any]:
         """The user's columns are keys of their own.
@@ -51,6 +64,8 @@ class Shown:
         {'id': 'a.jpg', 'path': '/photos/a.jpg', 'score': 0.25, 'captions': ['a dog'], 'year': 2021}
         """
         own = {"id": self.id, "path": self.path, "score": self.score, "captions": list(self.captions)}
+        if self.rung is not None:
+            own |= {"degree": self.degree, "rung": self.rung, "band": self.band}
         return own | {name: _plain(value) for name, value in self.columns.items() if name not in own}
 
 
@@ -69,6 +84,7 @@ class Answered:
         captions: Texts that fit a picture which was given, with their scores.
         more: Whether there are hits after these.
         first: Place of the first hit in the whole ranking, from 1.
+        end: Where relevance ends; None where that was not judged.
     """
 
     query: str
@@ -81,6 +97,20 @@ class Answered:
     captions: tuple[tuple[str, float], ...] = ()
     more: bool = False
     first: int = 1
+    end: End | None = None
+
+    def until_end(self) -> Self:
+        """The same with the hits before the end of relevance; with all of them where it was not judged."""
+        return replace(self, hits=self._before) if self.end is not None else self
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether relevance ends before the last of these hits, or with it."""
+        return self.end is not None and self.end.shown < self.first + len(self.hits)
+
+    @property
+    def _before(self) -> tuple[Shown, ...]:
+        return tuple(hit for hit in self.hits if hit.rung != BEYOND)
 
     def as_json(self) -> str:
         """One object, in ASCII, which every pipe and terminal takes.
@@ -92,6 +122,14 @@ class Answered:
         }
         """
         whole: dict[str, Any] = {"query": self.query, "hits": [hit.as_json() for hit in self.hits]}
+        if self.end is not None:
+            whole["end"] = {
+                "shown": self.end.shown,
+                "nothing": self.end.nothing,
+                "belief": self.end.belief,
+                "source": self.end.source,
+                "advice": list(self.end.advice),
+            }
         further = {
             "reading": self.reading,
             "unknown": [{"word": word, "near": list(near)} for word, near in self.unknown_words],
@@ -102,12 +140,13 @@ class Answered:
         }
         return json.dumps(whole | {name: value for name, value in further.items() if value}, indent=2, allow_nan=False)
 
-    def lines(self, width: int | None, here: Path) -> Iterator[str]:
+    def lines(self, width: int | None, here: Path, *, everything: bool = False) -> Iterator[str]:
         r"""For a person.
 
         Args:
             width: Columns of the terminal; None where lines may have any length.
             here: The folder that paths are shown relative to.
+            everything: Show hits beyond the end of relevance too.
 
         >>> hit = Shown("a.jpg", "/photos/a.jpg", 0.25, ("a dog", "a pet"), {"year": 2021, "shop": "Rome"})
         >>> print(*Answered("dogs", (hit,)).lines(80, Path("/photos")), sep="\n")
@@ -118,17 +157,37 @@ class Answered:
         yield from self.unknown
         if self.reading:
             yield f"read as: {self.reading}"
-        base = _common_folder(self.hits)
-        if base is not None and self.hits:
+        before = self._before if self.end is not None else self.hits
+        shown = self.hits if everything else before
+        base = _common_folder(shown)
+        if base is not None and shown:
             yield f"files in {_from_here(base, here)}"
-        for rank, hit in enumerate(self.hits, self.first):
+        band = ""
+        for rank, hit in enumerate(before, self.first):
+            if hit.band != band:
+                yield (band := hit.band)
             yield from self._hit(rank, hit, width, here, base)
         if not self.hits:
             yield "nothing found"
+        elif self.end is not None and self.has_ended:
+            yield from self._said_of_end(self.end, len(self.hits) - len(before), everything)
+            for rank, hit in enumerate(self.hits[len(before) :] if everything else (), self.first + len(before)):
+                yield from self._hit(rank, hit, width, here, base)
         if self.captions:
             yield "score  caption"
             yield from (_cut(f"{score:<6.3f} {_line(text)}", width) for text, score in self.captions)
         yield from self.notes
+
+    def _said_of_end(self, end: End, less: int, everything: bool) -> Iterator[str]:
+        if end.nothing:
+            yield "nothing relevant found"
+            yield from (f"  {line}" for line in end.advice)
+        else:
+            yield "-- relevance ends here --" if end.shown >= self.first else f"relevance ends after {end.shown}"
+        if not everything and (less or self.more):
+            yield f"{less or 'some'} more, less related: --all shows them"
+        elif end.nothing:
+            yield "-- less related --"
 
     def _hit(self, rank: int, hit: Shown, width: int | None, here: Path, base: str | None) -> Iterator[str]:
         score = "     -" if hit.score is None else f"{hit.score:6.3f}"

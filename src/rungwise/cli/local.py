@@ -14,6 +14,7 @@ from rungwise.data.picture_files import picture_bytes
 from rungwise.index import (
     LESS,
     CaptionHit,
+    End,
     GivenVector,
     Index,
     Like,
@@ -58,6 +59,7 @@ def search(asked: Search) -> Answered:
         exact=asked.exact,
         rerank=None if asked.rerank is None else read_model(asked.rerank, asked.device, altered=asked.altered_model),
         rerank_top=asked.rerank_top,
+        end=asked.end == "on",
     )
     answer = searcher.search(query, asked.k, offset=asked.offset, where=where, options=options)
     captions: list[CaptionHit] = []
@@ -65,7 +67,7 @@ def search(asked: Search) -> Answered:
         captions = searcher.captions_near(given[0].vector, asked.k)
     return Answered(
         query=asked.query or "",
-        hits=_shown(index, [(hit.id, hit.score) for hit in answer.hits]),
+        hits=_shown(index, [(hit.id, hit.score) for hit in answer.hits], answer.end),
         reading=answer.reading,
         unknown=tuple(map(str, answer.unknown)),
         unknown_words=tuple((one.word, tuple(one.near)) for one in answer.unknown),
@@ -74,6 +76,7 @@ def search(asked: Search) -> Answered:
         captions=tuple((one.text, one.score) for one in captions),
         more=answer.more,
         first=asked.offset + 1,
+        end=answer.end,
     )
 
 
@@ -89,8 +92,9 @@ def _listed(asked: Search, index: Index, where: Where | None) -> Answered:
     )
 
 
-def _shown(index: Index, found: list[tuple[str, float | None]]) -> tuple[Shown, ...]:
+def _shown(index: Index, found: list[tuple[str, float | None]], end: End | None = None) -> tuple[Shown, ...]:
     items = index.found([one for one, _ in found])
+    judged = [(None, None)] * len(found) if end is None else zip(end.rungs, end.degrees, strict=True)
     return tuple(
         Shown(
             id=one,
@@ -100,8 +104,10 @@ def _shown(index: Index, found: list[tuple[str, float | None]]) -> tuple[Shown, 
             columns=items[one].columns,
             content=_reader(items[one].path),
             file_name=_file_name(items[one].path, one),
+            rung=rung,
+            degree=degree,
         )
-        for one, score in found
+        for (one, score), (rung, degree) in zip(found, judged, strict=True)
         if one in items
     )
 

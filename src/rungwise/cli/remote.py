@@ -15,6 +15,7 @@ from rungwise.serving.client import Client
 
 if TYPE_CHECKING:
     from rungwise.cli.search_options import Search
+    from rungwise.index.answers import End
 
 
 def search(asked: Search) -> Answered:
@@ -37,6 +38,7 @@ def search(asked: Search) -> Answered:
         fold=asked.fold,
         diversity=asked.diversity or None,
         words=asked.words,
+        end=None if asked.end == "on" else False,
     )
     captions: Mapping[str, Any] = {}
     if len(sent) == 1 and not (asked.query or asked.like or asked.unlike):
@@ -53,7 +55,7 @@ def _answered(asked: Search, client: Client, answer: Mapping[str, Any], captions
     unknown = answer["unknown"]
     return Answered(
         query=asked.query or "",
-        hits=tuple(_shown(client, hit) for hit in answer["hits"]),
+        hits=tuple(_shown(client, hit, asked.end == "on") for hit in answer["hits"]),
         reading=str(answer["reading"]),
         unknown=tuple(str(one["line"]) for one in unknown),
         unknown_words=tuple((str(one["word"]), tuple(map(str, one["near"]))) for one in unknown),
@@ -62,10 +64,30 @@ def _answered(asked: Search, client: Client, answer: Mapping[str, Any], captions
         captions=tuple((str(one["text"]), float(one["score"])) for one in captions.get("captions", ())),
         more=bool(answer["more"]),
         first=asked.offset + 1,
+        end=_end(answer) if asked.end == "on" else None,
     )
 
 
-def _shown(client: Client, hit: Mapping[str, Any]) -> Shown:
+def _end(answer: Mapping[str, Any]) -> End | None:
+    """What the server says of the end of relevance; None where it says nothing of it."""
+    from rungwise.index.answers import End
+
+    end = answer.get("end")
+    if end is None:
+        return None
+    hits = answer["hits"]
+    return End(
+        tuple(int(hit["rung"]) for hit in hits),
+        tuple(float(hit["degree"]) for hit in hits),
+        shown=int(end["shown"]),
+        belief=float(end["belief"]),
+        source=str(end["source"]),
+        advice=tuple(map(str, end["advice"])),
+    )
+
+
+def _shown(client: Client, hit: Mapping[str, Any], judged: bool) -> Shown:
+    rung, degree = (hit.get("rung"), hit.get("degree")) if judged else (None, None)
     item_id, has_file = str(hit["id"]), bool(hit["has_file"])
     score = hit["score"]
     columns = {str(name): value for name, value in hit["columns"].items()}
@@ -77,6 +99,8 @@ def _shown(client: Client, hit: Mapping[str, Any]) -> Shown:
         columns=columns,
         content=partial(client.picture, item_id) if has_file else None,
         file_name=str(columns.get("file", item_id)),
+        rung=None if rung is None else int(rung),
+        degree=None if degree is None else float(degree),
     )
 
 

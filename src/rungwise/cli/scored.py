@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rungwise.cli.models import encoding_in, read_model, say_cut
 from rungwise.cli.terminal import progress_bar, say, say_issues
@@ -27,6 +27,9 @@ from rungwise.evaluation.ranked_lists import read_ranked_lists
 from rungwise.evaluation.scores import similarity_source
 from rungwise.metrics.sources import SimilaritySource
 from rungwise.scenes.relevance import own_degrees
+
+if TYPE_CHECKING:
+    from rungwise.models.contracts import PairScorer
 
 
 class Asked(Protocol):
@@ -64,6 +67,7 @@ class Scored:
         model_hash: Of a model of ours.
         seed: Of its training, where it is known.
         split: That was evaluated; empty where there is none.
+        model: That was read; None where scores came as files.
     """
 
     similarity: SimilaritySource
@@ -74,6 +78,7 @@ class Scored:
     model_hash: str = ""
     seed: int | None = None
     split: str = ""
+    model: PairScorer | None = None
 
 
 def read_scored(asked: Asked) -> Scored:
@@ -99,7 +104,7 @@ def read_scored(asked: Asked) -> Scored:
             f"{what}: a model and ranked lists need data; write 'rungwise evaluate MODEL DATA', or DATA --ranked-lists"
             " FILE"
         )
-    data = None if asked.data is None else _chosen(asked, asked.data)
+    data = None if asked.data is None else read_part(asked, asked.data)
     if asked.model is not None and data is not None:
         scored = _of_model(asked.model, data, asked)
     elif asked.ranked_lists and data is not None:
@@ -133,7 +138,8 @@ def read_beside(given: Sequence[str], scored: Scored, asked: Asked) -> Similarit
     return other.similarity
 
 
-def _chosen(asked: Asked, place: Path) -> ImageCaptions:
+def read_part(asked: Asked, place: Path) -> ImageCaptions:
+    """The split of a collection that was asked for; what is odd about the collection is said."""
     data = read(place, join_restval=asked.join_restval, captions_only=asked.captions_only)
     say_issues(data.issues)
     if asked.split == "all":
@@ -142,10 +148,29 @@ def _chosen(asked: Asked, place: Path) -> ImageCaptions:
 
 
 def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
+    _refuse_incomplete(data)
+    return scored_by(read_model(name, asked.device, altered=asked.altered_model), name, data, asked)
+
+
+def _refuse_incomplete(data: ImageCaptions) -> None:
     if not data.has_pictures or not data.captions:
         missing = "captions" if data.has_pictures else "pictures (--captions-only leaves them out)"
         raise UserError(f"{data.name}: a model is evaluated on pictures and captions, and here are no {missing}")
-    model = read_model(name, asked.device, altered=asked.altered_model)
+
+
+def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Asked) -> Scored:
+    """A model's scores of a collection, with a bar while pictures are encoded.
+
+    Args:
+        model: That was read.
+        name: By which it was asked for.
+        data: With pictures and captions.
+        asked: How features are computed, and where they are kept.
+
+    Raises:
+        UserError: If there are no pictures, or no captions.
+    """
+    _refuse_incomplete(data)
     say_cut(model, data.captions)
     encoding = encoding_in(name, asked.precision, asked.least_cosine)
     with encoding, progress_bar("pictures", len(data)) as advance:
@@ -154,7 +179,8 @@ def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
         say(f"{len(scores.issues)} of {len(data)} pictures could not be read and are left out, with their captions")
         say_issues(scores.issues)
     source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
-    return Scored(source, scores.data, True, model_hash=model.fingerprint, seed=_seed_of(model.provenance))
+    seed = _seed_of(model.provenance)
+    return Scored(source, scores.data, True, model_hash=model.fingerprint, seed=seed, model=model)
 
 
 def _seed_of(provenance: Mapping[str, Any]) -> int | None:

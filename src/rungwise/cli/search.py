@@ -33,10 +33,11 @@ def main(arguments: list[str]) -> int:
     if asked.json:
         print(answered.as_json())
     else:
-        for line in answered.lines(console.width if console.is_terminal else None, Path.cwd()):
+        for line in answered.lines(console.width if console.is_terminal else None, Path.cwd(), everything=asked.all):
             say(line)
-        if answered.more:
-            say(f"for more: --offset {asked.offset + len(answered.hits)}")
+        if answered.more and (asked.all or not answered.has_ended):
+            say(f"for more: --offset {asked.offset + len(answered.hits)}{_of(answered)}")
+        answered = answered if asked.all else answered.until_end()
     with messages_apart(asked.json):
         _take(asked, answered)
     return 0
@@ -65,6 +66,11 @@ def _take(asked: Search, answered: Answered) -> None:
         say(f"{copied}: {asked.copy_to}")
     if asked.open:
         say(f"opened: {open_hits(answered, asked.query or 'found')}")
+
+
+def _of(answered: Answered) -> str:
+    """How many there are before the end of relevance."""
+    return "" if answered.end is None or answered.has_ended else f" ({answered.end.shown} before relevance ends)"
 
 
 def _check(asked: Search) -> None:

@@ -19,17 +19,19 @@ class Search:
         index: Folder of the index, or the address of a server. Such as http://HOST:PORT; s3://BUCKET/PREFIX works too.
         query: What to look for. Texts and files of pictures may be added and taken away: "beach" - "people" + dog.jpg.
         where: Only pictures that fulfil this. Such as: year >= 2020 and tags has 'beach'.
-        k: How many to show.
+        k: How many to show at most. Hits beyond the end of relevance are counted and not shown.
+        all: Show those too.
         image: A picture that results are to be like; repeatable.
         like: The same by the id of a picture of the index; repeatable.
         unlike: The id of a picture of the index that results are to be unlike; repeatable.
-        json: Print one JSON object and nothing else. Messages go to the standard error.
+        json: Print one JSON object and nothing else. All k hits are in it. Messages go to the standard error.
         open: Look at what was found. The picture, or a page of them, is opened as this system opens such files.
         copy_to: Copy what was found into this folder. No file is overwritten.
         offset: How many of the best to pass over.
         words: Whether the words of captions and columns are searched too.
         diversity: How much results are to differ. From 0, the best ones, to 1.
         fold: Show near-duplicates as one.
+        end: Whether to judge where relevance ends.
         exact: Compare with every picture. An approximate index is left aside.
         rerank: Rank the best ones anew with this model. It reads each picture together with the text.
         rerank_top: How many are ranked anew.
@@ -43,6 +45,7 @@ class Search:
     query: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[QUERY]")] = None
     where: Annotated[str | None, tyro.conf.arg(metavar="EXPRESSION")] = None
     k: int = 10
+    all: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     image: Annotated[tyro.conf.UseAppendAction[tuple[Path, ...]], tyro.conf.arg(metavar="FILE")] = ()
     like: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="ID")] = ()
     unlike: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="ID")] = field(
@@ -55,6 +58,7 @@ class Search:
     words: Literal["auto", "on", "off"] = field(default="auto", metadata=ADVANCED)
     diversity: float = field(default=0.0, metadata=ADVANCED)
     fold: bool = field(default=True, metadata=ADVANCED)
+    end: Literal["on", "off"] = field(default="on", metadata=ADVANCED)
     exact: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
     rerank_top: int = field(default=50, metadata=ADVANCED)

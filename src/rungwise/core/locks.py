@@ -15,7 +15,9 @@ LOCK = "lock"
 """The file in a folder whose lock is held; it stays when the lock is given back."""
 UPDATE_LOCK = "update.lock"
 """The same for those who keep others from a long piece of work, and let them write in between."""
-LOCKS = frozenset({LOCK, UPDATE_LOCK})
+GRADES_LOCK = "grades.lock"
+"""The same for those who append to a file that is no part of what the first one guards."""
+LOCKS = frozenset({LOCK, UPDATE_LOCK, GRADES_LOCK})
 
 _SECONDS_TO_WAIT = 60.0
 
@@ -47,12 +49,13 @@ def alone(folder: Path, what: str, name: str = LOCK) -> Iterator[None]:
 
 
 @contextmanager
-def writing_alone(folder: Path, seconds: float | None = None) -> Iterator[None]:
+def writing_alone(folder: Path, seconds: float | None = None, name: str = LOCK) -> Iterator[None]:
     """Within it, this process alone changes a folder; others wait for it.
 
     Args:
         folder: Made if missing.
         seconds: How long to wait for another process; a minute if None.
+        name: Of the lock's file.
 
     Raises:
         UserError: If another process does not finish in time, or the place cannot be written.
@@ -63,7 +66,7 @@ def writing_alone(folder: Path, seconds: float | None = None) -> Iterator[None]:
     """
     seconds = _SECONDS_TO_WAIT if seconds is None else seconds
     message = f"another process has been writing here for {seconds:.0f} s; try again when it has finished"
-    with _held(folder, seconds, LOCK, message):
+    with _held(folder, seconds, name, message):
         yield
 
 

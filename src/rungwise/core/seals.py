@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rungwise.core.drafts import is_draft
 from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.core.locks import LOCKS
 from rungwise.core.reading import MissingFileError, opened, read_text
 
@@ -71,6 +72,29 @@ def read_seal(folder: Path) -> dict[str, str]:
             raise UserError(f"{path}, line {number}: damaged; make the folder anew")
         found[match[2]] = match[1]
     return found
+
+
+def add_to_seal(folder: Path, name: str) -> None:
+    """Let the seal of a folder hold one more file, or a file as it is now; the others are not read.
+
+    Args:
+        folder: With a seal.
+        name: Of the file, relative to the folder.
+
+    Raises:
+        UserError: If the seal is missing or damaged, or the folder may not be written.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_seal(folder)
+    >>> _ = (folder / "a.txt").write_text("a")
+    >>> add_to_seal(folder, "a.txt")
+    >>> check_seal(folder)
+    """
+    sealed = {**read_seal(folder), name: digest_of(folder / name)}
+    with replacing(folder / SEAL) as draft:
+        lines = "".join(f"{sealed[one]}  {one}\n" for one in sorted(sealed))
+        draft.write_text(lines, encoding="utf-8", newline="\n")
 
 
 def check_seal(folder: Path, names: Collection[str] | None = None) -> None:

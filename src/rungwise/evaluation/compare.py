@@ -15,7 +15,8 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.evaluation.intervals import Interval, Numbers, Term, bootstrap, interval_of, redrawn
 from rungwise.evaluation.result import Result
-from rungwise.metrics import parse
+from rungwise.metrics import Measure, Total, parse
+from rungwise.metrics.measures import CORRELATION, FRACTION
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +28,7 @@ class Difference:
 
     Attributes:
         name: Such as ``t2i/R@1`` or ``rsum``.
-        unit: ``"percent"``, ``"rank"`` or ``"correlation"``.
+        unit: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
         first: Of the first result.
         second: Of the second.
         difference: Second minus first.
@@ -81,6 +82,7 @@ class Comparison:
         better: Per direction, the queries that fare better under the second result, the most changed first.
         worse: The same for those that fare worse.
         unchecked: What could not be checked to be the same for both, one line each.
+        ends: By which methods relevance ends in the two, where a measure reads that and they differ.
 
     >>> from rungwise.evaluation import evaluate
     >>> one, other = (evaluate(similarity=s, image_of_caption=[0, 1]) for s in (np.eye(2)[::-1], np.eye(2)))
@@ -99,6 +101,7 @@ class Comparison:
     better: dict[str, tuple[Change, ...]]
     worse: dict[str, tuple[Change, ...]]
     unchecked: tuple[str, ...] = ()
+    ends: tuple[str, str] | None = None
 
     def __getitem__(self, name: str) -> Difference:
         """The difference of this number.
@@ -163,7 +166,7 @@ def compare(
     for name in asked:
         if name not in common:
             raise UserError(f"{name}: has no value in both results; in both are {', '.join(common)}")
-    graded = [name for name in asked if parse(name.partition("/")[2] or name).graded]
+    graded = [name for name in asked if _measure_of(name).graded]
     if graded and first.relevance != second.relevance:
         mine, theirs = (one.relevance or "unknown" for one in (first, second))
         raise UserError(
@@ -181,7 +184,7 @@ def compare(
     differences = []
     for name in asked:
         difference = second[name] - first[name]
-        higher = parse(name.partition("/")[2] or name).higher_is_better
+        higher = _measure_of(name).higher_is_better
         differences.append(
             Difference(
                 name=name,
@@ -203,8 +206,19 @@ def compare(
         unchecked.append("neither result names its data, so that only sizes could be compared")
     if graded and first.relevance.startswith("given"):
         unchecked.append(f"the degrees of both were {first.relevance}, which may be two")
+    methods = (first.ends, second.ends)
     return Comparison(
-        first.protocol, level, draws, seed, tuple(differences), only, chosen, better, worse, tuple(unchecked)
+        first.protocol,
+        level,
+        draws,
+        seed,
+        tuple(differences),
+        only,
+        chosen,
+        better,
+        worse,
+        tuple(unchecked),
+        methods if any(_measure_of(name).reads_ends for name in asked) and methods[0] != methods[1] else None,
     )
 
 
@@ -238,7 +252,8 @@ def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B
         title=Text(f"protocol {comparison.protocol}", style="table.title"),  # a name may look like markup
         caption=f"{100 * comparison.level:g} % interval of {second} - {first}: paired bootstrap over images; p: paired"
         f" randomisation by image, Holm's correction; {comparison.draws} draws each; * p < 0.05"
-        + "".join(f"; {line}" for line in comparison.unchecked),
+        + "".join(f"; {line}" for line in comparison.unchecked)
+        + _said_of_ends(comparison, labels),
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
@@ -246,7 +261,7 @@ def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B
     for head in (first, second, f"{second} - {first}", "interval", "p (Holm)", f"{second} is"):
         table.add_column(head, justify="right", no_wrap=True)
     for one in comparison.differences:
-        places = 3 if one.unit == "correlation" else 1
+        places = 3 if one.unit in (CORRELATION, FRACTION) else 1
         first_cell, second_cell, low, high = (f"{value:.{places}f}" for value in (one.first, one.second, *one.interval))
         table.add_row(
             Text(one.name),
@@ -258,6 +273,18 @@ def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B
             {None: "", True: "better", False: "worse"}[one.improved],
         )
     return table
+
+
+def _measure_of(name: str) -> Measure | Total:
+    return parse(name.partition("/")[2] or name)
+
+
+def _said_of_ends(comparison: Comparison, labels: tuple[str, str]) -> str:
+    if comparison.ends is None:
+        return ""
+    return "; relevance ends " + ", ".join(
+        f"in {label} by {one or 'nothing'}" for label, one in zip(labels, comparison.ends, strict=True)
+    )
 
 
 def _refuse_different(first: Result, second: Result, labels: tuple[str, str]) -> None:
@@ -299,7 +326,8 @@ def _exchanged(first: Result, second: Result, names: Sequence[str], draws: int, 
         return generator.integers(0, 2, (count, images)).astype(np.float64)
 
     def aggregated(term: Term, queries: slice, swapped: Numbers) -> Numbers:
-        values = np.concatenate([one.per_query(term.name)[queries] for one in (first, second)])
+        own = [term.measure.exchangeable(one.per_query(term.name)[queries]) for one in (first, second)]
+        values = np.concatenate(own)
         kept = 1 - swapped
         return np.stack(
             [
@@ -322,12 +350,15 @@ def _changes(
     """The queries that got better, and those that got worse, per direction."""
     better: dict[str, tuple[Change, ...]] = {}
     worse: dict[str, tuple[Change, ...]] = {}
-    sense = 1 if parse(measure).higher_is_better else -1
+    parsed = parse(measure)
+    assert isinstance(parsed, Measure)
+    sense = 1 if parsed.higher_is_better else -1
     for way in ("i2t", "t2i"):
         name = f"{way}/{measure}"
         if name not in first.numbers or name not in second.numbers:
             continue
-        a, b, ids = first.per_query(name), second.per_query(name), first.query_ids(way)
+        a, b = (parsed.of_query(one.per_query(name)) for one in (first, second))
+        ids = first.query_ids(way)
         gain: NDArray[np.float64] = np.nan_to_num(sense * (b - a))
         order = np.argsort(-np.abs(gain), kind="stable")
         changes = [(gain[at], Change(way, ids[at], float(a[at]), float(b[at]))) for at in order if gain[at]]

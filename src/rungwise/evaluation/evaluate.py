@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from rungwise.calibration import Calibration
 from rungwise.core.errors import UserError
 from rungwise.core.version import __version__
 from rungwise.evaluation.positives import RightAnswers, check_positives
@@ -18,7 +19,8 @@ from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.result import Result
 from rungwise.evaluation.scores import checked_degrees, checked_owners, similarity_source
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse_all
-from rungwise.metrics.rankings import positives_of
+from rungwise.metrics.ends import Ends, Judged, name_of_ends
+from rungwise.metrics.rankings import Scores, positives_of
 from rungwise.metrics.sources import ProductSource
 from rungwise.metrics.streaming import QueryValues, measure_all
 from rungwise.relevance.base import Degrees as RelevanceSource
@@ -41,6 +43,7 @@ def evaluate(
     protocol: str | Protocol = "full",
     positives: RightAnswers | None = None,
     similarity_function: Callable[[Any, Any], Any] | Similarity | None = None,
+    ends: Ends | None = None,
     images: int | None = None,
     chunk: int | None = None,
     data_name: str = "",
@@ -66,7 +69,7 @@ def evaluate(
         text_embeddings: (captions, D), likewise.
         image_of_caption: (captions,) the position of each caption's image.
         relevance: (images, captions) degrees, or a :class:`~rungwise.relevance.base.Relevance`; graded measures need
-            it.
+            it. NaN where a pair has no degree, which only measures of where relevance ends take.
         measures: Measures or their names; each is taken in both directions. Default: the protocol's.
         protocol: A protocol or its name.
         positives: The right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``: see
@@ -74,6 +77,9 @@ def evaluate(
         similarity_function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering
             (a, b); or a :class:`~rungwise.similarity.Similarity`, whose prepared vectors the embeddings are.
             Default: the inner product in float32 of the embeddings as they come: the cosine if they are normalised.
+        ends: Says where relevance ends, for measures of that, such as ``CutF1(0.5)``: a
+            :class:`~rungwise.calibration.Calibration`, a baseline of :mod:`rungwise.calibration.baselines`, or
+            anything with their ``judge``. Default: ``Calibration.unsupervised()``.
         images: The number of images, where a scorer does not tell and the last ones may have no caption.
         chunk: Queries that are measured at a time; no number depends on it.
         data_name: What the data are called, for the result.
@@ -109,11 +115,16 @@ def evaluate(
         images=images,
     )
     count = source.shape[0]
-    degrees = checked_degrees(relevance, source.shape)
     ids = {"i2t": _ids(image_ids, source.shape[0], "image"), "t2i": _ids(caption_ids, source.shape[1], "caption")}
     rule = protocol_named(protocol)
     asked = parse_all(rule.measures if measures is None else measures)
     single = tuple(dict.fromkeys(m for one in asked for m in (one.terms if isinstance(one, Total) else (one,))))
+    gaps = all(measure.takes_gaps for measure in single if measure.graded)
+    degrees = checked_degrees(relevance, source.shape, gaps)
+    if not any(measure.reads_ends for measure in single):
+        ends = None
+    elif ends is None:
+        ends = Calibration.unsupervised()
     rule.check_positives(positives is not None)
     if positives is not None:
         check_positives(positives, *source.shape)
@@ -131,7 +142,8 @@ def evaluate(
                 if why := part.reads(measure, right):
                     raise UserError(why)
         graded = degrees.select(fold.images, fold.captions) if degrees else None
-        passes.append(measure_all(part, of_caption, single, graded, chunk, right))
+        method = ends if whole or ends is None else _InFold(ends, fold)
+        passes.append(measure_all(part, of_caption, single, graded, chunk, right, method))
     numbers, units = _numbers(asked, passes, directions)
     per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
     reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
@@ -155,6 +167,7 @@ def evaluate(
         remarks=_remarks(passes, reported),
         right=rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}",
         relevance=(relevance_name or _title(relevance)) if any(measure.graded for measure in single) else "",
+        ends="" if ends is None else name_of_ends(ends),
         data_name=data_name,
         data_hash=data_hash,
         model_hash=model_hash,
@@ -177,6 +190,18 @@ def evaluate(
             if f"{way}/{measure}" in reported
         },
     )
+
+
+class _InFold:
+    """A method that is told where queries stand among all of the data, whose fold alone is ranked."""
+
+    def __init__(self, ends: Ends, fold: Fold) -> None:
+        self._ends = ends
+        self._places: dict[Direction, NDArray[np.int64]] = {"i2t": fold.images, "t2i": fold.captions}
+
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+        """See :class:`rungwise.metrics.ends.Ends`."""
+        return self._ends.judge(scores, direction, self._places[direction][queries])
 
 
 def _numbers(

@@ -80,6 +80,8 @@ class RankedLists:
         >>> lists.reads(R(2), right), lists.reads(MedR(), right)
         (None, 'MedR reads whole rankings, but i2t lists name as few as 2 of 3 candidates; ask for R@2 or less')
         """
+        if measure.reads_ends:
+            return f"{measure} reads similarities, and ranked lists have none; ask for other measures"
         for way in self.directions:
             own, gallery = positives[way], self._sizes(way)[1]
             lengths = self.lengths(way)

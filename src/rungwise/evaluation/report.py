@@ -20,6 +20,7 @@ from rungwise.evaluation import plots
 from rungwise.evaluation.diagnostics import Diagnostics
 from rungwise.evaluation.false_negatives import FalseNegative
 from rungwise.evaluation.published import PublishedRow
+from rungwise.evaluation.report_ends import plots_of_ends
 from rungwise.evaluation.report_style import RUNG_COLOURS, STYLE
 from rungwise.evaluation.result import Result
 from rungwise.evaluation.tables import WAYS, Intervals, cells_of, notes_of, published_cells, sources_of, title_of
@@ -73,6 +74,9 @@ def report_page(
     if published:
         sections.append(_published(result, published, names[0]))
     sections.append(_section("Plots", f"<div class=plots>{''.join(_plots(found, has_texts))}</div>", _scope(found)))
+    if ends := plots_of_ends(result):
+        note = f"Relevance ends by: {result.ends}."
+        sections.append(_section("Where relevance ends", f"<div class=plots>{''.join(ends)}</div>", note))
     if found.rungs:
         sections.append(_rungs(found))
     if beside is not None:

@@ -16,7 +16,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import read_json, user_path
 from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
-from rungwise.evaluation.result_file import check, checksum, content_of
+from rungwise.evaluation.result_file import check, checksum, content_of, values_of
 
 FORMAT = "rungwise-result/1"
 """Written into every file, so that a later version can tell."""
@@ -28,10 +28,11 @@ class Result:
 
     Attributes:
         numbers: Name to number; NaN where no query had a value.
-        units: Name to ``"percent"``, ``"rank"`` or ``"correlation"``.
+        units: Name to ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
         protocol: The protocol's name.
         right: What counted as right.
         relevance: What graded measures took their degrees from; empty where none was asked for.
+        ends: By which method relevance ends, for measures of that; empty where none was asked for.
         gallery: Per direction, the number of candidates in each fold.
         queries: Per direction, the number of queries over all folds.
         captions_per_image: ``min``, ``mean`` and ``max`` over the images of the protocol.
@@ -58,6 +59,7 @@ class Result:
     remarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     right: str = ""
     relevance: str = ""
+    ends: str = ""
     data_name: str = ""
     data_hash: str = ""
     model_hash: str = ""
@@ -81,7 +83,8 @@ class Result:
     def per_query(self, name: str) -> NDArray[np.float64]:
         """(queries,) one value per query, in the order of the data; NaN where a query has none.
 
-        Under a protocol of several folds the folds follow one another.
+        A few measures, such as ``ECE``, have a row of numbers for each query: (queries, parts). Under a protocol of
+        several folds the folds follow one another.
 
         Raises:
             KeyError: If it was not measured, or is a sum such as rsum, or the result was read from a file without them.
@@ -150,7 +153,7 @@ class Result:
         values, images = (self._per_query, self._image_of_query) if per_query else ({}, {})
         content["query_ids"] = {way: list(ids) for way, ids in self._query_ids.items()} if per_query else {}
         content["checksum"] = checksum(content, values, images)
-        content["per_query"] = {name: [_without_nan(value) for value in own.tolist()] for name, own in values.items()}
+        content["per_query"] = {name: _plain(own) for name, own in values.items()}
         content["image_of_query"] = {way: own.tolist() for way, own in images.items()}
         with replacing(Path(path)) as draft:
             draft.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -171,7 +174,7 @@ class Result:
         plain = {name: value for name, value in read.items() if name not in ("format", "checksum")}
         try:
             content = content_of(plain)
-            values = {name: np.array([_with_nan(v) for v in own]) for name, own in content.per_query.items()}
+            values = {name: values_of(name, own) for name, own in content.per_query.items()}
             check(content, values)
             images = {way: np.array(own, dtype=np.int64) for way, own in content.image_of_query.items()}
         except ValueError as error:
@@ -192,6 +195,7 @@ class Result:
             remarks=content.remarks,
             right=content.right,
             relevance=content.relevance,
+            ends=content.ends,
             data_name=content.data_name,
             data_hash=content.data_hash,
             model_hash=content.model_hash,
@@ -202,6 +206,13 @@ class Result:
             _image_of_query=images,
             _query_ids={way: tuple(own) for way, own in content.query_ids.items()},
         )
+
+
+def _plain(values: NDArray[np.float64]) -> list[Any]:
+    """Values per query as JSON has them."""
+    if values.ndim > 1:
+        return [_plain(row) for row in values]
+    return [_without_nan(value) for value in values.tolist()]
 
 
 def _without_nan(number: float) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,14 @@ class Content(BaseModel):
     remarks: dict[str, dict[str, int]] = {}
     right: str = ""
     relevance: str = ""
+    ends: str = ""
     data_name: str = ""
     data_hash: str = ""
     model_hash: str = ""
     seed: int | None = None
     version: str = ""
     warnings: list[str] = []
-    per_query: dict[str, list[float | None]] = {}
+    per_query: dict[str, list[float | list[float | None] | None]] = {}
     image_of_query: dict[str, list[int]] = {}
     query_ids: dict[str, list[str]] = {}
 
@@ -63,6 +64,21 @@ def content_of(values: Mapping[str, Any]) -> Content:
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def values_of(name: str, values: Sequence[float | list[float | None] | None]) -> NDArray[np.float64]:
+    """Values per query as an array: (queries,), or (queries, parts) of a measure whose values are rows.
+
+    Raises:
+        ValueError: If these are rows of different lengths, or rows beside numbers.
+
+    >>> values_of("t2i/R@1", [100.0, None])
+    array([100.,  nan])
+    """
+    rows = [row for row in values if isinstance(row, list)]
+    if rows and (len(rows) < len(values) or len({len(row) for row in rows}) > 1):
+        raise ValueError(f"per_query of {name}: rows of different lengths")
+    return np.array(rows or values, dtype=np.float64)
 
 
 def check(content: Content, per_query: Mapping[str, NDArray[np.float64]]) -> None:
@@ -97,12 +113,14 @@ def check(content: Content, per_query: Mapping[str, NDArray[np.float64]]) -> Non
             raise ValueError(f"{name} has no unit")
         if measure is None:
             continue
-        _check_bounds(name, np.array([number]), measure)
+        _check_bounds(name, np.array([number]), measure.bounds)
         if isinstance(measure, Total):
             _check_sum(name, number, measure, content)
         elif name in per_query:
             values = per_query[name]
-            _check_bounds(f"{name} of a query", values, measure)
+            if values.shape[1:] != (() if measure.parts == 1 else (measure.parts,)):
+                raise ValueError(f"per_query of {name}: {measure.parts} numbers for each query are needed")
+            _check_bounds(f"{name} of a query", values, measure.value_bounds)
             parts = np.split(values, np.cumsum(folds[name.partition("/")[0]])[:-1])
             _check_same(name, number, float(np.mean([measure.aggregate(part) for part in parts])), "values per query")
 
@@ -152,8 +170,8 @@ def _measure(name: str) -> Measure | Total | None:
     return found
 
 
-def _check_bounds(name: str, values: NDArray[np.float64], measure: Measure | Total) -> None:
-    low, high = measure.bounds
+def _check_bounds(name: str, values: NDArray[np.float64], bounds: tuple[float, float]) -> None:
+    low, high = bounds
     slack = _SAME * max(1.0, abs(low), min(abs(high), 1e9))
     wrong = (values < low - slack) | (values > high + slack)
     if wrong.any():

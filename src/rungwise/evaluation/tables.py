@@ -10,9 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from rungwise.core.errors import UserError
 from rungwise.evaluation.protocols import WRITTEN_FOR
 from rungwise.evaluation.published import PAPERS, PublishedRow
 from rungwise.evaluation.result import Result
+from rungwise.metrics import parse
+from rungwise.metrics.measures import CORRELATION, FRACTION
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -185,12 +188,21 @@ def cells_of(result: Result, intervals: Intervals | None = None) -> tuple[list[s
     rows = []
     for measure in both:
         unit = result.units[f"{ways[0]}/{measure}"]
-        rows.append([measure, *(shown(f"{way}/{measure}") for way in ways), unit])
+        rows.append([measure, *(shown(f"{way}/{measure}") for way in ways), _sense(measure, unit)])
     for name in result.numbers:
         if "/" not in name:
             unit = result.units[name]
             rows.append([name, *[""] * (len(ways) - 1), shown(name), f"{unit}, both directions"])
     return ["measure", *(WAYS[way] for way in ways), "unit"], rows
+
+
+def _sense(measure: str, unit: str) -> str:
+    """The unit; of errors, which only this tells from shares, that 0 is best."""
+    try:
+        error = unit == FRACTION and not parse(measure).higher_is_better
+    except UserError:  # of a result that another version wrote
+        return unit
+    return f"{unit}, 0 is best" if error else unit
 
 
 def published_cells(result: Result, ours: str, rows: Sequence[PublishedRow]) -> tuple[list[str], list[list[str]]]:
@@ -240,6 +252,8 @@ def notes_of(result: Result) -> list[str]:
         lines.append(f"right: {result.right}")
     if result.relevance:
         lines.append(f"degrees: {result.relevance}")
+    if result.ends:
+        lines.append(f"relevance ends by: {result.ends}")
     alike: dict[tuple[str, int, str], list[str]] = {}
     for name, counts in result.remarks.items():
         way, _, measure = name.partition("/")
@@ -258,7 +272,7 @@ def number_text(value: float, unit: str) -> str:
     """
     if math.isnan(value):
         return "-"
-    return f"{value:.4f}" if unit == "correlation" else f"{value:.1f}"
+    return f"{value:.4f}" if unit in (CORRELATION, FRACTION) else f"{value:.1f}"
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,7 +1,8 @@
 """Vectors and what they belong to, kept in stores and made searchable."""
 
-from rungwise.index.answers import Answer, SearchOptions
+from rungwise.index.answers import Answer, End, SearchOptions
 from rungwise.index.exact import ExactStore
+from rungwise.index.grades import Grade, Grades
 from rungwise.index.hits import CaptionHit, Hit
 from rungwise.index.index import Index
 from rungwise.index.items import Item
@@ -24,10 +25,13 @@ __all__ = [
     "CaptionHit",
     "Condition",
     "Either",
+    "End",
     "ExactStore",
     "Found",
     "Given",
     "GivenVector",
+    "Grade",
+    "Grades",
     "Hit",
     "Index",
     "Item",

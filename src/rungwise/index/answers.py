@@ -30,6 +30,7 @@ class SearchOptions:
         exact: Compare every picture, also where the store has an approximate index.
         rerank: A model that puts the first hits in a new order, such as one that reads picture and text together.
         rerank_top: How many of the first hits it looks at.
+        end: Judge where relevance ends. Hits after the end then stand after all others.
 
     Raises:
         UserError: If a value is out of range.
@@ -45,6 +46,7 @@ class SearchOptions:
     exact: bool = False
     rerank: PairScorer | None = None
     rerank_top: int = 50
+    end: bool = True
 
     def __post_init__(self) -> None:
         check_diversity(self.diversity)

@@ -13,6 +13,7 @@ from rungwise.core.locks import UPDATE_LOCK
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.index import opening, storage, stores
 from rungwise.index.encoding import Progress, one_line, require_pictures
+from rungwise.index.grades import TAKEN_BACK, Grade, GradeName, add_grade, now
 from rungwise.index.items import source_of
 from rungwise.index.lance import LanceStore
 from rungwise.index.lance_tuning import Approximation
@@ -23,6 +24,7 @@ from rungwise.index.update import Changes, Stored, Target, Update
 from rungwise.index.version1 import bring_up_to_date
 
 if TYPE_CHECKING:
+    from rungwise.calibration import Calibration
     from rungwise.models.contracts import DualEncoder
 
 
@@ -279,6 +281,35 @@ class Index(ReadableIndex):
             if not isinstance(self.picture_store, LanceStore) or self.picture_store.approximation is None:
                 raise UserError(f"{self._where}: there is nothing to set: {self.picture_store.about().why}")
             self.picture_store.keep(settings)
+
+    def keep_calibration(self, calibration: Calibration) -> None:
+        """Judge hits of this index by a calibration from now on, also when others open it.
+
+        Raises:
+            UserError: If it was fitted for another model, or the place cannot be written.
+        """
+        self.check_calibration(calibration)
+        with self._changing():
+            if self.folder is not None:
+                storage.write_calibration(self.folder, calibration)
+            self._calibration = (calibration,)
+
+    def grade(self, query: str, item_id: str, grade: GradeName | None) -> None:
+        """Keep what a person says of a picture for a query, in place of what was said before.
+
+        Args:
+            query: As it was typed.
+            item_id: Of the picture.
+            grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back what was said.
+
+        Raises:
+            UserError: If no picture has this id, the query is empty, the index is in no folder, or the place cannot be
+                written.
+        """
+        if self.folder is None:
+            raise UserError(f"{self._where}: this index is in no folder, where grades could be kept; build it in one")
+        given = Grade(query, self.item(item_id).id, grade or TAKEN_BACK, now())
+        add_grade(self.folder, given)
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove pictures, and captions that no other picture has; gives how many pictures there were.

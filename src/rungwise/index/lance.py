@@ -277,6 +277,10 @@ class LanceStore(Store):
                 pairs = list(zip(ids_of(found[ID].to_pylist()), view.records(found), strict=True))
             yield from pairs
 
+    def ids(self) -> Iterator[str]:
+        """See :meth:`Store.ids`."""
+        return iter(self._answered(lambda view: view.all_ids()))
+
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
         """See :meth:`Store.newest`."""
 

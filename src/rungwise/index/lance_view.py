@@ -119,6 +119,11 @@ class View:
         order = np.argsort(found[SEQ].to_numpy(), kind="stable")
         return np.asarray(found["_rowid"].to_numpy().astype(np.int64)[order])
 
+    def all_ids(self) -> tuple[str, ...]:
+        """Ids of all rows, in order."""
+        found = self.rows_of(True, [ID, SEQ])
+        return ids_of(found[ID].take(np.argsort(found[SEQ].to_numpy(), kind="stable")).to_pylist())
+
     def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
         """Columns of rows by the engine's numbers, in order of rows."""
         if not len(rows):

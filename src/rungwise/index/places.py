@@ -38,9 +38,9 @@ def address_of(place: Path | str) -> str | None:
     return f"{found[1]}://{found[2].rstrip('/')}" if found else None
 
 
-def writing_alone(place: Path) -> AbstractContextManager[None]:
+def writing_alone(place: Path, name: str = locks.LOCK) -> AbstractContextManager[None]:
     """As :func:`rungwise.core.locks.writing_alone`; under an address, commits of LanceDB decide who was first."""
-    return nullcontext() if address_of(place) else locks.writing_alone(place)
+    return nullcontext() if address_of(place) else locks.writing_alone(place, name=name)
 
 
 def alone(place: Path, what: str, name: str) -> AbstractContextManager[None]:

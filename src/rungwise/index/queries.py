@@ -159,6 +159,11 @@ class Query:
         return any(isinstance(term.what, Words) for term in self.terms)
 
     @property
+    def has_words_alone(self) -> bool:
+        """Whether every part is a text."""
+        return all(isinstance(term.what, Words) for term in self.terms)
+
+    @property
     def reading(self) -> str:
         """How it is understood, in one line; empty where it is one plain text."""
         if len(self.terms) == 1 and self.has_words and self.terms[0].weight > 0:

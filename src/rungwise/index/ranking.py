@@ -2,17 +2,22 @@
 
 Every step looks at a part of the ranking whose length does not depend on how much is asked for. So the ranking of a
 longer answer begins with that of a shorter one, and pages follow each other without doubles.
+
+Where relevance ends is part of the ranking: what stands before the end comes first. The judgement says how many
+pictures of each rung there are; the ranking, which also knows full text and reranking, says which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.calibration.judgement import BEYOND
 from rungwise.index.diversity import Folding, diversified, unit_rows
+from rungwise.index.ends import Judged
 from rungwise.index.fusion import fused
 from rungwise.index.store import Metric, Row, Store
 from rungwise.index.where import Where
@@ -29,10 +34,19 @@ HASH = "hash"
 
 @dataclass(frozen=True)
 class Group:
-    """A picture of the ranking, and the near-duplicates that are folded under it."""
+    """A picture of the ranking, and the near-duplicates that are folded under it.
+
+    Attributes:
+        id: Of the picture.
+        folded: Those of the near-duplicates, best first.
+        rung: 1 to 3, or 4 beyond the end of relevance; 0 where it was not judged.
+        degree: The degree of relevance that is expected; 0 where it was not judged.
+    """
 
     id: str
     folded: tuple[str, ...] = ()
+    rung: int = 0
+    degree: float = 0.0
 
 
 class Candidates:
@@ -44,6 +58,12 @@ class Candidates:
         metric: None for the store's similarity.
         where: Which may be found.
         exact: Compare every one.
+
+    Attributes:
+        store: As given.
+        vector: As given.
+        metric: As given.
+        where: As given.
     """
 
     def __init__(
@@ -51,10 +71,11 @@ class Candidates:
     ) -> None:
         self.store = store
         self.where = where
-        self._vector = vector
-        self._metric: Metric | None = metric
+        self.vector = vector
+        self.metric: Metric | None = metric
         self._exact = exact
         self._nearest: tuple[str, ...] = ()
+        self._nearest_scores: NDArray[np.float32] = np.empty(0, np.float32)
         self._depth = 0
         self._scores: dict[str, float] = {}
         self._rows: dict[str, Row] = {}
@@ -63,10 +84,27 @@ class Candidates:
         """Ids of this many, best first; fewer where there are fewer."""
         if depth > self._depth:
             self._depth = -(-depth // _STEP) * _STEP
-            found = self.store.search(self._vector, self._depth, self.where, metric=self._metric, exact=self._exact)
-            self._nearest = found.ids[0]
+            found = self.store.search(self.vector, self._depth, self.where, metric=self.metric, exact=self._exact)
+            self._nearest, self._nearest_scores = found.ids[0], found.scores[0]
             self._scores |= dict(zip(found.ids[0], found.scores[0].tolist(), strict=True))
         return self._nearest[:depth]
+
+    def nearest_scores(self, depth: int) -> NDArray[np.float32]:
+        """Scores of so many, best first; fewer where there are fewer."""
+        self.nearest(depth)
+        return self._nearest_scores[:depth]
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Equal for searches of one version of a store that find the same."""
+        return self.vector.tobytes(), self.metric, self.where, self._exact
+
+    def without_filter(self) -> Candidates:
+        """All pictures but those that the query names."""
+        if not self.where.conditions:
+            return self
+        where = Where().and_without(self.where.without)
+        return Candidates(self.store, self.vector, self.metric, where, self._exact)
 
     def rows(self, ids: Sequence[str]) -> dict[str, Row]:
         """Vectors and records; ids that are gone meanwhile are left out."""
@@ -78,10 +116,10 @@ class Candidates:
         rows = self.rows([one for one in ids if one not in self._scores])
         if rows:
             vectors = np.stack([row.vector for row in rows.values()])
-            if self._metric is None:
-                similar = self.store.similarity.array(vectors, self._vector)[:, 0]
+            if self.metric is None:
+                similar = self.store.similarity.array(vectors, self.vector)[:, 0]
             else:
-                similar = unit_rows(vectors) @ unit_rows(self._vector)[0]
+                similar = unit_rows(vectors) @ unit_rows(self.vector)[0]
             self._scores |= dict(zip(rows, similar.tolist(), strict=True))
         return [self._scores[one] for one in ids]
 
@@ -94,8 +132,12 @@ def groups_of(
     reorder: Callable[[Sequence[str]], list[str]] | None,
     fold: bool,
     diversity: float,
+    judged: Judged | None = None,
+    certain: Collection[str] = (),
 ) -> list[Group]:
     """At least this many pictures of the ranking, each with what is folded under it; fewer where there are fewer.
+
+    Where they are judged, all that stand before the end are among them.
 
     Args:
         candidates: By their vectors.
@@ -104,11 +146,16 @@ def groups_of(
         reorder: Puts the first of them in a new order.
         fold: Whether near-duplicates are folded.
         diversity: See :func:`~rungwise.index.diversity.diversified`.
+        judged: The best of the whole index, judged; None puts nothing after an end.
+        certain: Which of ``by_words`` stand before the end, whatever their vectors say.
     """
     head: list[str] = []
     if by_words or reorder:
         head = fused([candidates.nearest(POOL), by_words])
         head = reorder(head) if reorder else head
+    before = 0
+    if judged is not None:
+        head, before = _ended(candidates, head, judged, certain)
     known = set(head)
 
     def ordered(depth: int) -> list[str]:
@@ -118,20 +165,61 @@ def groups_of(
         return (head + [one for one in rest if one not in known])[:depth]
 
     if not fold:
-        ids = ordered(max(needed, POOL) if diversity else needed)
+        ids = ordered(max(needed, before, POOL if diversity else 0))
         groups = [[place] for place in range(len(ids))]
     else:
-        ids, groups = _folded(candidates, ordered, needed, POOL if diversity else 0)
+        ids, groups = _folded(candidates, ordered, needed, max(before, POOL if diversity else 0))
     if diversity and groups:
-        first = [group for group in groups if group[0] < POOL]
-        firsts = [ids[group[0]] for group in first]
-        scores = np.array(candidates.scores(firsts))
-        if (np.diff(scores) > 0).any():  # not in the order of scores: their ranks say what is relevant
-            scores = -np.arange(len(first), dtype=np.float64)
-        rows = candidates.rows(firsts)
-        vectors = np.stack([rows[one].vector for one in firsts])
-        groups = [first[place] for place in diversified(scores, vectors, diversity)] + groups[len(first) :]
-    return [Group(ids[group[0]], tuple(ids[place] for place in group[1:])) for group in groups]
+        groups = _diversified(candidates, ids, groups, diversity)
+    if judged is None:
+        return [Group(ids[first], tuple(ids[place] for place in others)) for first, *others in groups]
+    rungs, degrees = _judgements(candidates, ids, before, judged, certain)
+    groups.sort(key=lambda group: int(rungs[group[0]]))  # variety within each rung
+    return [
+        Group(ids[first], tuple(ids[place] for place in others), int(rungs[first]), float(degrees[first]))
+        for first, *others in groups
+    ]
+
+
+def _ended(
+    candidates: Candidates, head: Sequence[str], judged: Judged, certain: Collection[str]
+) -> tuple[list[str], int]:
+    """The ranking with those before the end first, and how many they are; what follows them may be left to vectors."""
+    # No more pass a filter than are relevant in the whole index.
+    nearest = candidates.nearest(max(POOL, judged.cut))
+    given = list(dict.fromkeys([*head, *nearest]))
+    rungs, _ = judged.at(candidates.scores(given))
+    is_before = [rung < BEYOND or one in certain for one, rung in zip(given, rungs.tolist(), strict=True)]
+    before = [one for one, is_in in zip(given, is_before, strict=True) if is_in]
+    after = [one for one, is_in in zip(given, is_before, strict=True) if not is_in]
+    return before + after if head else before, len(before)
+
+
+def _judgements(
+    candidates: Candidates, ids: Sequence[str], before: int, judged: Judged, certain: Collection[str]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(ids,) rungs and degrees: before the end, both are handed out in the order of the ranking."""
+    rungs, degrees = judged.at(candidates.scores(ids))
+    sure = np.array([one in certain for one in ids], bool)
+    rungs[sure] = np.minimum(rungs[sure], BEYOND - 1)
+    degrees[sure] = np.maximum(degrees[sure], judged.relevant_from)
+    rungs[before:] = BEYOND
+    rungs[:before].sort()
+    degrees[:before] = -np.sort(-degrees[:before])
+    return rungs, degrees
+
+
+def _diversified(
+    candidates: Candidates, ids: Sequence[str], groups: list[list[int]], diversity: float
+) -> list[list[int]]:
+    first = [group for group in groups if group[0] < POOL]
+    firsts = [ids[group[0]] for group in first]
+    scores = np.array(candidates.scores(firsts))
+    if (np.diff(scores) > 0).any():  # not in the order of scores: their ranks say what is relevant
+        scores = -np.arange(len(first), dtype=np.float64)
+    rows = candidates.rows(firsts)
+    vectors = np.stack([rows[one].vector for one in firsts])
+    return [first[place] for place in diversified(scores, vectors, diversity)] + groups[len(first) :]
 
 
 def _folded(

@@ -13,6 +13,7 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.index import opening, storage
 from rungwise.index.files import damaged
+from rungwise.index.grades import Grades, read_grades
 from rungwise.index.hits import Hit, hits_of
 from rungwise.index.items import CAPTIONS, Item, from_record, ids_of_texts, source_of
 from rungwise.index.left_out import LeftOut
@@ -22,6 +23,7 @@ from rungwise.index.where import Condition, Either, Where
 from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:
+    from rungwise.calibration import Calibration
     from rungwise.models.contracts import DualEncoder
 
 
@@ -47,6 +49,7 @@ class ReadableIndex:
         self.left_out = left_out
         self._stamps: storage.Stamps | None = None
         self._checked: DualEncoder | None = None
+        self._calibration: tuple[Calibration | None] | None = None
         self._place = None if folder is None else folder.resolve()
 
     @classmethod
@@ -174,6 +177,38 @@ class ReadableIndex:
     def _is_of(self, model: DualEncoder, fingerprint: str) -> bool:
         ours = self.manifest
         return ours.dimension == model.dimension and bool(ours.models & {fingerprint, model.stands_for})
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What judges the hits of this index, if it has a calibration of its own; read once.
+
+        Raises:
+            UserError: If the file is damaged.
+        """
+        if self._calibration is None:
+            self._calibration = (None if self.folder is None else storage.read_calibration(self.folder),)
+        return self._calibration[0]
+
+    def check_calibration(self, calibration: Calibration) -> None:
+        """Refuse a calibration that was fitted for another model.
+
+        Raises:
+            UserError: Naming both models and the remedy.
+        """
+        fitted = calibration.model_fingerprint
+        if fitted and fitted not in self.manifest.models:
+            raise UserError(
+                f"{self._where}: the calibration was fitted for model {fitted[:12]}, and the index is of model"
+                f" {self.manifest.model_fingerprint[:12]}; fit it again with `rungwise calibrate`"
+            )
+
+    def grades(self) -> Grades:
+        """What people said of hits of this index, oldest first; none where it is not in a folder.
+
+        Raises:
+            UserError: If they cannot be read.
+        """
+        return Grades(()) if self.folder is None else read_grades(self.folder)
 
     def stand_in(self, model: DualEncoder) -> str:
         """One line about a model that :meth:`check` takes in place of the one that built the index; empty for that one.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.errors import UserError
 from rungwise.data.packed import PackedPicture, Picture
 from rungwise.index.answers import Answer, SearchOptions, WordUse
+from rungwise.index.calibrating import refit
 from rungwise.index.encoding import one_line
-from rungwise.index.fusion import MOST_OF, Rarity
+from rungwise.index.endings import Endings, end_of
+from rungwise.index.fusion import MOST_OF
 from rungwise.index.hits import CaptionHit, Hit, hits_of
 from rungwise.index.index import Index
 from rungwise.index.queries import Given, GivenVector, Like, Query, Words
@@ -24,18 +24,19 @@ from rungwise.index.query_text import parse_query
 from rungwise.index.query_vectors import combined
 from rungwise.index.ranking import Candidates, groups_of
 from rungwise.index.reranking import reranked
-from rungwise.index.store import WORDS, Record, check_k, checked_queries
-from rungwise.index.unknown_words import Meaning, UnknownWord, frequent_words, unknown_words
-from rungwise.index.where import OWN, Where
+from rungwise.index.seen import Seen
+from rungwise.index.store import WORDS, check_k, checked_queries
+from rungwise.index.unknown_words import Meaning, UnknownWord, unknown_words
+from rungwise.index.where import Where
 from rungwise.index.where_text import check_columns, columns_of
 from rungwise.index.words import word_set, words_of
 
 if TYPE_CHECKING:
+    from rungwise.calibration import Calibration
     from rungwise.models.contracts import DualEncoder
 
 _MOST_BY_WORDS = 50
 """Pictures that full text may bring."""
-_ROWS_LOOKED_AT = 1000
 
 
 class Searcher:
@@ -85,7 +86,7 @@ class Searcher:
         self.index = index
         self.model = model
         self._meaning = meaning
-        self._seen = _Seen(index)
+        self._seen, self._endings = Seen(index), Endings(index, model)
 
     def search(
         self,
@@ -107,6 +108,12 @@ class Searcher:
         than frequent ones; so a word that the model never learnt is found where it is written. Where something is
         wanted less, it brings none. With ``"on"`` any word brings a picture, unless it has all words that are wanted
         less.
+
+        Where relevance ends is judged by the calibration of the index, else by that of the model, else by the scores
+        alone; queries with pictures are judged by the scores alone. What counts is how a picture compares with the
+        whole index, whatever the filter. Pictures whose captions and columns have all words that are wanted stand
+        before the end in any case. Reranking and full text say which pictures come first, and the judgement how many
+        of them fit how well.
 
         Near-duplicates are folded under the first of them. An answer with an ``offset`` goes on where the one without
         ended.
@@ -139,9 +146,13 @@ class Searcher:
             (where or Where()).and_without(frozenset(query.like)),
             options.exact,
         )
-        notes = list(query.notes)
-        by_words = self._found_by_words(query, candidates, options.words)
-        if by_words:
+        notes, unknown = list(query.notes), self._unknown(query)
+        by_words, certain = self._found_by_words(query, candidates, options.words)
+        ended = None
+        if options.end:
+            ended, problems = self._endings.judged(query, candidates)
+            notes.extend(problems)
+        if by_words and ended is None:  # else bands say how well pictures fit, whatever found them
             notes.append(_said(len(by_words), options.words))
         groups = groups_of(
             candidates,
@@ -150,15 +161,24 @@ class Searcher:
             reorder=self._reordering(query, options, notes) if options.rerank else None,
             fold=options.fold_duplicates,
             diversity=options.diversity,
+            judged=ended,
+            certain=certain,
         )
         shown = groups[offset : offset + k]
+        end = None
+        if ended is not None:
+            filtered, has_words = bool(candidates.where.conditions), query.has_words
+            end = end_of(
+                ended, groups, shown, filtered=filtered, unknown=unknown, by_words=len(by_words), has_words=has_words
+            )
         return Answer(
             hits=tuple(map(Hit, (ids := [group.id for group in shown]), candidates.scores(ids))),
             folded={group.id: group.folded for group in shown if group.folded},
-            unknown=self._unknown(query),
+            unknown=unknown,
             reading=query.reading,
             notes=tuple(notes),
             more=len(groups) > offset + k,
+            end=end,
         )
 
     @staticmethod
@@ -242,6 +262,14 @@ class Searcher:
 
         return vector
 
+    def calibration_of_grades(self) -> Calibration:
+        """What judges hits as people graded them, for :meth:`Index.keep_calibration`.
+
+        Raises:
+            UserError: If too few queries have grades, or nothing can be learnt from them.
+        """
+        return refit(self.index, self.model)
+
     def on(self, index: Index) -> Searcher:
         """The same model on another index that it built; no weights are read.
 
@@ -256,7 +284,7 @@ class Searcher:
             )
         other = copy(self)
         other.index = index
-        other._seen = _Seen(index)
+        other._seen, other._endings = Seen(index), self._endings.on(index)
         return other
 
     def _vector_of(self, query: Query, vectors: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
@@ -290,22 +318,28 @@ class Searcher:
                 self.index.item(one)  # which says that there is none
         return {one: row.vector for one, row in rows.items()}
 
-    def _found_by_words(self, query: Query, candidates: Candidates, use: WordUse) -> list[str]:
-        """Ids that full text brings, best first; none that has all words of what is wanted less."""
+    def _found_by_words(self, query: Query, candidates: Candidates, use: WordUse) -> tuple[list[str], frozenset[str]]:
+        """Ids that full text brings, best first; none that has all words of what is wanted less.
+
+        Returns:
+            Those, and which of them have all words that are wanted.
+        """
         words = " ".join(query.wanted_texts)
         wanted_less = [term for term in query.terms if term.weight < 0]
         # Words cannot tell what is wanted less: a picture that has the wanted words would come first in spite of it.
         if use == "off" or (use == "auto" and wanted_less) or not words_of(words):
-            return []
+            return [], frozenset()
         found = candidates.store.find_words(words, _MOST_BY_WORDS, candidates.where).ids[0]
         texts = {one: str(row.record.get(WORDS, "")) for one, row in candidates.rows(found).items()}
         less = [some for term in wanted_less if isinstance(term.what, Words) and (some := word_set(term.what.text))]
         shares = self._seen.rarity.shares(words, texts.values())
-        return [
+        by_words = [
             one
             for (one, text), share in zip(texts.items(), shares, strict=True)
             if (use == "on" or share >= MOST_OF) and not any(some <= word_set(text) for some in less)
         ]
+        wanted = word_set(words)
+        return by_words, frozenset(one for one in by_words if wanted <= word_set(texts[one]))
 
     def _reordering(
         self, query: Query, options: SearchOptions, notes: list[str]
@@ -338,47 +372,11 @@ class Searcher:
     def _check_columns(self, where: Where) -> None:
         """Refuse columns that no picture has; all pictures are looked through only where one seems to be missing."""
         if not set(columns_of(where)) <= self._seen.columns:
-            self._seen = _Seen(self.index)
+            self._seen = Seen(self.index)
             check_columns(where, self._seen.all_columns)
 
     def _queries(self, vectors: ArrayLike, k: int) -> NDArray[np.float32]:
         return checked_queries(np.atleast_2d(np.asarray(vectors, np.float32)), self.index.manifest.dimension, k)
-
-
-class _Seen:
-    """What was seen of an index: it may have changed since, but for what it is used, that does no harm."""
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-        self._every_column: frozenset[str] | None = None
-
-    @cached_property
-    def rarity(self) -> Rarity:
-        texts = (record.get(WORDS) for _, record in self._index.picture_store.records())
-        return Rarity(text for text in texts if isinstance(text, str) and text)
-
-    @cached_property
-    def frequent_words(self) -> tuple[str, ...]:
-        return frequent_words(self._index.captions())
-
-    @property
-    def columns(self) -> frozenset[str]:
-        """Those of the first pictures, or of all once they were looked through."""
-        return self._first_columns if self._every_column is None else self._every_column
-
-    @property
-    def all_columns(self) -> frozenset[str]:
-        if self._every_column is None:
-            self._every_column = _columns_of(self._index.picture_store.records())
-        return self._every_column
-
-    @cached_property
-    def _first_columns(self) -> frozenset[str]:
-        return _columns_of(islice(self._index.picture_store.records(), _ROWS_LOOKED_AT))
-
-
-def _columns_of(records: Iterable[tuple[str, Record]]) -> frozenset[str]:
-    return frozenset(name for _, record in records for name in record if not name.startswith(OWN))
 
 
 def _said(found: int, use: WordUse) -> str:

@@ -137,6 +137,12 @@ class Snapshot:
         number = bisect_right(self._starts, position) - 1
         return self.parts[number], position - self._starts[number]
 
+    def ids_at(self, positions: Sequence[int]) -> tuple[str, ...]:
+        """The ids at positions."""
+        if len(self.parts) == 1:  # as after every compaction
+            return tuple(map(self.parts[0].ids.__getitem__, positions))
+        return tuple(part.ids[row] for part, row in map(self.at, positions))
+
     def gathered(self, positions: NDArray[np.int64]) -> Vectors:
         """(positions, D) vectors at positions that rise."""
         edges = np.searchsorted(positions, self._starts)
@@ -221,8 +227,7 @@ class SnapshotStore(Store):
         queries, snapshot = checked_queries(vectors, self.dimension, k), self.snapshot
         kept = snapshot.kept(where)
         positions, scores = compare_all(snapshot, queries, k, self.similarity, self.side, metric, kept)
-        found = [[snapshot.at(position) for position in row] for row in positions.tolist()]
-        return Found(tuple(tuple(part.ids[row] for part, row in hits) for hits in found), tuple(scores))
+        return Found(tuple(snapshot.ids_at(row) for row in positions.tolist()), tuple(scores))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
         """See :meth:`Store.find_words`; how rare a word is counts in all rows, whatever the filter."""
@@ -254,6 +259,10 @@ class SnapshotStore(Store):
         """See :meth:`Store.records`."""
         rows = self.snapshot.records()
         return rows if where is None else ((one, record) for one, record in rows if where.holds(one, record))
+
+    def ids(self) -> Iterator[str]:
+        """See :meth:`Store.ids`."""
+        return iter(self.snapshot.positions)
 
     def about(self) -> StoreFacts:
         """See :meth:`Store.about`."""

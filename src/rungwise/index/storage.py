@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rungwise.core import drafts, folders
 from rungwise.core.configuration import from_plain
@@ -24,10 +26,17 @@ from rungwise.index.stores import Kind
 from rungwise.index.thumbnails import FOLDER as THUMBNAILS
 from rungwise.index.thumbnails import SUFFIX as THUMBNAIL
 
+if TYPE_CHECKING:
+    from rungwise.calibration import Calibration
+
 DESCRIPTION = "index.json"
 PICTURES = "pictures"
 CAPTIONS = "captions"
 ISSUES = "issues.jsonl"
+CALIBRATION = "calibration.json"
+"""What judges the hits of this index; see :class:`rungwise.calibration.Calibration`."""
+GRADES = "grades.jsonl"
+"""What people said of hits; see :mod:`rungwise.index.grades`."""
 FORMAT = "rungwise-index"
 VERSION = 4
 FILTERED = 4
@@ -40,9 +49,10 @@ ITEMS_1 = "items.jsonl"
 
 _REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
 """Files that are replaced whenever an index changes."""
+_REPLACED_AT_TIMES = (CALIBRATION, GRADES)
 
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
-_KNOWN = {DESCRIPTION, ISSUES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
+_KNOWN = {DESCRIPTION, ISSUES, CALIBRATION, GRADES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
 _KNOWN |= {f"{THUMBNAILS}/*/*{THUMBNAIL}"}
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
 _KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in LANCE_FILES}
@@ -207,6 +217,31 @@ def _write_issues(folder: Path, manifest: Manifest, left: Sequence[LeftOut]) -> 
     return manifest
 
 
+def read_calibration(folder: Path) -> Calibration | None:
+    """The calibration that an index keeps; None where there is none.
+
+    Raises:
+        UserError: If it is damaged.
+
+    >>> read_calibration(Path("nowhere"))
+    """
+    from rungwise.calibration import Calibration
+
+    with places.at_hand(folder, [CALIBRATION]) as at_hand:
+        path = at_hand / CALIBRATION
+        return Calibration.load(path) if os.path.lexists(path) else None
+
+
+def write_calibration(folder: Path, calibration: Calibration) -> None:
+    """Keep a calibration in an index, in place of the one before.
+
+    Raises:
+        UserError: If the disk is full or the folder may not be written.
+    """
+    with places.at_hand(folder, [CALIBRATION], writing=True) as at_hand:
+        calibration.save(at_hand / CALIBRATION)
+
+
 def sweep(folder: Path) -> None:
     """Remove what was left unfinished by killed changes of an index, and by those who made it.
 
@@ -216,7 +251,7 @@ def sweep(folder: Path) -> None:
     """
     if not places.address_of(folder):  # where there are no drafts
         drafts.sweep(folder)
-        for name in _REPLACED:
+        for name in (*_REPLACED, *_REPLACED_AT_TIMES):
             drafts.sweep(folder / name)
 
 

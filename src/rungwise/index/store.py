@@ -193,6 +193,10 @@ class Store(ABC):
     def about(self) -> StoreFacts:
         """What the engine does, and why."""
 
+    def ids(self) -> Iterator[str]:
+        """Ids of all rows, in order; a store that can reads nothing else for it."""
+        return (one for one, _ in self.records())
+
     def verified(self) -> str:
         """Look at every row: that each is there once and whole; gives what was found, in a few words.
 

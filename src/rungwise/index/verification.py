@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from rungwise.core.errors import UserError
 from rungwise.data.picture_files import picture_bytes
 from rungwise.index import storage, stores
 from rungwise.index.files import damaged
+from rungwise.index.grades import read_grades
 from rungwise.index.index import Index
 from rungwise.index.items import ids_of_texts
 from rungwise.index.places import address_of
@@ -48,6 +50,10 @@ def verify_index(
     if manifest.version > 1:
         for name in (storage.PICTURES, storage.CAPTIONS):
             yield checked(name, lambda name=name: _store(folder, manifest.store, name))  # type: ignore[misc]
+    if not address_of(folder) and os.path.lexists(folder / storage.CALIBRATION):
+        yield checked(storage.CALIBRATION, lambda: _calibration(folder, manifest))
+    if not address_of(folder) and os.path.lexists(folder / storage.GRADES):
+        yield checked(storage.GRADES, lambda: _grades(folder))
     whole = checked("pictures with their captions", lambda: _whole(folder))
     yield whole
     if model is not None and not whole.wrong:
@@ -65,6 +71,29 @@ def _files(folder: Path) -> str:
         return "not looked through under an address"
     storage.refuse_strangers(folder)
     return "none but the index's own"
+
+
+def _calibration(folder: Path, manifest: storage.Manifest) -> str:
+    found = storage.read_calibration(folder)
+    if found is None:  # removed meanwhile
+        return "none"
+    if found.model_fingerprint and found.model_fingerprint not in manifest.models:
+        raise UserError(
+            f"{folder / storage.CALIBRATION}: fitted for model {found.model_fingerprint[:12]}, and the index is of"
+            f" model {manifest.model_fingerprint[:12]}; fit it again with `rungwise calibrate`"
+        )
+    return found.source
+
+
+def _grades(folder: Path) -> str:
+    found = read_grades(folder)
+    if found.issues:
+        first, more = found.issues[0], len(found.issues) - 1
+        raise UserError(
+            f"{first.where}: {first.kind} ({first.detail}){f', and {more} more' if more else ''}; the other"
+            f" {len(found)} grades count; remove the line"
+        )
+    return f"{len(found)} of {len(found.by_query())} queries"
 
 
 def _store(folder: Path, kind: stores.Kind, name: str) -> str:

@@ -5,6 +5,7 @@ Words, which the modules keep to:
 * a *measure* is a value such as ``R@1``; it answers one value per query, and a number for all of them;
 * :class:`Rankings` are a block of queries with everything that measures read of them;
 * a *source* of similarity is where one pass reads S from (:mod:`rungwise.metrics.sources`);
+* a *method* says where relevance ends for each query (:class:`rungwise.metrics.ends.Ends`), for measures of that;
 * ranks of single candidates, and the lists that are kept during a pass, are *counted*
   (:mod:`rungwise.metrics.counting`);
 * :func:`rungwise.metrics.streaming.measure_all` makes the pass; :func:`rungwise.evaluation.evaluate` makes results
@@ -16,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rungwise.metrics.classic import MAP, MRR, RSUM, MAPAtR, MeanR, MedR, R, Recall, RPrecision
+from rungwise.metrics.cutting import ECE, Brier, CutF1, CutPrecision, CutRecall, NoneAUROC
+from rungwise.metrics.ends import Ends, Judged
 from rungwise.metrics.graded import CS, NCS, NDCG, NSUM, NSUM_NON_GT, SR, Kendall, Spearman
 from rungwise.metrics.measures import Measure, Total, families, parse_as
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Rankings, rank_all
@@ -51,6 +54,7 @@ def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Tota
 __all__ = [
     "CS",
     "DIRECTIONS",
+    "ECE",
     "FAMILIES",
     "MAP",
     "MRR",
@@ -61,12 +65,19 @@ __all__ = [
     "RSUM",
     "SR",
     "TOTALS",
+    "Brier",
+    "CutF1",
+    "CutPrecision",
+    "CutRecall",
     "Direction",
+    "Ends",
+    "Judged",
     "Kendall",
     "MAPAtR",
     "MeanR",
     "Measure",
     "MedR",
+    "NoneAUROC",
     "R",
     "RPrecision",
     "Rankings",

@@ -1,32 +1,14 @@
-"""Where relevance ends, as measures read it: how many hits a method shows, and how relevant it takes them to be."""
+"""Methods that say where relevance ends: how many hits to show, and how relevant they take them to be."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.metrics.rankings import Direction, Scores
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What a method says of a block of queries.
-
-    Attributes:
-        cuts: (queries,) how many of the best hits it shows; 0 where it takes nothing to be relevant.
-        beliefs: (queries,) its belief that a candidate is relevant at all; higher is surer.
-        degrees: (queries, candidates) the degrees that it expects; None from a method that only cuts.
-
-    >>> Judged(np.array([2]), np.array([0.9])).degrees is None
-    True
-    """
-
-    cuts: NDArray[np.int64]
-    beliefs: NDArray[np.float64]
-    degrees: Scores | None = None
+from rungwise.core.errors import UserError
+from rungwise.metrics.rankings import Direction, Judged, Scores
 
 
 class Ends(Protocol):
@@ -41,3 +23,51 @@ class Ends(Protocol):
             queries: (queries,) where they stand among all, for a method that knows more of them than their scores.
         """
         ...
+
+
+def name_of_ends(ends: Ends) -> str:
+    """What results call a method: what it says of itself, or the name of its class.
+
+    >>> class Mine:
+    ...     pass
+    >>> name_of_ends(Mine())
+    'Mine'
+    """
+    own = type(ends)
+    says_nothing = own.__str__ is object.__str__ and own.__repr__ is object.__repr__
+    return own.__name__ if says_nothing else " ".join(str(ends).split())
+
+
+def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    """What a method says of a block of queries, once it is known to fit the block.
+
+    Args:
+        ends: The method, which may be anybody's.
+        scores: (queries, candidates) similarity.
+        direction: Which way the queries run.
+        queries: (queries,) where they stand among all.
+
+    Raises:
+        UserError: If it answers other shapes, cuts beyond the candidates, or a number that is not finite.
+
+    >>> class Nothing:
+    ...     def judge(self, scores, direction, queries):
+    ...         return Judged(np.zeros(len(queries), dtype=np.int64), np.zeros(len(queries)))
+    >>> judged_by(Nothing(), np.zeros((2, 3)), "t2i", np.arange(2)).cuts
+    array([0, 0])
+    """
+    judged = ends.judge(scores, direction, queries)
+    name, candidates = type(ends).__name__, scores.shape[1]
+    cuts, beliefs, degrees = np.asarray(judged.cuts), np.asarray(judged.beliefs, dtype=np.float64), judged.degrees
+    if cuts.shape != (len(scores),) or cuts.dtype.kind not in "iu":
+        raise UserError(f"ends: {name} answers cuts of shape {cuts.shape}; give one whole number for each query")
+    if (wrong := cuts[(cuts < 0) | (cuts > candidates)]).size:
+        raise UserError(f"ends: {name} shows {wrong[0]} of {candidates} candidates; cuts count hits from the best")
+    if beliefs.shape != (len(scores),) or not np.isfinite(beliefs).all():
+        raise UserError(f"ends: {name} does not give one finite belief for each query; correct the method")
+    if degrees is not None and (degrees.shape != scores.shape or not np.isfinite(degrees).all()):
+        raise UserError(f"ends: {name} does not give one finite degree for each candidate; correct the method")
+    return Judged(cuts.astype(np.int64), beliefs, degrees)
+
+
+__all__ = ["Ends", "Judged", "judged_by", "name_of_ends"]

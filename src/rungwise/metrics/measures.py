@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
-from dataclasses import Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,20 +18,26 @@ from rungwise.metrics.rankings import Direction, Positives, Rankings
 PERCENT = "percent"
 RANK = "rank"
 CORRELATION = "correlation"
+FRACTION = "fraction"
+"""From 0 to 1, printed as a decimal: areas under curves, and errors as a share of a scale."""
 
 
 @dataclass(frozen=True)
 class Measure(ABC):
     """One way of measuring a ranking; the primitive is one value per query.
 
-    A subclass with a cut-off has a field ``k``; all its other fields are options that print in parentheses.
+    A subclass with a cut-off has a field ``k``; all its other fields are options that print in parentheses: whole
+    numbers, real numbers such as thresholds, and flags.
 
     Attributes:
         name: The field's name of the family, as it prints.
-        unit: Of each value: ``"percent"``, ``"rank"`` or ``"correlation"``.
-        bounds: Least and greatest value possible.
-        higher_is_better: False for ranks.
+        unit: Of each value: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
+        bounds: Least and greatest number possible.
+        higher_is_better: False for ranks and errors.
         graded: Needs relevance degrees, and the retrieved lists themselves rather than the positives' ranks.
+        reads_ends: Needs a method that says where relevance ends, and whole rows.
+        takes_gaps: Has a meaning where some pairs have no degree.
+        parts: How many numbers one query's value has; :meth:`per_query` answers rows where these are several.
 
     >>> from rungwise.metrics import parse
     >>> measure = parse("NCS@10(non_gt)")
@@ -45,11 +52,18 @@ class Measure(ABC):
     bounds: ClassVar[tuple[float, float]] = (0.0, 100.0)
     higher_is_better: ClassVar[bool] = True
     graded: ClassVar[bool] = False
+    reads_ends: ClassVar[bool] = False
+    takes_gaps: ClassVar[bool] = False
+    parts: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not isinstance(value, bool) and value is not None and value < 1:
+            if value is None or isinstance(value, bool):
+                continue
+            if _is_real(field):
+                object.__setattr__(self, field.name, _real(self.name, field.name, value))
+            elif value < 1:
                 raise UserError(f"{self}: {field.name} must be at least 1, got {value}")
 
     def __str__(self) -> str:
@@ -57,12 +71,14 @@ class Measure(ABC):
         text, options = self.name, []
         for field in fields(self):
             value = getattr(self, field.name)
+            if value is None or value is False:
+                continue
             if field.name == "k":
                 text += f"@{value}"
             elif value is True:
                 options.append(field.name)
-            elif value is not None and value is not False:
-                options.append(f"{field.name}={value}")
+            else:
+                options.append(f"{field.name}={repr(value).removesuffix('.0')}")
         return f"{text}({','.join(options)})" if options else text
 
     @property
@@ -81,9 +97,25 @@ class Measure(ABC):
         """What is right for this measure where one query's own row cannot tell; asked for once, before the pass."""
         return None
 
+    @property
+    def value_bounds(self) -> tuple[float, float]:
+        """Least and greatest value possible of one query, or of one part of it."""
+        return self.bounds
+
     @abstractmethod
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) values; NaN where the measure says nothing about a query, such as one without a positive."""
+        """(queries,) values, or (queries, parts); NaN where the measure says nothing about a query.
+
+        Such as about one without a positive.
+        """
+
+    def of_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(queries,) one number for each query, for lists of queries: its value, or what its parts come to."""
+        return values
+
+    def exchangeable(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values as they may change places with those of another result, query by query, in a randomisation test."""
+        return values
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """How many queries got their value by a ruling rather than by the formula, by kind of ruling."""
@@ -98,7 +130,7 @@ class Measure(ABC):
         """What :meth:`aggregate` answers when each query is there so many times, for many such draws at once.
 
         Args:
-            values: (queries,).
+            values: (queries,), or (queries, parts).
             weights: (draws, queries) whole numbers from 0.
 
         Returns:
@@ -139,6 +171,11 @@ class Total:
         return any(term.graded for term in self.terms)
 
     @property
+    def reads_ends(self) -> bool:
+        """Whether a term needs a method that says where relevance ends."""
+        return any(term.reads_ends for term in self.terms)
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """Least and greatest sum possible."""
         return 2 * sum(t.bounds[0] for t in self.terms), 2 * sum(t.bounds[1] for t in self.terms)
@@ -162,7 +199,8 @@ def families(base: type[Measure] = Measure) -> tuple[type[Measure], ...]:
 
 # Nobody means numbers of more digits, and Python refuses to read very long ones.
 _WHOLE = re.compile(r"[0-9]{1,18}")
-_GRAMMAR = re.compile(r"(?P<name>[A-Za-z]+(?:@R)?)(?:@(?P<k>[0-9]{1,18}))?(?:\((?P<options>[^()]*)\))?")
+_REAL = re.compile(r"[-+.0-9][-+.0-9eE]*")
+_GRAMMAR = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9]*(?:@R)?)(?:@(?P<k>[0-9]{1,18}))?(?:\((?P<options>[^()]*)\))?")
 
 
 def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total, ...]) -> Measure | Total:
@@ -183,27 +221,59 @@ def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total
     family = next((f for f in families if found and f.name == found["name"]), None)
     if found is None or family is None:
         raise UserError(f"measure {text!r} is not known; there are {known}")
-    options: dict[str, int | bool] = {}
+    allowed = {field.name: field for field in fields(family)}
+    first_real = next((name for name, field in allowed.items() if _is_real(field)), None)
+    options: dict[str, float | bool] = {}
     if found["k"]:
         options["k"] = int(found["k"])
     for option in filter(None, (found["options"] or "").split(",")):
         key, equals, value = option.partition("=")
-        if equals and not _WHOLE.fullmatch(value):
+        if not equals and first_real is not None and _REAL.fullmatch(option):
+            key, equals, value = first_real, "=", option  # CutF1(0.5) is CutF1(t=0.5)
+        if key in options:
+            raise UserError(f"measure {text!r}: {key} is given twice; give it once")
+        if equals and key in allowed and _is_real(allowed[key]):
+            options[key] = _real(family.name, key, value)
+        elif equals and not _WHOLE.fullmatch(value):
             raise UserError(f"measure {text!r}: {key} must be a whole number, got {value!r}")
-        options[key] = int(value) if equals else True
-    allowed = {field.name: field for field in fields(family)}
-    right = set(options) <= set(allowed) and ("k" in options) == ("k" in allowed)
+        else:
+            options[key] = int(value) if equals else True
+    needed = {name for name, field in allowed.items() if field.default is MISSING}
+    right = needed <= set(options) <= set(allowed)
     if not right or any(isinstance(value, bool) != _is_flag(allowed[key]) for key, value in options.items()):
         raise UserError(f"measure {text!r} is not well formed; write {_pattern(family)}")
     return family(**options)
 
 
 def _pattern(family: type[Measure]) -> str:
-    options = [f.name if _is_flag(f) else f"{f.name}=.." for f in fields(family) if f.name != "k"]
-    text = family.name + ("@K" if any(f.name == "k" for f in fields(family)) else "")
+    own = {f.name: f for f in fields(family)}
+    options = [name if _is_flag(f) else f"{name}=.." for name, f in own.items() if name != "k"]
+    text = family.name
+    if "k" in own:
+        text += "@K" if own["k"].default is MISSING else "[@K]"
     return f"{text}({','.join(options)})" if options else text
 
 
 def _is_flag(option: Field[Any]) -> bool:
     """Whether an option prints without a value."""
     return isinstance(option.default, bool)
+
+
+def _is_real(option: Field[Any]) -> bool:
+    """Whether an option is a real number, such as a degree; types are texts in modules that postpone them."""
+    return str(option.type).removesuffix(" | None") in ("float", str(float))
+
+
+def _real(measure: str, option: str, value: Any) -> float:
+    """The number that was given or written.
+
+    Raises:
+        UserError: If it is none, or not finite.
+    """
+    try:
+        number = math.nan if isinstance(value, str) and not _REAL.fullmatch(value) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"{measure}: {option} must be a number, got {value!r}; write such as {measure}({option}=0.5)")
+    return number

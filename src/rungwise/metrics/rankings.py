@@ -111,6 +111,24 @@ class KeptLists:
     gallery: int
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What a method says of a block of queries.
+
+    Attributes:
+        cuts: (queries,) how many of the best hits it shows; 0 where it takes nothing to be relevant.
+        beliefs: (queries,) its belief that a candidate is relevant at all; higher is surer.
+        degrees: (queries, candidates) the degrees that it expects; None from a method that only cuts.
+
+    >>> Judged(np.array([2]), np.array([0.9])).degrees is None
+    True
+    """
+
+    cuts: NDArray[np.int64]
+    beliefs: NDArray[np.float64]
+    degrees: Scores | None = None
+
+
 class Rankings:
     """Queries against the whole gallery; ties in score go to the lower candidate index.
 
@@ -124,6 +142,7 @@ class Rankings:
         lists: When a streaming pass has kept them already; nothing beyond them can be asked.
         sets: By measure, what is right for it alone; see :meth:`rungwise.metrics.measures.Measure.sets`.
         places: (queries,) where these queries stand among all, for messages.
+        judged: What a method says of where relevance ends, for measures of that.
 
     >>> rankings = rank_all([[0.5, 0.9, 0.5]], [[2]], relevance=[[0.1, 0.2, 1.0]])
     >>> rankings.best_rank, rankings.top(2)
@@ -143,7 +162,9 @@ class Rankings:
         lists: KeptLists | None = None,
         sets: Mapping[object, Positives] | None = None,
         places: NDArray[np.int64] | None = None,
+        judged: Judged | None = None,
     ) -> None:
+        self._judged = judged
         self.positives = positives
         self.sets = sets or {}
         self.direction = direction
@@ -177,6 +198,17 @@ class Rankings:
         if self._relevance is None:
             raise UserError("this measure needs degrees of relevance; give them, or ask for other measures")
         return self._relevance
+
+    @property
+    def judged(self) -> Judged:
+        """What a method says of where relevance ends.
+
+        Raises:
+            UserError: If no method was given.
+        """
+        if self._judged is None:
+            raise UserError("this measure needs a method that says where relevance ends; give ends=")
+        return self._judged
 
     @property
     def gallery(self) -> int:
@@ -339,6 +371,7 @@ def rank_all(
     positives: Sequence[Sequence[int]],
     relevance: ArrayLike | None = None,
     direction: Direction = "i2t",
+    judged: Judged | None = None,
 ) -> Rankings:
     """Rankings of a small matrix in memory, for a look at a few queries.
 
@@ -347,6 +380,7 @@ def rank_all(
         positives: The right candidates of each query.
         relevance: (queries, candidates) degrees.
         direction: Which way the queries run.
+        judged: What a method says of where relevance ends.
 
     >>> rank_all([[0.1, 0.7], [0.4, 0.2]], [[0], [0]]).best_rank
     array([2., 1.])
@@ -354,4 +388,4 @@ def rank_all(
     starts = np.cumsum([0, *(len(own) for own in positives)])
     flat = np.array([candidate for own in positives for candidate in sorted(own)], dtype=np.int64)
     degrees = None if relevance is None else np.asarray(relevance)
-    return Rankings(Positives(starts, flat), np.asarray(scores), degrees, direction)
+    return Rankings(Positives(starts, flat), np.asarray(scores), degrees, direction, judged=judged)

@@ -1,8 +1,8 @@
 """One pass over S (and R) in blocks, for any set of measures, both directions, in memory for a block and the answers.
 
 Blocks of images hold complete rows, so image queries are measured as they go by. In the same pass the ranks that
-caption queries need are counted column by column, and their lists are kept while they are short. Only measures that
-read long lists of caption queries make a second reading necessary, by blocks of captions.
+caption queries need are counted column by column, and their lists are kept while they are short. Measures that read
+long lists of caption queries, or where relevance ends for them, make a second reading necessary, by blocks of captions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.metrics.blocks import CheckedDegrees, Positions
 from rungwise.metrics.counting import RunningLists, RunningRanks
+from rungwise.metrics.ends import Ends, judged_by
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import DIRECTIONS, Direction, KeptLists, Positives, Rankings, Scores, positives_of
 from rungwise.metrics.sources import SimilaritySource
@@ -36,7 +37,7 @@ class QueryValues:
     """What a pass found: one value per query and measure.
 
     Attributes:
-        values: Per direction and measure, (queries,) values.
+        values: Per direction and measure, (queries,) values; (queries, parts) of a measure with several parts.
         remarks: Per direction and measure, how many queries were left out or counted 0, by reason.
     """
 
@@ -58,6 +59,7 @@ def measure_all(
     relevance: CheckedDegrees | None = None,
     chunk: int | None = None,
     positives: Mapping[Direction, Positives] | None = None,
+    ends: Ends | None = None,
 ) -> QueryValues:
     """Every measure of every query, both directions.
 
@@ -70,9 +72,11 @@ def measure_all(
             and at least 32 queries.
         positives: The right candidates per direction, where they are others than ``image_of_caption`` says; caption
             queries are then measured in a second reading.
+        ends: Says where relevance ends; needed by measures of that.
 
     Raises:
-        UserError: If a graded measure is asked for without relevance, or a value is not finite.
+        UserError: If a graded measure is asked for without relevance, a measure of where relevance ends without
+            ``ends``, or a value is not finite.
 
     >>> from rungwise.metrics import R
     >>> from rungwise.metrics.sources import MatrixSource
@@ -83,11 +87,14 @@ def measure_all(
     for measure in measures:
         if measure.graded and relevance is None:
             raise UserError(f"{measure} needs relevance degrees; give relevance=, or ask for other measures")
+        if measure.reads_ends and ends is None:
+            raise UserError(f"{measure} needs a method that says where relevance ends; give ends=")
     images, captions = similarity.shape
     right = positives_of(image_of_caption, images) if positives is None else positives
     queries: dict[Direction, int] = {"i2t": images, "t2i": captions}
-    found = QueryValues({(d, m): np.full(queries[d], np.nan) for d in DIRECTIONS for m in measures})
+    found = QueryValues({(d, m): _no_values(queries[d], m) for d in DIRECTIONS for m in measures})
     graded = [measure for measure in measures if measure.graded]
+    in_lists = [measure for measure in graded if not measure.reads_ends]
     ungraded = [measure for measure in measures if not measure.graded]
     sets: dict[Direction, dict[object, Positives]] = {"i2t": {}, "t2i": {}}
     for measure in graded:
@@ -102,9 +109,8 @@ def measure_all(
         own = similarity.pairs(image_of_caption, np.arange(captions))
         ranks = RunningRanks(image_of_caption, own, images)
     # With positives of their own, or lists that were ranked elsewhere, columns are read in any case.
-    lists = _CaptionQueryLists.of(graded, right["t2i"], images) if positives is None else None
-    if lists is None:
-        by_columns += graded
+    lists = _CaptionQueryLists.of(in_lists, right["t2i"], images) if positives is None else None
+    by_columns += graded if lists is None else [measure for measure in graded if measure.reads_ends]
 
     def measure_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:
         degrees = None
@@ -116,7 +122,10 @@ def measure_all(
         own = right[direction].select(which)
         some = {measure: whole.select(which) for measure, whole in sets[direction].items()}
         depth = _longest_list(graded, own, scores.shape[1])
-        rankings = Rankings(own, scores, degrees, direction, depth, sets=some, places=which)
+        judged = None
+        if ends is not None and any(measure.reads_ends for measure in asked):
+            judged = judged_by(ends, scores, direction, which)
+        rankings = Rankings(own, scores, degrees, direction, depth, sets=some, places=which, judged=judged)
         found.record(direction, which, asked, rankings)
         if direction == "i2t" and lists is not None and degrees is not None:
             lists.add(int(which[0]), scores, degrees)
@@ -130,11 +139,15 @@ def measure_all(
         found.record("t2i", np.arange(captions), ungraded, rankings)
     if lists is not None:
         rankings = Rankings(right["t2i"], direction="t2i", lists=lists.kept(images), sets=sets["t2i"])
-        found.record("t2i", np.arange(captions), graded, rankings)
+        found.record("t2i", np.arange(captions), in_lists, rankings)
     if by_columns:
         for which, scores in similarity.columns(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, images))):
             measure_block("t2i", which, scores, by_columns)
     return found
+
+
+def _no_values(queries: int, measure: Measure) -> NDArray[np.float64]:
+    return np.full(queries if measure.parts == 1 else (queries, measure.parts), np.nan)
 
 
 class _CaptionQueryLists:

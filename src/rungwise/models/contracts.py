@@ -124,6 +124,7 @@ class PairScorer(ABC):
     Attributes:
         kind: What ``config.json`` of a saved model calls the family; see :func:`rungwise.models.load`.
         provenance: Facts about data, training and results that were saved with it.
+        calibration_file: Where the folder of the model keeps what judges its scores; None where there is no such file.
 
     >>> class SameLength(PairScorer):  # of a file and a text
     ...     fingerprint = "same length"
@@ -136,6 +137,7 @@ class PairScorer(ABC):
 
     kind: ClassVar[str] = ""
     provenance: Mapping[str, Any] = MappingProxyType({})
+    calibration_file: Path | None = None
 
     @property
     @abstractmethod

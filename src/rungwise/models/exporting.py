@@ -28,6 +28,7 @@ from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
 from rungwise.core.limits import readable
+from rungwise.core.reading import read_bytes
 from rungwise.core.version import __version__
 from rungwise.encoders.features import TextFeatureInput
 from rungwise.encoders.preprocessing import Preprocessing
@@ -35,7 +36,7 @@ from rungwise.encoders.pretrained.sides import PretrainedTextSide
 from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models.card import model_card
 from rungwise.models.contracts import PairScorer
-from rungwise.models.folder import CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
+from rungwise.models.folder import CALIBRATION, CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
 from rungwise.models.graphs import MISSING, OUTPUT, Graph, Input, check_graph, default_threads, messages_below
 from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, WordCutter, pad_tokens
 from rungwise.models.vse import JointEmbedding
@@ -128,7 +129,7 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
     tokenizer = exact.text_encoder.files()[TOKENIZER]
     config = _config(exact, model.fingerprint)
     _check_tokens(exact, tokenizer, config)
-    known = {CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH} if (folder / IMAGE_GRAPH).is_file() else ()
+    known = {CALIBRATION, CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH} if (folder / IMAGE_GRAPH).is_file() else ()
     with replacing_folder(folder, known, "an exported model") as draft:
         images = _write(_Images(exact).eval(), draft / IMAGE_GRAPH, (config.image_input,), _some_pictures(config))
         captions = _write(
@@ -146,6 +147,8 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
         (draft / CONFIG).write_text(json.dumps(facts, indent=2), encoding="utf-8")
         (draft / TOKENIZER).write_text(tokenizer, encoding="utf-8")
         (draft / CARD).write_text(model_card({"model": plain, **exact.provenance}), encoding="utf-8")
+        if model.calibration_file is not None:  # scores are the same
+            (draft / CALIBRATION).write_bytes(read_bytes(model.calibration_file, "json_bytes"))
     return (*images, *captions)
 
 

@@ -30,6 +30,8 @@ WEIGHTS = "model.safetensors"
 IMAGE_GRAPH, TEXT_GRAPH = "image.onnx", "text.onnx"
 """In place of weights, where a model was exported."""
 CARD = "README.md"
+CALIBRATION = "calibration.json"
+"""What judges the model's scores, where one was fitted; see :mod:`rungwise.models.calibrations`."""
 PATTERNS = ("*.json", "*.txt", WEIGHTS, IMAGE_GRAPH, TEXT_GRAPH, SEAL, CARD)
 """What is fetched of a repository of the hub; nothing that could be unpickled."""
 
@@ -93,6 +95,15 @@ class ModelFolder:
             return cls(path, read_seal(path))
         except UserError as error:
             raise AlteredModelError(str(error)) from None
+
+    @property
+    def calibration_file(self) -> Path | None:
+        """Where the model's calibration is; None if it has none.
+
+        Raises:
+            UserError: If a link in its place leaves the folder.
+        """
+        return self._place(CALIBRATION) if os.path.lexists(self.path / CALIBRATION) else None
 
     def text(self, name: str) -> str:
         """The text of a file, which is read once.

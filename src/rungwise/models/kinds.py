@@ -60,7 +60,9 @@ def read_stored(source: Path | str, device: str | None, *, altered: bool = False
     folder = ModelFolder.open(source, altered=altered)
     while True:
         try:
-            return _kind_of(folder, altered).from_folder(folder, device)
+            model = _kind_of(folder, altered).from_folder(folder, device)
+            model.calibration_file = folder.calibration_file
+            return model
         except AlteredModelError:
             now = ModelFolder.open(source, altered=altered)
             if now == folder:

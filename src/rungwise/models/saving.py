@@ -27,7 +27,7 @@ from rungwise.core.folders import replacing_folder
 from rungwise.core.tensors import add_tensors, write_tensors
 from rungwise.core.version import __version__
 from rungwise.models.card import model_card
-from rungwise.models.folder import CARD, CONFIG, FORMAT, WEIGHTS, ModelFolder
+from rungwise.models.folder import CALIBRATION, CARD, CONFIG, FORMAT, WEIGHTS, ModelFolder
 from rungwise.models.kinds import FIRST_KIND, StoredModel, family, read_stored
 from rungwise.models.publishing import push_to_hub
 
@@ -145,7 +145,7 @@ class SavedModel(nn.Module, StoredModel):
         own = self.files()
         texts = {CONFIG: json.dumps(facts, indent=2), **own}
         texts[CARD] = model_card({"model": facts["model"], **_readable(own), **self.provenance})
-        known = {*texts, WEIGHTS} if (folder / CONFIG).is_file() else ()
+        known = {*texts, WEIGHTS, CALIBRATION} if (folder / CONFIG).is_file() else ()
         with replacing_folder(folder, known, "a model") as draft:
             for name, text in texts.items():
                 (draft / name).write_text(text, encoding="utf-8")

@@ -6,6 +6,7 @@ it may be true, or partly true, of other scenes too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -17,8 +18,10 @@ from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
 T = TypeVar("T")
 Caption = tuple[str, Statement]
 
-_NUMBER = {1: "one", 2: "two", 3: "three"}
-_WORDS = {
+NUMBERS = {1: "one", 2: "two", 3: "three"}
+"""Words for the number of objects."""
+
+WORDS = {
     "circle": ("circle", "circle", "disc"),
     "cross": ("cross", "cross", "plus sign"),
     "small": ("small", "small", "little"),
@@ -28,8 +31,12 @@ _WORDS = {
     "hollow": ("hollow", "hollow", "outlined"),
     "purple": ("purple", "purple", "violet"),
 }
-_NO_SHAPE = ("shape", "object", "figure")
-_PLURAL = {"cross": "crosses"}
+"""By value, the words for it, the usual one more often; other values are their own word."""
+
+NO_SHAPE = ("shape", "object", "figure")
+"""Nouns that do not say which shape."""
+
+_PLURALS = {"cross": "crosses"}
 _STATED = {"shape": 0.93, "colour": 0.85, "size": 0.45, "texture": 0.4}
 
 _ONE = (
@@ -76,7 +83,7 @@ _RELATED = (
     "{r} {b} there is {a}",
 )
 _GROUP = ("{g}", "there are {g}", "a picture with {g}", "we can see {g}")
-_RELATION = {
+RELATION_WORDS = {
     ("left of",): ("left of", "to the left of", "on the left of"),
     ("right of",): ("right of", "to the right of", "on the right of"),
     ("above",): ("above", "above", "over"),
@@ -86,6 +93,7 @@ _RELATION = {
     ("left of", "below"): ("below and to the left of", "to the lower left of"),
     ("right of", "below"): ("below and to the right of", "to the lower right of"),
 }
+"""By the relations that they state, the phrases."""
 
 
 def write_caption(scene: Scene, rng: np.random.Generator) -> Caption:
@@ -152,7 +160,7 @@ def _about_one(scene: Scene, rng: np.random.Generator, counted: bool) -> Caption
     mention = _mention(_pick(scene.objects, rng), rng)
     n = len(scene.objects)
     templates = _ONE if not counted else _ALONE if n == 1 else _ONE_OF
-    text = _pick(templates, rng).format(a=_phrase(mention, rng, may_trail=not counted), n=_NUMBER[n])
+    text = _pick(templates, rng).format(a=_phrase(mention, rng, may_trail=not counted), n=NUMBERS[n])
     return text, Statement((mention,), count=n if counted else None)
 
 
@@ -170,7 +178,7 @@ def _about_two(scene: Scene, rng: np.random.Generator, related: bool) -> Caption
     if len(names) == 2 and rng.random() < 0.4:
         names = (_pick(names, rng),)
     template = _pick(_RELATED if count is None else _EXACTLY_TWO_RELATED, rng)
-    text = template.format(a=a, b=b, r=_pick(_RELATION[names], rng))
+    text = template.format(a=a, b=b, r=_pick(RELATION_WORDS[names], rng))
     return text, Statement(mentions, tuple((name, 0, 1) for name in names), count)
 
 
@@ -228,7 +236,7 @@ def _phrase(mention: Mention, rng: np.random.Generator, may_trail: bool = False)
         trail = " with stripes" if texture == "striped" else " with dots"
         texture = None
     adjectives = [_word(value, rng) for value in (mention.size, texture, mention.colour) if value]
-    noun = _word(mention.shape, rng) if mention.shape else _pick(_NO_SHAPE, rng)
+    noun = _word(mention.shape, rng) if mention.shape else _pick(NO_SHAPE, rng)
     return _with_article(" ".join([*adjectives, noun])) + trail
 
 
@@ -239,8 +247,27 @@ def _plainly(mention: Mention) -> str:
 
 def _plural(mention: Mention, rng: np.random.Generator) -> str:
     adjectives = [_word(v, rng) for v in (mention.size, mention.texture, mention.colour) if v]
-    noun = _word(mention.shape, rng) if mention.shape else _pick(_NO_SHAPE, rng)
-    return " ".join(["two", *adjectives, _PLURAL.get(noun, noun + "s")])
+    noun = _word(mention.shape, rng) if mention.shape else _pick(NO_SHAPE, rng)
+    return " ".join(["two", *adjectives, plural_of(noun)])
+
+
+def plural_of(noun: str) -> str:
+    """More than one of it.
+
+    >>> plural_of("cross"), plural_of("plus sign")
+    ('crosses', 'plus signs')
+    """
+    return _PLURALS.get(noun, noun + "s")
+
+
+def frame_words() -> frozenset[str]:
+    """Words of sentences around the objects, which state nothing by themselves.
+
+    >>> sorted(frame_words() & {"there", "picture", "red"})
+    ['picture', 'there']
+    """
+    templates = (*_ONE, *_ALONE, *_ONE_OF, *_TWO, *_EXACTLY_TWO, *_EXACTLY_TWO_RELATED, *_THREE, *_RELATED, *_GROUP)
+    return frozenset(re.findall(r"[a-z]+", re.sub(r"\{.\}", "", " ".join(templates))))
 
 
 def _with_article(words: str) -> str:
@@ -248,7 +275,7 @@ def _with_article(words: str) -> str:
 
 
 def _word(value: str, rng: np.random.Generator) -> str:
-    words = _WORDS.get(value)
+    words = WORDS.get(value)
     return _pick(words, rng) if words else value
 
 

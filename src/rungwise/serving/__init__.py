@@ -13,13 +13,29 @@ from rungwise.serving.limits import ServingLimits
 
 if TYPE_CHECKING:
     from rungwise.serving.app import create_app
-    from rungwise.serving.server import background, serve
+    from rungwise.serving.server import background, background_app, serve, serve_app
     from rungwise.serving.watching import RequestLog
 
-_LATER = {"RequestLog": "watching", "background": "server", "create_app": "app", "serve": "server"}
+_LATER = {
+    "RequestLog": "watching",
+    "background": "server",
+    "background_app": "server",
+    "create_app": "app",
+    "serve": "server",
+    "serve_app": "server",
+}
 """Module of every name that is loaded late."""
 
-__all__ = ["Client", "RequestLog", "ServingLimits", "background", "create_app", "serve"]
+__all__ = [
+    "Client",
+    "RequestLog",
+    "ServingLimits",
+    "background",
+    "background_app",
+    "create_app",
+    "serve",
+    "serve_app",
+]
 
 
 def __getattr__(name: str) -> Any:

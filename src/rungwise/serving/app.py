@@ -22,7 +22,7 @@ from rungwise.core.cache_folder import default_cache
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
-from rungwise.serving import changing, searching, shapes
+from rungwise.serving import changing, grading, searching, shapes
 from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.current import Current
 from rungwise.serving.entrance import HEADERS, Entrance
@@ -54,6 +54,7 @@ def create_app(
     log: RequestLog | None = None,
     kept: Path | None = None,
     meaning: Meaning | None = None,
+    only_here: bool = False,
 ) -> FastAPI:
     """The page and its interface for one index.
 
@@ -73,13 +74,15 @@ def create_app(
         kept: Folder for what is kept of pictures that were sent; within the folder of caches unless given.
         meaning: Finds words that mean nearly the same as one that the model does not know; by spelling alone unless
             given.
+        only_here: Whether this machine alone reaches the application. Then people may say without a token how well
+            pictures fit.
 
     Raises:
         UserError: If another model built the index, or the token is too short.
 
     >>> import inspect
     >>> list(inspect.signature(create_app).parameters)
-    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning']
+    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning', 'only_here']
     """
     limits = limits or ServingLimits()
     searcher = Searcher(index, model, meaning=meaning)
@@ -93,11 +96,13 @@ def create_app(
     work = Work(limits, sent, metrics)
     metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
     app = FastAPI(title="rungwise", version=version("rungwise"), docs_url=None, redoc_url=None)
-    _answer_errors_in_one_line(app)
+    answer_errors_in_one_line(app)
     app.add_middleware(Entrance, names=allowed_hosts, token=None if token is None else Token(token))
     app.add_middleware(Watching, metrics=metrics, log=log)
     app.include_router(searching.routes(current, work, overviews))
     app.include_router(changing.routes(current, work, writable=token is not None))
+    gradable = token is not None or only_here
+    app.include_router(grading.routes(current, work, limits, allowed=gradable))
 
     @app.get("/about", response_model=shapes.About, responses=refusals(), tags=["server"])
     async def about(request: Request) -> Response:
@@ -122,6 +127,7 @@ def create_app(
                 max_upload_bytes=limits.upload_bytes,
                 max_upload_pixels=limits.upload_pixels,
                 writable=token is not None and served.index.folder is not None,
+                gradable=gradable and served.index.folder is not None,
                 version=app.version,
                 examples=served.examples,
                 newest=tuple(map(sendable, newest)),
@@ -156,7 +162,9 @@ _METRICS: dict[int | str, dict[str, object]] = {
 }
 
 
-def _answer_errors_in_one_line(app: FastAPI) -> None:
+def answer_errors_in_one_line(app: FastAPI) -> None:
+    """Let whatever goes wrong in an application be answered as ``{"error": "one line"}``."""
+
     def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
         return json_answer(shapes.Refusal(" ".join(message.split())), status, headers)
 

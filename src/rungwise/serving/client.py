@@ -70,6 +70,7 @@ class Client:
         fold: bool | None = None,
         diversity: float | None = None,
         words: str | None = None,
+        end: bool | None = None,
     ) -> dict[str, Any]:
         """The pictures that fit best; the newest ones if nothing is asked for.
 
@@ -84,6 +85,8 @@ class Client:
             fold: Whether near-duplicates are shown as one; as the server does unless given.
             diversity: From 0, the best ones, to 1, those that differ most.
             words: Whether the words of captions and columns are searched too: ``"auto"``, ``"on"`` or ``"off"``.
+            end: Whether it is judged where relevance ends; as the server does unless given. The answer says it in
+                ``"end"``, and of each hit in ``"degree"``, ``"rung"`` and ``"band"``.
         """
         asked = {
             "q": query,
@@ -96,6 +99,7 @@ class Client:
             "fold": fold if fold is None else str(fold).lower(),
             "diversity": diversity,
             "words": words,
+            "end": end if end is None else str(end).lower(),
         }
         return self._json("GET", "search", asked)
 
@@ -137,27 +141,57 @@ class Client:
         """Delete a picture from the index. The server must have a token."""
         return self._json("DELETE", f"items/{_in_path(item_id)}")
 
+    def grade(self, query: str, item_id: str, grade: str | None) -> dict[str, Any]:
+        """Keep what a person says of a picture that a search found.
+
+        Args:
+            query: What was searched for, as it was typed.
+            item_id: Of the picture.
+            grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back what was said before.
+        """
+        body = json.dumps({"query": query, "id": item_id, "grade": grade}).encode("ascii")
+        return self._json("POST", "grades", body=body, kind="application/json")
+
+    def grades(self, query: str | None = None, k: int = 100, *, offset: int = 0) -> dict[str, Any]:
+        """The grades that people gave, newest first: of one query, or of all."""
+        return self._json("GET", "grades", {"q": query, "k": k, "offset": offset})
+
+    def calibrate(self) -> dict[str, Any]:
+        """Fit the end of relevance to the grades; says what changed."""
+        return self._json("POST", "calibration")
+
     def _sent(self, picture: str | Path | bytes) -> str:
         return picture if isinstance(picture, str) else self.send(picture)
 
     def _json(
-        self, method: str, target: str, asked: Mapping[str, object] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        target: str,
+        asked: Mapping[str, object] | None = None,
+        body: bytes | None = None,
+        kind: str = "application/octet-stream",
     ) -> dict[str, Any]:
-        found = _parsed(self._ask(method, target, asked, body))
+        found = _parsed(self._ask(method, target, asked, body, kind))
         if found is None:
             raise UserError(f"{self.address}: what answers there is no server of rungwise; correct the address")
         return found
 
     def _ask(
-        self, method: str, target: str, asked: Mapping[str, object] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        target: str,
+        asked: Mapping[str, object] | None = None,
+        body: bytes | None = None,
+        kind: str = "application/octet-stream",
     ) -> bytes:
         given = {name: value for name, value in (asked or {}).items() if value is not None}
         query = urlencode(given, doseq=True, errors="surrogatepass")
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=self._timeout)
+        headers = self._headers if body is None else {**self._headers, "Content-Type": kind}
+        connection_of = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection = connection_of(self._host, self._port, timeout=self._timeout)
         try:
             address = f"{self._path}/{target}{'?' if query else ''}{query}"
-            connection.request(method, address, body, self._headers)
+            connection.request(method, address, body, headers)
             response = connection.getresponse()
             content = response.read(_LARGEST_ANSWER)
         except TimeoutError as error:

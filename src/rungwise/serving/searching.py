@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 
+from rungwise.calibration import RUNGS
 from rungwise.index import CaptionHit, Hit, Item, Searcher, Where
-from rungwise.index.answers import SearchOptions
+from rungwise.index.answers import Answer, End, SearchOptions
 from rungwise.index.queries import LESS, GivenVector, Like, Term, Words
 from rungwise.index.queries import Query as Asked
 from rungwise.index.query_text import parse_query
@@ -33,6 +34,7 @@ MAX_OFFSET = 10_000
 
 _MOST_PICTURES = 16
 _CAPTIONS_NEAR = 8
+_NOT_JUDGED: dict[str, Any] = {"degree": None, "rung": None, "band": ""}
 
 K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; more than there are means all.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many of the best are passed over.")]
@@ -41,6 +43,7 @@ Filter = Annotated[
 ]
 Ids = Annotated[list[str], Query(max_length=_MOST_PICTURES)]
 Weights = Annotated[list[float], Query(max_length=_MOST_PICTURES)]
+Ends = Annotated[bool, Query(description="Whether it is judged where relevance ends.")]
 Id = Annotated[str, InPath(max_length=8000, description="A picture's id, percent-encoded as a whole, slashes too.")]
 
 
@@ -72,6 +75,7 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
         words: Annotated[
             Literal["auto", "on", "off"], Query(description="Whether words of captions and columns are searched too.")
         ] = "auto",
+        end: Ends = True,
     ) -> Response:
         """The pictures that fit best; without anything to search for the newest ones."""
         served = current.now()
@@ -83,7 +87,7 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
             pictures = _Pictures(like, like_weight, unlike, picture, picture_weight)
             terms += await work.read(request, partial(pictures.terms, served, work.kept))
         query = Asked(tuple(terms), typed.notes if typed else ())
-        options = SearchOptions(fold_duplicates=fold, diversity=diversity, words=words)
+        options = SearchOptions(fold_duplicates=fold, diversity=diversity, words=words, end=end)
         asked = Search(served, query, k, offset, _filter(where), options)
         return json_answer(shapes.Found(**await _found(request, work, asked, q)))
 
@@ -95,11 +99,12 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
         offset: Offset = 0,
         where: Filter = "",
         fold: Annotated[bool, Query(description="Whether near-duplicates are shown as one.")] = True,
+        end: Ends = True,
     ) -> Response:
         """The pictures that are most like one of the index."""
         served = current.now()
         of = await work.read(request, partial(item_of, served, id))
-        query, options = Asked((Term(Like(of.id)),)), SearchOptions(fold_duplicates=fold, words="off")
+        query, options = Asked((Term(Like(of.id)),)), SearchOptions(fold_duplicates=fold, words="off", end=end)
         asked = Search(served, query, k, offset, _filter(where), options)
         found = await _found(request, work, asked, "")
         return json_answer(shapes.FoundSimilar(**found, of=shapes.Picture(**picture_of(of))))
@@ -176,11 +181,28 @@ async def _found(request: Request, work: Work, asked: Search, q: str) -> dict[st
                 **picture_of(found.items[hit.id]),
                 score=hit.score,
                 folded=tuple(map(sendable, answer.folded.get(hit.id, ()))),
+                **judged,
             )
-            for hit in answer.hits
+            for hit, judged in zip(answer.hits, _judged(answer), strict=True)
             if hit.id in found.items
         ),
+        "end": None if answer.end is None else _end(answer.end),
     }
+
+
+def _judged(answer: Answer) -> Iterable[dict[str, Any]]:
+    """What is said of how well each hit fits."""
+    if answer.end is None:
+        return [_NOT_JUDGED] * len(answer.hits)
+    names = dict(enumerate(RUNGS, 1))
+    return [
+        {"degree": degree, "rung": rung, "band": names.get(rung, "")}
+        for degree, rung in zip(answer.end.degrees, answer.end.rungs, strict=True)
+    ]
+
+
+def _end(end: End) -> shapes.End:
+    return shapes.End(end.shown, end.nothing, end.belief, end.source, end.advice)
 
 
 @dataclass(frozen=True)
@@ -246,9 +268,9 @@ def _captions_near(
 def _browsed(served: Served, k: int, offset: int, where: str, q: str) -> shapes.Found:
     ids = served.index.picture_store.newest(k + 1, offset, _filter(where))
     items = served.found(ids[:k])
-    hits = tuple(shapes.Result(**picture_of(item), score=None, folded=()) for item in items.values())
+    hits = tuple(shapes.Result(**picture_of(item), score=None, folded=(), **_NOT_JUDGED) for item in items.values())
     reading = "the newest pictures" if not where.strip() else "the newest pictures that the filter lets through"
-    return shapes.Found(served.version, q, (), reading, (), (), len(ids) > k, (0.0, 1.0), hits)
+    return shapes.Found(served.version, q, (), reading, (), (), len(ids) > k, (0.0, 1.0), hits, None)
 
 
 def _sampled(served: Served, overviews: Overviews, by: shapes.By, k: int, of: int) -> shapes.Sample:

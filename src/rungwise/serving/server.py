@@ -22,7 +22,7 @@ from rungwise.index import Index, Meaning
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving.app import create_app
 from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
-from rungwise.serving.hosts import addresses, own_names, resolved
+from rungwise.serving.hosts import addresses, is_loopback, own_names, resolved
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.tokens import check_guarded, with_token
 from rungwise.serving.watching import RequestLog
@@ -31,6 +31,9 @@ THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
 
 _SECONDS_TO_START = 30
+
+MakeApp = Callable[[Sequence[str], str], FastAPI]
+"""Makes an application, given the names under which it may be asked for and the address that it listens at."""
 
 
 class _Server(uvicorn.Server):
@@ -123,10 +126,65 @@ def serve(
     '127.0.0.1'
     """
     limits = limits or ServingLimits()
+
+    def make(names: Sequence[str], bound: str) -> FastAPI:
+        return create_app(
+            index,
+            model,
+            allowed_hosts=(*names, *allowed_hosts),
+            token=token,
+            limits=limits,
+            log=log,
+            meaning=meaning,
+            only_here=_only_here(bound, allowed_hosts),
+        )
+
+    serve_app(
+        make,
+        host=host,
+        port=port,
+        open_browser=open_browser,
+        ready=ready,
+        token=token,
+        open_to_all=open_to_all,
+        limits=limits,
+    )
+
+
+def serve_app(
+    make: MakeApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    open_browser: bool = True,
+    ready: Callable[[str], None] | None = None,
+    token: str | None = None,
+    open_to_all: bool = False,
+    limits: ServingLimits | None = None,
+) -> None:
+    """As :func:`serve`, for any application of ours.
+
+    Args:
+        make: Makes it; see :data:`MakeApp`.
+        host: As in :func:`serve`.
+        port: As in :func:`serve`.
+        open_browser: As in :func:`serve`.
+        ready: As in :func:`serve`.
+        token: Which the application asks for.
+        open_to_all: As in :func:`serve`.
+        limits: As in :func:`serve`.
+
+    Raises:
+        UserError: As in :func:`serve`.
+
+    >>> import inspect
+    >>> list(inspect.signature(serve_app).parameters)[0]
+    'make'
+    """
+    limits = limits or ServingLimits()
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
-        names = (*own_names(host, _bound(listener)), *allowed_hosts)
-        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log, meaning=meaning)
+        app = make(own_names(host, _bound(listener)), _bound(listener))
 
         def announce() -> None:
             if ready is not None:
@@ -165,10 +223,46 @@ def background(
     0
     """
     limits = limits or ServingLimits()
+
+    def make(names: Sequence[str], bound: str) -> FastAPI:
+        return create_app(
+            index,
+            model,
+            allowed_hosts=(*names, *allowed_hosts),
+            token=token,
+            limits=limits,
+            log=log,
+            meaning=meaning,
+            only_here=_only_here(bound, allowed_hosts),
+        )
+
+    with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
+        yield address
+
+
+@contextmanager
+def background_app(
+    make: MakeApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    open_to_all: bool = False,
+    limits: ServingLimits | None = None,
+) -> Iterator[str]:
+    """As :func:`background`, for any application of ours; ``make`` is as in :func:`serve_app`.
+
+    Raises:
+        UserError: As in :func:`serve`.
+
+    >>> import inspect
+    >>> list(inspect.signature(background_app).parameters)[0]
+    'make'
+    """
+    limits = limits or ServingLimits()
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
-        names = (*own_names(host, _bound(listener)), *allowed_hosts)
-        app = create_app(index, model, allowed_hosts=names, token=token, limits=limits, log=log, meaning=meaning)
+        app = make(own_names(host, _bound(listener)), _bound(listener))
         started = threading.Event()
         server = _Server(app, limits, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
@@ -201,6 +295,11 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 def _bound(listener: socket.socket) -> str:
     return str(listener.getsockname()[0])
+
+
+def _only_here(bound: str, allowed_hosts: Sequence[str]) -> bool:
+    """Whether this machine alone reaches a server; names beside its own mean that another one stands before it."""
+    return is_loopback(bound) and not allowed_hosts
 
 
 def _unusable(host: str, port: int, error: OSError) -> UserError:

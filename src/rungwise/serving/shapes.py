@@ -14,6 +14,10 @@ Value = bool | int | float | str | tuple[str, ...]
 ColumnType = Literal["text", "number", "truth value", "texts"]
 By = Literal["clusters", "newest", "random"]
 """How a sample is chosen."""
+Band = Literal["exactly", "close", "loosely related", ""]
+"""How well a picture fits; empty after the end of relevance, and where that was not judged."""
+GradeName = Literal["right", "close", "wrong"]
+"""What a person says of a picture that a search found."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class About:
         max_upload_bytes: Of a picture.
         max_upload_pixels: Of a picture.
         writable: Whether pictures can be added and deleted.
+        gradable: Whether people may say how well pictures fit.
         version: Of rungwise.
         examples: A few captions.
         newest: Ids of the newest pictures.
@@ -103,6 +108,7 @@ class About:
     max_upload_bytes: int
     max_upload_pixels: int
     writable: bool
+    gradable: bool
     version: str
     examples: tuple[str, ...]
     newest: tuple[str, ...]
@@ -145,10 +151,35 @@ class Result(Picture):
     Attributes:
         score: How alike it is; pictures that were browsed have none.
         folded: Ids of near-duplicates that it stands for.
+        degree: The degree of relevance that is expected of it; None where that was not judged.
+        rung: 1, 2 or 3 as ``band`` names them, 4 after the end of relevance; None where that was not judged.
+        band: How well it fits.
     """
 
     score: float | None
     folded: tuple[str, ...]
+    degree: float | None
+    rung: int | None
+    band: Band
+
+
+@dataclass(frozen=True)
+class End:
+    """Where relevance ends.
+
+    Attributes:
+        shown: How many of the whole ranking, from its start, stand before the end.
+        nothing: Whether that is none.
+        belief: That a picture of the index is relevant at all, 0..1.
+        source: By what this was judged, in a line.
+        advice: What to try where little or nothing was found, a line each.
+    """
+
+    shown: int
+    nothing: bool
+    belief: float
+    source: str
+    advice: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -199,6 +230,7 @@ class Found:
         more: Whether there are more beyond these.
         scale: Scores that a bar shows as empty and as full.
         hits: The pictures.
+        end: Where relevance ends; None where that was not judged.
     """
 
     index_version: str
@@ -210,6 +242,7 @@ class Found:
     more: bool
     scale: tuple[float, float]
     hits: tuple[Result, ...]
+    end: End | None
 
 
 @dataclass(frozen=True)
@@ -320,6 +353,57 @@ class Changed:
     index_version: str
     id: str
     change: Literal["added", "replaced", "removed"]
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What a person said of a picture that a search found.
+
+    Attributes:
+        query: What was searched for, as it was typed.
+        id: Of the picture.
+        grade: How well it fits.
+        when: In UTC, as ISO 8601 writes it.
+    """
+
+    query: str
+    id: str
+    grade: GradeName
+    when: str
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Grades that people gave.
+
+    Attributes:
+        grades: Some of them, newest first.
+        more: Whether there are more beyond these.
+        queries: How many searches were judged, in all.
+        needed: How many it takes to fit the end of relevance to them.
+    """
+
+    grades: tuple[Grade, ...]
+    more: bool
+    queries: int
+    needed: int
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What fitting the end of relevance to the grades did.
+
+    Attributes:
+        index_version: After it; see :class:`About`.
+        queries: How many searches were judged.
+        source: By what the end is judged from now on, in a line.
+        changes: What is different for the searches that were judged, a line each.
+    """
+
+    index_version: str
+    queries: int
+    source: str
+    changes: tuple[str, ...]
 
 
 @dataclass(frozen=True)

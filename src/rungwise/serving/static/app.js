@@ -9,8 +9,10 @@ import { makeChips } from "./chips.js";
 import { makeDetail } from "./detail.js";
 import { element, make, wantsNewTab } from "./dom.js";
 import { makeFilters } from "./filters.js";
-import { makeGrid } from "./grid.js";
+import { makeGrades } from "./grades.js";
+import { makeGrid, onlyNearest } from "./grid.js";
 import { makeIntake } from "./intake.js";
+import { makeNothing } from "./nothing.js";
 import { announce, complain, hush } from "./say.js";
 import { makeSource } from "./source.js";
 import { makeStart } from "./start.js";
@@ -30,7 +32,9 @@ const onTile = {
   like,
   href: (item) => addressOf({ ...current, show: item.id }),
 };
-const grid = makeGrid(onTile);
+const grades = makeGrades({ learnt: () => show(current) });
+const grid = makeGrid({ ...onTile, grade: grades.put });
+const nothingFound = makeNothing({ open: go, nearest: () => grid.open() });
 const start = makeStart({ ...onTile, search: go, address: addressOf });
 const source = makeSource({ text: (text) => go({ ...nothing(), q: text }), item: (id) => showLarge(id, true), href: (id) => addressOf({ ...current, show: id }) });
 const intake = makeIntake({
@@ -53,12 +57,14 @@ const detail = makeDetail({
   turn: (item) => showLarge(item.id, false),
   jump: (id) => showLarge(id, false),
   href: (id) => addressOf({ ...current, show: id }),
+  grade: grades.put,
   closed: closeLarge,
 });
 const listShown = {
   items: () => (sample && !element("start").hidden && !grid.hits().length ? start.items(sample) : grid.hits()),
   more: () => grid.more(),
   hasMore: () => grid.hasMore(),
+  end: () => grid.end(),
 };
 
 // History
@@ -66,7 +72,7 @@ const listShown = {
 const key = () => history.state?.key;
 
 function remember() {
-  history.replaceState({ ...history.state, scroll: scrollY, count: grid.hits().length }, "");
+  history.replaceState({ ...history.state, scroll: scrollY, ...grid.place() }, "");
   const found = grid.kept();
   kept.delete(key());
   kept.set(key(), { search: current, found, sample });
@@ -142,6 +148,7 @@ function clearPage() {
   grid.clear();
   start.hide();
   source.hide();
+  nothingFound.hide();
   element("found").hidden = true;
   for (const id of ["reading", "unknown"]) element(id).hidden = true;
   element("results-title").textContent = "";
@@ -154,6 +161,7 @@ async function show(search, back = false) {
   const place = back ? history.state : null;
   current = search;
   clearPage();
+  grades.of(search);
   sample = null;
   element("query").value = search.q;
   element("clear").hidden = !asksForSomething(search);
@@ -177,6 +185,9 @@ async function show(search, back = false) {
   }
 }
 
+/** How much was shown at a place in the history. */
+const asBefore = (place) => ({ count: Math.min(place?.count ?? 0, ONE_BY_ONE), opened: Boolean(place?.opened) });
+
 async function showStart(search, before, place, signal) {
   chips.hide();
   const by = search.by || "clusters";
@@ -184,7 +195,7 @@ async function showStart(search, before, place, signal) {
     start.head(by);
     element("found").hidden = false;
     if (before?.found) grid.restore(before.found);
-    else await grid.show(search, Math.min(place?.count ?? 0, ONE_BY_ONE), signal);
+    else await grid.show(search, asBefore(place), signal);
   } else if (before?.sample) {
     sample = before.sample;
     start.restore(by, sample);
@@ -201,9 +212,9 @@ async function showFound(search, before, place, signal) {
   element("results-title").textContent = "Searching…";
   if (!before?.found) chips.show(search, termsAsked(search), false);
   if (before?.found) grid.restore(before.found);
-  const answer = before?.found?.first ?? (await grid.show(search, Math.min(place?.count ?? 0, ONE_BY_ONE), signal));
+  const answer = before?.found?.first ?? (await grid.show(search, asBefore(place), signal));
   chips.show(search, answer.terms, answer.hits.some((hit) => hit.has_file));
-  describe(search, answer);
+  describe(search, answer, signal);
 }
 
 /** The terms of a search before the server has read its text. */
@@ -212,19 +223,21 @@ function termsAsked(search) {
   return search.q ? [{ kind: "words", text: search.q, weight: 1 }, ...pictures] : pictures;
 }
 
-function describe(search, answer) {
+function describe(search, answer, signal) {
   if (version !== null && version !== answer.index_version) describeCollection();
   version = answer.index_version;
   const single = answer.terms.length === 1 && answer.terms[0].kind === "words";
   const like = answer.terms.length === 1 && !single;
   const title = single ? `Pictures for “${answer.terms[0].text}”` : like ? "Similar pictures" : answer.terms.length ? "Pictures that fit" : "Pictures, newest first";
   const found = answer.hits.length > 0;
-  element("results-title").textContent = found ? title : emptyText(search);
+  const irrelevant = found && answer.end?.nothing && !onlyNearest(search, answer);
+  element("results-title").textContent = irrelevant ? "Nothing relevant found" : found ? title : emptyText(search);
   element("reading").textContent = [answer.terms.length > 1 ? answer.reading : "", ...answer.notes].filter(Boolean).join(" · ");
   element("reading").hidden = !element("reading").textContent;
   element("unknown").replaceChildren(...answer.unknown.map((one) => unknownLine(search, answer.terms, one)));
   element("unknown").hidden = !answer.unknown.length;
-  if (!found) announce(emptyText(search));
+  if (irrelevant || (!found && search.where && answer.terms.length)) nothingFound.show(search, answer, signal);
+  if (irrelevant || !found) announce(element("results-title").textContent);
 }
 
 const emptyText = (search) => (search.where ? "No picture is like that. Remove a filter to see more." : "There is no picture to show.");
@@ -252,6 +265,8 @@ async function describeCollection() {
   const about = await ask("about");
   start.describe(about);
   filters.offer(about);
+  grades.offer(about);
+  nothingFound.offer(about);
   intake.limit(about.max_upload_bytes);
   grid.limit(about.max_offset);
 }

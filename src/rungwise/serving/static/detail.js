@@ -11,13 +11,13 @@ const LARGE = 1024;
 const SIMILAR = 12;
 
 /**
- * @param on {like(item, weight), where(part), turn(item), jump(id), href(id), closed()}: `turn` goes to a neighbour in the
- *   list, `jump` to any picture.
+ * @param on {like(item, weight), where(part), turn(item), jump(id), href(id), grade(place, item, title), closed()}: `turn`
+ *   goes to a neighbour in the list, `jump` to any picture.
  */
 export function makeDetail(on) {
   const dialog = element("detail");
   let item = null;
-  let list = null; // {items(), more(): Promise, hasMore()}
+  let list = null; // {items(), more(): Promise, hasMore(), end()}
 
   /** Show a picture; what is not known of it yet is asked for. */
   async function open(id, of) {
@@ -64,6 +64,10 @@ export function makeDetail(on) {
       large.onload = () => item?.id === mine && (picture.src = large.src);
       picture.style.setProperty("--width", item.columns.width ? `${item.columns.width}px` : "100%");
     } else gone("This collection has no picture files.");
+    const fit = fitOf(item, list.end());
+    element("detail-fit").textContent = fit;
+    element("detail-fit").hidden = !fit;
+    on.grade(element("detail-grades"), item, titleOf(item));
     strip("detail-folded", (item.folded ?? []).map((id) => [id, "Nearly the same picture", item.has_file]));
     strip("detail-similar", []);
     drawText();
@@ -150,4 +154,17 @@ export function makeDetail(on) {
   };
 
   return { open, close, isOpen: () => dialog.open };
+}
+
+const FITS = { 1: "exactly what was asked for", 2: "close to what was asked for", 3: "loosely related", 4: "less related" };
+const SURE = 0.85;
+const FAIRLY_SURE = 0.5;
+
+/** How well a picture fits, and how sure that is, in words; empty where that was not judged. */
+function fitOf(item, end) {
+  const fits = FITS[item.rung];
+  if (!fits || !end) return "";
+  const sure = item.rung === 4 || end.belief >= SURE ? "" : end.belief >= FAIRLY_SURE ? "probably " : "perhaps ";
+  const said = sure + fits;
+  return said[0].toUpperCase() + said.slice(1);
 }

@@ -27,6 +27,7 @@ export function makeFilters(on) {
     element("columns").replaceChildren(...fields.map((field) => field.element));
     element("typed-where").value = joined(parts.filter((one) => !one.taken).map((one) => one.part));
     element("fold").checked = search.fold !== "false";
+    element("to-the-end").checked = search.end !== "false";
     element("variety").checked = Number(search.diversity) > 0;
     element("words").value = search.words;
     sheet.showModal();
@@ -41,6 +42,7 @@ export function makeFilters(on) {
       fold: element("fold").checked ? "" : "false",
       diversity: element("variety").checked ? "0.5" : "",
       words: element("words").value,
+      end: element("to-the-end").checked ? "" : "false",
       show: "",
       by: "",
     });
@@ -48,7 +50,7 @@ export function makeFilters(on) {
   element("filters-close").onclick = () => sheet.close();
   element("filters-reset").onclick = () => {
     sheet.close();
-    on.open({ ...search, where: "", fold: "", diversity: "", words: "", show: "" });
+    on.open({ ...search, where: "", fold: "", diversity: "", words: "", end: "", show: "" });
   };
   sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());
   return { offer, open };

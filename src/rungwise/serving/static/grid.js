@@ -1,7 +1,8 @@
-// The pictures found: loads more as one scrolls, shows none twice, and can be put back as it was.
+// The pictures found: in bands up to where relevance ends, more as one scrolls, none twice, and to be put back as it was.
 
 import { ask } from "./api.js";
 import { parametersOf } from "./address.js";
+import { isBeyond, makeBands } from "./bands.js";
 import { element, make } from "./dom.js";
 import { number } from "./facts.js";
 import { announce, hush } from "./say.js";
@@ -13,12 +14,18 @@ const AHEAD = "800px"; // loaded before they are seen
 
 /** @param on As for tiles. */
 export function makeGrid(on) {
-  const list = element("results");
+  const place = element("results");
   const end = element("end");
   let state = null; // of the search that is shown
   let furthest = Infinity; // the server's largest offset
+  const bands = makeBands(place, (hit) => tile(hit, state.first.scale, on));
 
   const watcher = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && more(), { rootMargin: AHEAD });
+
+  /** Whether relevance ends within what was loaded. */
+  const ended = () => Boolean(state.first.end) && state.offset >= state.first.end.shown && (state.more || state.hits.some(isBeyond));
+  const hidden = () => ended() && !state.opened;
+  const shown = () => (hidden() ? state.hits.filter((hit) => !isBeyond(hit)) : state.hits);
 
   function add(answer) {
     const fresh = answer.hits.filter((hit) => !state.ids.has(hit.id));
@@ -27,28 +34,72 @@ export function makeGrid(on) {
     state.offset += answer.hits.length;
     state.cut = answer.more && state.offset > furthest;
     state.more = answer.more && !state.cut && answer.hits.length > 0;
-    list.append(...fresh.map((hit) => tile(hit, answer.scale, on)));
+    draw(fresh);
+  }
+
+  function draw(fresh) {
+    bands.add(fresh.filter((hit) => !isBeyond(hit)));
+    if (ended() && !state.first.end.nothing && !place.querySelector(".limit")) {
+      bands.drawLimit(labelOfRest(), open);
+      if (state.opened) bands.drawPassed(close);
+    }
+    if (!hidden()) bands.add(fresh.filter(isBeyond), headingOfRest());
+    bands.count(state.more && !hidden());
+  }
+
+  function headingOfRest() {
+    if (!state.first.end?.nothing) return "Less related";
+    return onlyNearest(state.search, state.first) ? "Nothing is much like it; these are the nearest" : "The nearest, although they hardly fit";
+  }
+
+  function labelOfRest() {
+    const count = state.hits.filter(isBeyond).length;
+    return state.more || !count ? "Show less related pictures" : `Show ${number(count)} less related`;
+  }
+
+  /** Show what is after the end, too. */
+  function open() {
+    state.opened = true;
+    bands.drawPassed(close);
+    draw(state.hits.filter(isBeyond));
+    said();
+    bands.first()?.focus();
+  }
+
+  function close() {
+    state.opened = false;
+    bands.fold();
+    bands.drawLimit(labelOfRest(), open);
+    place.querySelector(".limit button").focus();
+    said();
   }
 
   function said() {
-    const count = `${number(state.hits.length)} ${state.hits.length === 1 ? "picture" : "pictures"}`;
-    announce(state.more ? `${count}; more follow further down` : count);
-    if (state.cut) end.textContent = `These are the first ${count}. Say more of what you look for to see others.`;
-    else end.textContent = state.more || !state.hits.length ? "" : `That is all: ${count}.`;
+    const visible = shown().length;
+    const count = `${number(visible)} ${visible === 1 ? "picture" : "pictures"}`;
+    const goesOn = state.more && !hidden();
+    end.textContent = "";
+    if (hidden()) {
+      if (visible) announce(`${count}; relevance ends after ${visible === 1 ? "it" : number(visible)}`);
+    } else {
+      announce(goesOn ? `${count}; more follow further down` : count);
+      if (state.cut) end.textContent = `These are the first ${count}. Say more of what you look for to see others.`;
+      else if (!goesOn && visible) end.textContent = `That is all: ${count}.`;
+    }
     // An observer only speaks when something comes into sight: looking anew makes it speak of what is in sight already.
     watcher.unobserve(end);
-    if (state.more) watcher.observe(end);
+    if (goesOn) watcher.observe(end);
   }
 
   /** Show a search; gives the first answer, or throws what went wrong. */
-  async function show(search, count, signal) {
+  async function show(search, { count = 0, opened = false }, signal) {
     clear();
     skeletons();
-    list.setAttribute("aria-busy", "true");
+    place.setAttribute("aria-busy", "true");
     try {
       const answer = await page(search, 0, Math.max(FIRST, count), signal);
       clear();
-      state = { search, first: answer, hits: [], ids: new Set(), offset: 0, more: false };
+      state = { search, first: answer, hits: [], ids: new Set(), offset: 0, more: false, opened: opened || onlyNearest(search, answer) };
       add(answer);
       said();
       return answer;
@@ -56,7 +107,7 @@ export function makeGrid(on) {
       if (error.name !== "AbortError") clear();
       throw error;
     } finally {
-      if (!signal.aborted) list.setAttribute("aria-busy", "false");
+      if (!signal.aborted) place.setAttribute("aria-busy", "false");
     }
   }
 
@@ -88,31 +139,48 @@ export function makeGrid(on) {
   function clear() {
     watcher.unobserve(end);
     state = null;
-    list.replaceChildren();
+    bands.clear();
     end.textContent = "";
   }
 
   function restore(kept) {
     clear();
     state = kept;
-    list.append(...kept.hits.map((hit) => tile(hit, kept.first.scale, on)));
-    list.setAttribute("aria-busy", "false");
+    draw(kept.hits);
+    place.setAttribute("aria-busy", "false");
     said();
   }
 
   function skeletons() {
     const shapes = [1.5, 1, 0.75, 1.33, 1.5, 1.33, 0.67, 1, 1.5, 1.33, 0.75, 1.5];
+    const list = make("ol", { class: "grid" });
     for (const aspect of shapes) {
       const made = make("li", { class: "tile skeleton" }, make("span", { class: "frame" }), make("span", { class: "caption" }));
-      made.setAttribute("aria-hidden", "true");
       made.style.setProperty("--aspect", aspect);
       list.append(made);
     }
+    list.setAttribute("aria-hidden", "true");
+    place.append(list);
   }
 
   const limit = (offset) => (furthest = offset);
-  return { show, more, clear, restore, limit, kept: () => state, hits: () => state?.hits ?? [], hasMore: () => Boolean(state?.more) };
+  return {
+    show,
+    more,
+    open,
+    clear,
+    restore,
+    limit,
+    kept: () => state,
+    end: () => state?.first.end ?? null,
+    place: () => ({ count: state?.hits.length ?? 0, opened: Boolean(state?.opened) }),
+    hits: () => (state ? shown() : []),
+    hasMore: () => Boolean(state?.more && !hidden()),
+  };
 }
+
+/** Whether it is said that nothing is like a picture, of which people want to see the nearest all the same. */
+export const onlyNearest = (search, answer) => Boolean(answer.end?.nothing) && !search.q;
 
 function page(search, offset, k, signal) {
   const asked = parametersOf(search);

@@ -11,7 +11,7 @@ const ROW = 190; // pixels, about as high as a row is
 /**
  * @param item A picture as the server describes it; a hit may have a score and folded ids.
  * @param scale Scores that a bar shows as empty and as full.
- * @param on {open(item), like(item, weight), href(item)}
+ * @param on {open(item), like(item, weight), href(item), grade(place, item, title)}: `grade` where pictures can be judged.
  */
 export function tile(item, scale, on) {
   const title = short(titleOf(item));
@@ -29,7 +29,13 @@ export function tile(item, scale, on) {
   const made = make("li", { class: "tile" }, link, buttons(item, title, on));
   made.style.setProperty("--aspect", aspect.toFixed(4));
   if (item.folded?.length) made.append(folded(item, on));
-  if (typeof item.score === "number") link.append(scoreOf(item.score, scale));
+  // Where bands say how well pictures fit, a number says no more.
+  if (typeof item.score === "number" && typeof item.rung !== "number") link.append(scoreOf(item.score, scale));
+  if (on.grade) {
+    const place = make("span", { class: "grades", hidden: true });
+    made.append(make("span", { class: "at-foot" }, place));
+    on.grade(place, item, title);
+  }
   return made;
 }
 

@@ -1,0 +1,181 @@
+"""What is said of a hit and of its query, in numbers that mean the same for every query and every collection.
+
+Positions in the query's own null distribution carry over to other queries, other collections and other sizes of an
+index. The columns ``centre``, ``spread`` and ``best_ten_above`` are in the units of the model's scores: they carry over
+to other collections of the same model, and a calibration is of one model. What is not known is NaN.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from rungwise.calibration.judgement import Known, Values
+from rungwise.calibration.null import Null
+
+DEPTH = 200
+"""Hits that features are made of; those after them are judged by their position alone."""
+
+CAPTIONED = 50
+"""Hits whose caption scores are read; a search need not look up those of more."""
+
+QUERY_NAMES = (
+    "best",
+    "best_ten",
+    "best_hundred",
+    "centre",
+    "spread",
+    "best_ten_above",
+    "unknown_share",
+    "nearest_caption",
+    "log_rate",
+    "caption_best_ten",
+)
+"""Columns of a query.
+
+``best``, ``best_ten``, ``best_hundred``: position of the best hit, and mean positions of the best ten and hundred.
+``centre``, ``spread``: of the scores, as :class:`rungwise.calibration.null.Null` has them. ``best_ten_above``: mean
+score of the best ten over the centre, in units of the scores. ``unknown_share``, ``nearest_caption``: see
+:class:`rungwise.calibration.Known`. ``log_rate``: logarithm of the share of relevant candidates that the query's vector
+lets expect. ``caption_best_ten``: mean of the ten best caption scores of the hits.
+"""
+
+HIT_NAMES = ("position", "below_best", "log_rank", "density", "caption", "caption_z", "caption_rank")
+"""Columns of a hit; in the table of hits, those of the query follow them.
+
+``position``: score over the centre, in standard deviations as the scores below the centre show them, which relevant
+candidates do not widen. ``below_best``: position of the best hit less its own. ``log_rank``: logarithm of (rank /
+candidates). ``density``: its position less that of ten ranks later. ``caption``: the caption score of
+:class:`rungwise.calibration.Known`. ``caption_z``: the same, less the mean of the hits that have one, in their standard
+deviations. ``caption_rank``: logarithm of the rank by caption score among them.
+"""
+
+NAMES = HIT_NAMES + QUERY_NAMES
+
+RISING = ("position", "caption", "caption_z")
+"""Columns in which a degree must not fall while the others stay."""
+
+_BY_SCORES = ("position", "below_best", "log_rank", "density", "best", "best_ten", "best_hundred", "centre", "spread")
+
+VIEWS = (
+    (*_BY_SCORES, "log_rate", "caption", "caption_z", "caption_rank", "caption_best_ten"),
+    (*_BY_SCORES, "caption", "caption_z", "caption_rank", "caption_best_ten"),
+    (*_BY_SCORES, "log_rate"),
+    _BY_SCORES,
+)
+"""Columns that a regression of hits reads, by what is known; the richest first."""
+
+_OF_QUERY = QUERY_NAMES[:8]
+
+QUERY_VIEWS = (
+    (*_OF_QUERY, "log_rate", "caption_best_ten"),
+    (*_OF_QUERY, "caption_best_ten"),
+    (*_OF_QUERY, "log_rate"),
+    _OF_QUERY,
+)
+"""Columns that a belief in a query reads, likewise. Its share of unknown words may be missing from any of them."""
+
+QUERY_RISING = ("best", "best_ten", "best_hundred", "best_ten_above", "nearest_caption", "log_rate", "caption_best_ten")
+"""Columns of a query in which the belief that anything is relevant must not fall while the others stay."""
+
+_TEN = 10
+_LEAST_SPREAD = 1e-6
+
+
+def query_features(falling: Values, null: Null, known: Known | None = None, log_rate: float = np.nan) -> Values:
+    """What is said of a query by its best hits.
+
+    Args:
+        falling: (hits,) scores of the best hits, falling; the first :data:`DEPTH` count.
+        null: Of the query.
+        known: Of the query and these hits, if anything is.
+        log_rate: As the query's vector lets expect it, if it is known.
+
+    Returns:
+        (len(QUERY_NAMES),); NaN for what is not known.
+
+    >>> from rungwise.calibration import Background
+    >>> scores = np.sort(np.random.default_rng(0).normal(size=1000))[::-1]
+    >>> null = Null.of(Background(scores, 1000))
+    >>> dict(zip(QUERY_NAMES, query_features(scores[:50], null).round(1).tolist()))["best"]
+    3.4
+    """
+    falling = falling[:DEPTH]
+    return _of_query(falling, null.low_positions(falling), null, known, _captions(known, len(falling)), log_rate)
+
+
+def hit_features(
+    falling: Values, null: Null, known: Known | None = None, log_rate: float = np.nan
+) -> tuple[Values, Values]:
+    """What is said of the best hits of a query, and of the query.
+
+    Args:
+        falling: (hits,) scores of the best hits, falling; the first :data:`DEPTH` count.
+        null: Of the query.
+        known: Of the query and these hits, if anything is.
+        log_rate: As the query's vector lets expect it, if it is known.
+
+    Returns:
+        (hits, len(NAMES)), whose last columns repeat the second: (len(QUERY_NAMES),) as of :func:`query_features`.
+
+    >>> from rungwise.calibration import Background
+    >>> scores = np.sort(np.random.default_rng(0).normal(size=1000))[::-1]
+    >>> hit_features(scores, Null.of(Background(scores, 1000)))[0].shape == (200, len(NAMES))
+    True
+    """
+    falling = falling[:DEPTH]
+    hits = len(falling)
+    positions = null.low_positions(falling)
+    captions = _captions(known, hits)
+    of_query = _of_query(falling, positions, null, known, captions, log_rate)
+    features = np.full((hits, len(NAMES)), np.nan)
+    features[:, 0] = positions
+    features[:, 1] = positions[0] - positions
+    features[:, 2] = _log_ranks(hits) - np.log(null.total)
+    features[:, 3] = positions - positions[np.minimum(np.arange(_TEN, hits + _TEN), hits - 1)]
+    if captions is not None:
+        has_one = np.flatnonzero(~np.isnan(captions))
+        some = captions[has_one]
+        features[:, 4] = captions
+        features[has_one, 5] = (some - some.mean()) / max(float(some.std()), _LEAST_SPREAD)
+        features[has_one[np.argsort(-some, kind="stable")], 6] = _log_ranks(len(some))
+    features[:, len(HIT_NAMES) :] = of_query
+    return features, of_query
+
+
+def _of_query(
+    falling: Values, positions: Values, null: Null, known: Known | None, captions: Values | None, log_rate: float
+) -> Values:
+    unknown = known.unknown_share if known is not None else None
+    nearest = known.nearest_caption if known is not None else None
+    return np.array(
+        [
+            positions[0],
+            positions[:_TEN].mean(),
+            positions[: _TEN * _TEN].mean(),
+            null.centre,
+            null.low_spread,
+            falling[:_TEN].mean() - null.centre,
+            np.nan if unknown is None else unknown,
+            np.nan if nearest is None else nearest,
+            log_rate,
+            np.nan if captions is None else np.sort(captions[~np.isnan(captions)])[-_TEN:].mean(),
+        ]
+    )
+
+
+def _captions(known: Known | None, hits: int) -> Values | None:
+    """(hits,) caption scores, NaN without a caption and after the first :data:`CAPTIONED`; None if there are none."""
+    if known is None or known.caption_scores is None:
+        return None
+    scores = np.full(hits, np.nan)
+    read = known.caption_scores[: min(hits, CAPTIONED)]
+    scores[: len(read)] = read
+    return None if np.isnan(scores).all() else scores
+
+
+@lru_cache(maxsize=64)
+def _log_ranks(hits: int) -> Values:
+    """Logarithms of ranks from 1."""
+    return np.log(np.arange(1, hits + 1))

@@ -1,0 +1,273 @@
+"""The work of ``rungwise calibrate``, once its command line is understood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration import FEWEST_QUERIES, Calibration
+from rungwise.cli.calibrate_options import Calibrate
+from rungwise.cli.calibrated import render_counts, render_learnt
+from rungwise.cli.ends import known_of, scored_of_index, unrelated_to
+from rungwise.cli.evaluate_options import Evaluate
+from rungwise.cli.models import read_model, read_model_of
+from rungwise.cli.scored import Scored, read_part, scored_by
+from rungwise.cli.terminal import console, say, say_issues
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.encoders.pretrained.source import Source
+from rungwise.evaluation.cross_validation import cross_validated, has_enough
+from rungwise.evaluation.inputs import read_relevance, split_key
+from rungwise.evaluation.scores import checked_degrees
+from rungwise.index import Index, storage
+from rungwise.models.folder import CONFIG
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.stored import Stored
+
+if TYPE_CHECKING:
+    from rungwise.models.contracts import PairScorer
+
+_FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}
+"""The least degree that counts as relevant, of sources on whose scale it is known: what is said is true, a label is
+shared, sentence models agree."""
+_ROUNDING = 1e-6
+"""By which degrees that ought to be the same may differ."""
+_SHARE = 0.005
+"""Of the pairs of other sources: one picture in 200 is relevant to a caption."""
+_DEFAULT = "tfidf"
+"""Of the sources: made at once from captions alone, 0 to 1, and 1 for the picture that a caption was written for."""
+_CHECKED = 600
+"""Captions on which it is tried what others teach."""
+_MOST_PAIRS = 200_000_000
+"""Of captions and pictures: 1.6 GB with their degrees."""
+
+
+def run(asked: Calibrate) -> int:
+    """Learn, print, write; gives the exit status.
+
+    Raises:
+        UserError: If options contradict each other, what they name does not fit, or nothing can be learnt from it.
+    """
+    given = Path(asked.model)
+    if storage.is_index(given) and asked.index is None:
+        asked = replace(asked, index=given)
+    if asked.out is not None and asked.index is not None and asked.data is not None:
+        raise UserError(f"--out {asked.out} and the index {asked.index}: it is kept in one place; give one of them")
+    if asked.queries < FEWEST_QUERIES:
+        raise UserError(f"--queries {asked.queries}: at least {FEWEST_QUERIES} are needed to learn anything")
+    if asked.relevant_from is not None and not math.isfinite(asked.relevant_from):
+        raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
+    if asked.data is None:
+        return _of_index(asked)
+    index = None if asked.index is None else Index.open(asked.index)
+    if index is None and asked.out is None:
+        _refuse_without_folder(asked.model)
+    data = read_part(_as_evaluated(asked), asked.data)
+    _refuse_too_few(data)
+    if index is not None and storage.is_index(given):
+        model: PairScorer = read_model_of(index, None, asked.device, altered=asked.altered_model)
+    else:
+        model = read_model(asked.model, asked.device, altered=asked.altered_model)
+    if index is not None:
+        _refuse_other_model(index, model)
+    calibration = _learn(asked, model, data)
+    say(f"written: {_keep(asked, index, calibration)}")
+    return 0
+
+
+def _of_index(asked: Calibrate) -> int:
+    """Learn from what people said on the page of an index, or else from its captions."""
+    from rungwise.index.calibrating import refit
+    from rungwise.models.contracts import DualEncoder
+
+    if asked.index is None:
+        raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
+    _refuse_idle(asked, ("split", "join_restval", "cache", "precision", "least_cosine"), "DATA")
+    index = Index.open(asked.index)
+    grades = index.grades()
+    say_issues(grades.issues)
+    graded = len(grades.by_query())
+    by_grades = graded >= FEWEST_QUERIES
+    if by_grades:
+        _refuse_idle(asked, ("relevance", "relevant_from", "queries"), "DATA, since people graded this index")
+    elif not index.caption_store.count():
+        raise UserError(
+            f"{asked.index}: {graded} of {FEWEST_QUERIES} searches have graded hits, and there are no captions; grade"
+            " hits of more searches on its page (rungwise serve), or give DATA with captions"
+        )
+    other = None if Path(asked.model) == asked.index else asked.model
+    model = read_model_of(index, other, asked.device, altered=asked.altered_model)
+    assert isinstance(model, DualEncoder)
+    if by_grades:
+        calibration = refit(index, model)
+        say(f"learnt from {calibration.source}: right and close ones are relevant")
+    else:
+        index.check(model)
+        say(f"{graded} of {FEWEST_QUERIES} searches have graded hits: learning from the captions of the index instead")
+        calibration = _learn_from(asked, scored_of_index(index, model))
+    say(f"written: {_keep(asked, index, calibration)}")
+    return 0
+
+
+def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
+    """An option that would change nothing is a misunderstanding."""
+    usual = {one.name: one.default for one in fields(Calibrate)}
+    for name in names:
+        if getattr(asked, name) != usual[name]:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} changes nothing without {without}; leave it out")
+
+
+def _learn(asked: Calibrate, model: PairScorer, data: ImageCaptions) -> Calibration:
+    return _learn_from(asked, scored_by(model, asked.model, data, _as_evaluated(asked)))
+
+
+def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
+    """Learn from captions as queries, and say what was learnt."""
+    _refuse_too_few(scored.data)
+    relevance, title = _relevance(asked, scored)
+    count = max(FEWEST_QUERIES, min(asked.queries, _MOST_PAIRS // max(1, len(scored.data))))
+    captions = len(scored.data.captions)
+    chosen = np.unique(np.linspace(0, captions - 1, min(captions, count)).round().astype(np.int64))
+    pictures = np.arange(len(scored.data))
+    similarity = np.empty((len(chosen), len(pictures)), dtype=np.float32)
+    for which, scores in scored.similarity.select(pictures, chosen).columns(256):
+        similarity[which] = scores
+    checked = checked_degrees(relevance, scored.similarity.shape, gaps=True)
+    assert checked is not None
+    degrees = np.ascontiguousarray(checked.block(pictures, chosen).T)
+    start = _relevant_from(asked, relevance, degrees)
+    known, unrelated = known_of(scored, chosen, likeness=True), unrelated_to(scored)
+    owners = scored.data.image_of_caption[chosen]
+    console.print(render_counts((degrees >= start).sum(axis=1), len(pictures)))
+    calibration = Calibration.fit(
+        similarity,
+        degrees,
+        start,
+        known=known,
+        unrelated=unrelated,
+        source=f"{title}, of {scored.data.name}",
+        model_fingerprint=scored.model_hash,
+    )
+    some = np.unique(np.linspace(0, len(chosen) - 1, min(len(chosen), _CHECKED)).round().astype(np.int64))
+    if not has_enough(degrees[some], start, owners[some]):
+        say("too few captions to say what it is worth on others")
+        return calibration
+    facts = None if known is None else [known[query] for query in some.tolist()]
+    found = cross_validated(similarity[some], degrees[some], start, owners[some], facts, unrelated)
+    texts = [scored.data.captions[caption] for caption in chosen[some]]
+    for part in render_learnt(found, calibration, texts):
+        console.print(part)
+    return calibration
+
+
+def _as_evaluated(asked: Calibrate) -> Evaluate:
+    """The same data and model, as ``rungwise evaluate`` would be asked for them."""
+    return Evaluate(
+        model=asked.model,
+        data=asked.data,
+        split=asked.split,
+        join_restval=asked.join_restval,
+        device=asked.device,
+        precision=asked.precision,
+        least_cosine=asked.least_cosine,
+        altered_model=asked.altered_model,
+        cache=asked.cache,
+    )
+
+
+def _refuse_without_folder(name: str) -> None:
+    if Source.parse(name) is not None:
+        raise UserError(
+            f"{name}: a published model has no folder of ours to keep this in; give --index INDEX, or --out FILE"
+        )
+    if not (Path(name) / CONFIG).is_file():
+        raise UserError(
+            f"{name}: no folder of a model on this machine to keep this in; correct it, or give --index or --out"
+        )
+
+
+def _refuse_too_few(data: ImageCaptions) -> None:
+    if len(data) < 2:
+        raise UserError(
+            f"{data.name}: {len(data)} picture, and relevance ends among two or more; take another --split, or more"
+            " data"
+        )
+    if len(data.captions) < FEWEST_QUERIES:
+        raise UserError(
+            f"{data.name}: {len(data.captions)} captions, and {FEWEST_QUERIES} are needed to learn anything; take"
+            " another --split, or more data"
+        )
+
+
+def _refuse_other_model(index: Index, model: PairScorer) -> None:
+    from rungwise.models.contracts import DualEncoder
+
+    if not isinstance(model, DualEncoder):
+        raise UserError(f"{index.folder}: a model of kind {model.kind!r} gives no vectors and made no index")
+    index.check(model)
+
+
+def _relevance(asked: Calibrate, scored: Scored) -> tuple[Any, str]:
+    """Degrees of the pairs, and what they are called."""
+    from rungwise.relevance.config import Building, degrees_of, names_source
+    from rungwise.scenes.relevance import own_degrees
+
+    data = scored.data
+    if asked.relevance is not None and not names_source(asked.relevance):
+        path, key = split_key(asked.relevance)
+        found = read_relevance(path, (len(data), len(data.captions)), key, data=data)
+        return found, found.title() if isinstance(found, Degrees) else path.name
+    if asked.relevance is None:
+        own = own_degrees(asked.data, data)
+        if own is not None:
+            return own, own.title()
+        say(f"no --relevance given: taking {_DEFAULT}, by the words of the captions; bi-encoder knows their meaning")
+    building = Building(say=say, option=lambda name: f"--{name.replace('_', '-')}")
+    built = degrees_of(asked.relevance or _DEFAULT, data, building=building, where="--relevance")
+    return built, built.title()
+
+
+def _relevant_from(asked: Calibrate, relevance: Any, degrees: NDArray[Any]) -> float:
+    """The least degree that counts as relevant: given, by the source, or by a share of the pairs."""
+    known = degrees[~np.isnan(degrees)]
+    if not known.size:
+        raise UserError("--relevance: no pair of these captions and pictures has a degree; give those of this --split")
+    least, most = float(known.min()), float(known.max())
+    if asked.relevant_from is not None:
+        start, why = asked.relevant_from, "as asked"
+    else:
+        source = relevance.header["source"] if isinstance(relevance, Stored) else type(relevance).__name__
+        if source in _FROM:
+            start, why = _FROM[source], f"the rule for {source}"
+        elif source == "Human":
+            start, why = (least + most) / 2, "the middle of the grades"
+        else:
+            start = float(np.quantile(known, 1 - _SHARE, method="higher")) - _ROUNDING
+            start = start if start > least else float(known[known > least].min(initial=math.inf))
+            why = f"so that {(known >= start).mean():.2%} of the pairs are; --relevant-from says otherwise"
+    if not least < start <= most:
+        raise UserError(
+            f"--relevant-from {start:g}: degrees of --relevance are {least:g} to {most:g}; give one that some pairs"
+            " reach and some do not"
+        )
+    say(f"relevant from a degree of {start:.4g}: {why}")
+    return start
+
+
+def _keep(asked: Calibrate, index: Index | None, calibration: Calibration) -> Path:
+    if asked.out is not None:
+        calibration.save(asked.out)
+        return asked.out
+    if index is not None and asked.index is not None:
+        index.keep_calibration(calibration)
+        return asked.index / storage.CALIBRATION
+    from rungwise.models.calibrations import keep_calibration
+
+    return keep_calibration(Path(asked.model), calibration)

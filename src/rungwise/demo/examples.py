@@ -1,0 +1,70 @@
+"""Queries that the page offers, chosen by rule and told apart by what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from rungwise.demo.comparison import Answer, Comparison
+from rungwise.scenes.collection import SceneQuery
+
+Outcome = Literal["found", "missed", "absent"]
+
+FROM_OUTSIDE = ("a purple elephant", "a dog on a beach", "two people riding bicycles")
+"""What no picture can show: the first candidates for the example of something absent."""
+
+_FOUND, _A_LADDER = 4, 4
+"""How many examples of what is found, and relevant pictures of each, so that better and worse ones are to be seen."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query to try.
+
+    Attributes:
+        text: The query.
+        outcome: What the model that learnt degrees makes of it. ``"found"``: a right picture stands first, before the
+            end of relevance, and four or more pictures are relevant. ``"missed"``: none of the first five is right.
+            ``"absent"``: no picture is relevant, and it says so.
+
+    >>> Example("a purple elephant", "absent").outcome
+    'absent'
+    """
+
+    text: str
+    outcome: Outcome
+
+
+def choose_examples(
+    comparison: Comparison, held_out: Sequence[SceneQuery], fresh: Sequence[SceneQuery]
+) -> tuple[Example, ...]:
+    """The first queries of each outcome, in the order in which they come; what does not occur is left out.
+
+    Args:
+        comparison: Of the two models.
+        held_out: Searches for combinations that training never showed, other ones than those that are measured.
+        fresh: Searches for other scenes, of which some have nothing relevant among the pictures.
+    """
+    asked = [query.text for query in held_out]
+    elsewhere = [*FROM_OUTSIDE, *(query.text for query in fresh)]
+    wanted: tuple[tuple[Outcome, list[str], int], ...] = (
+        ("found", asked, _FOUND),
+        ("missed", asked, 1),
+        ("absent", elsewhere, 1),
+    )
+    return tuple(
+        Example(text, outcome)
+        for outcome, texts, most in wanted
+        for text in islice((text for text in texts if _outcome(comparison.answer(text)) == outcome), most)
+    )
+
+
+def _outcome(answer: Answer) -> Outcome | None:
+    own = answer.columns[-1]
+    if answer.relevant == 0:
+        return None if own.shown else "absent"
+    if own.first_right == 1 and own.shown and answer.relevant >= _A_LADDER:
+        return "found"
+    return "missed" if (own.first_right or answer.pictures) > 5 else None

@@ -1,0 +1,115 @@
+"""Both models made at once, in two processes with one thread each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from queue import SimpleQueue
+from threading import Thread
+from typing import IO, Any, cast
+
+from rungwise.core.errors import UserError
+from rungwise.demo.places import NAMES, RECIPES, TITLES, Name, Places
+from rungwise.demo.progress import Bars
+
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+_SECONDS_TO_END = 10
+
+
+def train_both(places: Places, device: str, bars: Bars, recipes: Mapping[Name, str] = RECIPES) -> None:
+    """Train, index and calibrate both models from the scenes that lie in the folder.
+
+    Whatever ends one of them early ends the other as well, Ctrl-C included; none goes on after this has returned.
+
+    Args:
+        places: Of the demo.
+        device: Where they compute.
+        bars: Shows how far they are.
+        recipes: A preset or a file with a configuration for each.
+
+    Raises:
+        UserError: If one of them fails: which, and why.
+    """
+    heard: SimpleQueue[tuple[Name, dict[str, Any] | None]] = SimpleQueue()
+    with ExitStack() as stack, bars:
+        running = {name: stack.enter_context(_process(name, places, recipes[name], device)) for name in NAMES}
+        for name, (process, _) in running.items():
+            Thread(target=_listen, args=(name, process, heard), daemon=True).start()
+        left = set(NAMES)
+        while left:
+            name, told = heard.get()
+            if told is None:
+                process, complaints = running[name]
+                left.discard(name)
+                if code := process.wait():
+                    raise UserError(f"training of the model {name!r} failed: {_reason(code, complaints)}")
+            elif "error" in told:
+                raise UserError(f"training of the model {name!r} failed: {told['error']}")
+            else:
+                bars.show(name, told)
+
+
+@contextmanager
+def _process(name: Name, places: Places, recipe: str, device: str) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
+    """A process that is over when the block is, and the file of what it complained of."""
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rungwise.demo.worker", name, str(places.folder), recipe, device],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            env={**os.environ, **_ONE_THREAD},
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+        try:
+            yield process, complaints
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _listen(name: Name, process: subprocess.Popen[str], heard: SimpleQueue[tuple[Name, dict[str, Any] | None]]) -> None:
+    """Pass on what a process tells, and then that it is over; lines of other programs in it are left out."""
+    with cast(IO[str], process.stdout) as lines:
+        for line in lines:
+            try:
+                told = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(told, dict):
+                heard.put((name, told))
+    heard.put((name, None))
+
+
+def _reason(code: int, complaints: IO[bytes]) -> str:
+    """The last thing that a process complained of, in one line."""
+    if code < 0:
+        return f"its process was ended by signal {-code}; there may be too little memory"
+    complaints.seek(0)
+    lines = complaints.read().decode("utf-8", "replace").strip().splitlines()
+    return " ".join(lines[-1].split()) if lines else f"its process ended with {code}"
+
+
+def titles() -> dict[Name, str]:
+    """What people read beside the bars.
+
+    >>> titles()["degrees"]
+    'with degrees'
+    """
+    return {name: title.removeprefix("Trained ") for name, title in TITLES.items()}

@@ -1,0 +1,63 @@
+"""What the demo makes, and where it lies in its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from rungwise.scenes.sampling import SceneConfig
+
+Name = Literal["triplet", "degrees"]
+NAMES: tuple[Name, ...] = get_args(Name)
+"""The two models: the one that learns right and wrong, and the one that learns degrees."""
+
+TITLES: dict[Name, str] = {
+    "triplet": "Trained with right and wrong",
+    "degrees": "Trained with degrees",
+}
+"""What people read."""
+
+RECIPES: dict[Name, str] = {"triplet": "scenes_triplet", "degrees": "scenes"}
+"""The preset of each."""
+
+SCENES = SceneConfig(pictures=12_000, side=64, val_share=0.03, test_share=0.05)
+"""What the demo generates."""
+
+RELEVANT_FROM = 0.75
+"""The degree from which a picture counts as relevant: three quarters of what a query says is true of it."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the parts lie.
+
+    The names differ from those of demos with one model, so that a folder of such a one keeps what it holds.
+
+    >>> Places(Path("demo")).model("degrees").as_posix()
+    'demo/degrees/run/model'
+    """
+
+    folder: Path
+
+    @property
+    def scenes(self) -> Path:
+        """Pictures, captions and what they state."""
+        return self.folder / "collection"
+
+    @property
+    def results(self) -> Path:
+        """What was measured."""
+        return self.folder / "results.json"
+
+    def run(self, name: Name) -> Path:
+        """The training run of a model."""
+        return self.folder / name / "run"
+
+    def model(self, name: Name) -> Path:
+        """The model that it left."""
+        return self.run(name) / "model"
+
+    def index(self, name: Name) -> Path:
+        """The index of the test pictures."""
+        return self.folder / name / "index"

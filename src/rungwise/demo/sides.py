@@ -1,0 +1,119 @@
+"""One of the two models with its index: what it says of every picture, and where relevance ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration import Background, Calibration, Judgement, Known
+from rungwise.core.errors import UserError
+from rungwise.demo.places import NAMES, Name, Places
+from rungwise.index import Index
+from rungwise.index.calibrating import known_of
+from rungwise.index.queries import Query
+from rungwise.metrics.ends import Judged
+
+if TYPE_CHECKING:
+    from rungwise.models import DualEncoder, JointEmbedding
+
+
+_POOL = 200
+"""Hits that are judged one by one, as a search does it."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A model and the index that it built.
+
+    Attributes:
+        name: Which of the two.
+        index: Of the test pictures.
+        model: That built it.
+        calibration: Of the model.
+    """
+
+    name: Name
+    index: Index
+    model: JointEmbedding
+    calibration: Calibration
+
+    @classmethod
+    def open(cls, name: Name, places: Places, device: str | None = None) -> Side:
+        """What an earlier demo made.
+
+        Raises:
+            UserError: If anything of it is missing, damaged, or does not belong together.
+        """
+        from rungwise.models import JointEmbedding
+
+        index = Index.open(places.index(name))
+        model = JointEmbedding.from_pretrained(places.model(name), device)
+        index.check(model)
+        calibration = index.calibration
+        if calibration is None:
+            raise UserError(f"{places.index(name)}: has no calibration; make the demo anew with --again")
+        return cls(name, index, model, calibration)
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Of the pictures, in the order of the index."""
+        return tuple(item.id for item in self.index.items())
+
+    @cached_property
+    def _vectors(self) -> NDArray[np.float32]:
+        rows = self.index.picture_store.get(self.ids)
+        return np.stack([rows[one].vector for one in self.ids])
+
+    def scores(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[Known]]:
+        """(texts, pictures) similarity, and what a calibration is told of each text beside it."""
+        vectors = self.model.encode_text(texts)
+        similarity = self.index.similarity.array(self._vectors, vectors)
+        return np.ascontiguousarray(similarity.T, dtype=np.float32), known_of_all(texts, vectors, self.model)
+
+    def judge(self, falling: NDArray[np.float32], known: Known) -> Judgement:
+        """Where relevance ends for one text, as a search of its index says it.
+
+        Args:
+            falling: (pictures,) its scores, best first.
+            known: Of the text.
+        """
+        return self.calibration.judge_hits(falling[:_POOL], Background(falling, len(falling)), known)
+
+    def judged(self, scores: NDArray[np.float32], known: Sequence[Known]) -> Judged:
+        """Where relevance ends for some texts.
+
+        Args:
+            scores: (texts, pictures) similarity.
+            known: (texts,) what is known of each.
+        """
+        return self.calibration.judge(scores, "t2i", np.arange(len(scores)), known)
+
+
+def known_of_all(texts: Sequence[str], vectors: NDArray[np.float32], model: DualEncoder) -> list[Known]:
+    """What a calibration is told of texts, as a search tells it.
+
+    Args:
+        texts: Any.
+        vectors: (texts, D) by the model.
+        model: That gave them.
+    """
+    return [known_of(Query.of(text), vector, model) or Known() for text, vector in zip(texts, vectors, strict=True)]
+
+
+def both(places: Places, device: str | None = None) -> dict[Name, Side]:
+    """Both models as an earlier demo left them.
+
+    Raises:
+        UserError: As :meth:`Side.open`, and if they do not know the same pictures.
+    """
+    sides = {name: Side.open(name, places, device) for name in NAMES}
+    first, *others = sides.values()
+    for other in others:
+        if other.ids != first.ids:
+            raise UserError(f"{places.folder}: its two indexes hold different pictures; make it anew with --again")
+    return sides

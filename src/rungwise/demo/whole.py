@@ -1,0 +1,161 @@
+"""The whole demo: found as an earlier one left it, or made from nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rungwise.core.errors import UserError
+from rungwise.demo.comparison import Comparison
+from rungwise.demo.places import RECIPES, SCENES, Name, Places
+from rungwise.demo.results import Results
+from rungwise.demo.sides import both
+from rungwise.scenes.collection import SceneConfig, SceneFile, held_out_queries, load_scene_file
+
+if TYPE_CHECKING:
+    from rungwise.data.collection import ImageCaptions
+    from rungwise.demo.examples import Example
+    from rungwise.demo.measuring import Compared
+    from rungwise.demo.progress import Bars
+
+QUERIES = 100
+"""Searches for held-out combinations that are measured."""
+
+_MEASURED, _SHOWN = 1, 2
+"""Seeds of the searches: recipes are chosen on those of seed 0; what the page offers is not among those measured."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What is served.
+
+    Attributes:
+        comparison: The two models and the truth.
+        results: What was measured.
+    """
+
+    comparison: Comparison
+    results: Results
+
+
+def made_before(places: Places, device: str | None = None) -> Demo | None:
+    """What an earlier demo made; None where it left nothing that is whole.
+
+    >>> from pathlib import Path
+    >>> made_before(Places(Path("nowhere"))) is None
+    True
+    """
+    try:
+        results = Results.load(places.results)
+        sides = both(places, device)
+        if any(results.fingerprints.get(name) != side.model.fingerprint for name, side in sides.items()):
+            return None
+        return Demo(Comparison(sides, load_scene_file(places.scenes)), results)
+    except UserError:
+        return None
+
+
+def make(
+    places: Places,
+    bars: Bars,
+    device: str,
+    *,
+    drawing: Callable[[int, int], None] | None = None,
+    scenes: SceneConfig = SCENES,
+    recipes: Mapping[Name, str] = RECIPES,
+    queries: int = QUERIES,
+    done: Callable[[str, float], None] = lambda _part, _seconds: None,
+) -> Demo:
+    """Draw, train both models, index, calibrate and measure.
+
+    Args:
+        places: Where everything is kept. What an interrupted demo left is gone on with.
+        bars: Shows how far the trainings are.
+        device: Where the models compute.
+        drawing: Called with (pictures drawn, pictures in all) now and then.
+        scenes: What to draw.
+        recipes: A preset or a file with a configuration for each model.
+        queries: How many searches are measured.
+        done: Called with each part that is done, and its seconds.
+
+    Raises:
+        UserError: If anything of it fails; its line says what.
+    """
+    from rungwise.demo import making
+    from rungwise.demo.pair import train_both
+
+    clock = _Clock(done)
+    with clock.part("drawing"):
+        data = making.make_scenes(places, drawing, scenes)
+    with clock.part("training, indexing and calibrating, both at once"):
+        train_both(places, device, bars, recipes)
+    with clock.part("measuring"):
+        sides = both(places, device)
+        file = load_scene_file(places.scenes)
+        comparison = Comparison(sides, file)
+        compared = _compared(comparison, places, file, data, queries)
+        examples = _examples(comparison, places, file, queries)
+    results = Results(
+        {name: side.model.fingerprint for name, side in sides.items()},
+        compared,
+        examples,
+        {part: round(seconds, 1) for part, seconds in clock.seconds.items()},
+        len(data.split("train")),
+    )
+    results.save(places.results)
+    return Demo(comparison, results)
+
+
+class _Clock:
+    def __init__(self, done: Callable[[str, float], None]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._done = done
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        self.seconds[name] = time.monotonic() - started
+        self._done(name, self.seconds[name])
+
+
+def _compared(
+    comparison: Comparison, places: Places, file: SceneFile, data: ImageCaptions, queries: int
+) -> tuple[Compared, ...]:
+    from rungwise.demo.measuring import compared, per_query
+
+    held_out = held_out_queries(places.scenes, queries, _MEASURED)
+    test = data.split("test")
+    found = []
+    for title, texts, statements, owners in (
+        (
+            "searches for combinations absent from training",
+            [query.text for query in held_out],
+            [query.statement for query in held_out],
+            list(range(len(held_out))),
+        ),
+        (
+            "captions of the test pictures",
+            list(test.captions),
+            [file.statement_of(one) for one in test.caption_ids],
+            test.image_of_caption.tolist(),
+        ),
+    ):
+        relevance = comparison.degrees(statements)
+        values = {}
+        for name, side in comparison.sides.items():
+            scores, known = side.scores(texts)
+            values[name] = per_query(scores, relevance, side.judged(scores, known))
+        found.append(compared(title, values["triplet"], values["degrees"], relevance, owners))
+    return tuple(found)
+
+
+def _examples(comparison: Comparison, places: Places, file: SceneFile, queries: int) -> tuple[Example, ...]:
+    from rungwise.demo.examples import choose_examples
+    from rungwise.demo.making import fresh_queries
+
+    held_out = held_out_queries(places.scenes, queries, _SHOWN)
+    return choose_examples(comparison, held_out, fresh_queries(file.config, file.held_out, queries))

@@ -1,0 +1,82 @@
+"""A process that makes one of the two models and its index, and tells how far it is, a line of JSON at a time.
+
+It ends with whoever started it: what it tells then reaches nobody, and the next line fails.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+from rungwise.core.errors import UserError
+from rungwise.demo.places import NAMES, Places
+from rungwise.training.reports import EpochReport, StepReport, Watcher
+
+
+class Telling(Watcher):
+    """Writes reports to the standard output.
+
+    >>> Telling().step(StepReport(3, 1, 3, 10, 0.5, 100.0, 0.5, 0.1, epochs=2))
+    {"title": "epoch 1/2", "done": 3, "total": 20}
+    """
+
+    def __init__(self) -> None:
+        self._title, self._done = "", 0
+
+    def work(self, title: str, done: int, total: int) -> None:
+        """So many more items of something that is not training."""
+        self._done = done if title != self._title else self._done + done
+        self._title = title
+        tell(title=title, done=self._done, total=total)
+
+    def step(self, report: StepReport) -> None:
+        """Steps of the whole run."""
+        done = (report.epoch - 1) * report.steps + report.step
+        tell(title=f"epoch {report.epoch}/{report.epochs}", done=done, total=report.steps * report.epochs)
+
+    def epoch(self, report: EpochReport) -> None:
+        """What the validation pictures say."""
+        tell(rsum=report.numbers["rsum"])
+
+
+def tell(**what: object) -> None:
+    """One line to whoever listens.
+
+    >>> tell(rsum=200.5)
+    {"rsum": 200.5}
+    """
+    print(json.dumps(what), flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Train, index and calibrate.
+
+    Args:
+        arguments: Which model, the demo's folder, a preset or a file with a configuration, the device.
+    """
+    # Ctrl-C reaches every process of the terminal. Whoever started this one hears it too, and ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    name, folder, recipe, device = arguments
+    if name not in NAMES:
+        raise ValueError(f"{name!r} is none of {NAMES}")
+    places = Places(Path(folder))
+    try:
+        # Imported here, so that what is missing or damaged is told in a line as well.
+        from rungwise.data.readers import read
+        from rungwise.demo.making import index_test, train_one
+        from rungwise.training.recipes import load_config
+
+        data = read(places.scenes)
+        model = train_one(name, places, data, Telling(), load_config(recipe), device)
+        tell(title="indexing and calibrating", done=0, total=1)
+        index_test(name, places, data, model)
+    except UserError as error:
+        tell(error=str(error))
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

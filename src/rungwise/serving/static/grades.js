@@ -1,0 +1,136 @@
+// What people say of pictures: right, close or wrong for what was searched. It is kept at once, and pressed again taken back.
+
+import { ask } from "./api.js";
+import { element, make } from "./dom.js";
+import { number } from "./facts.js";
+import { announce, toast } from "./say.js";
+
+const GRADES = ["right", "close", "wrong"];
+const SAID = { right: "It fits", close: "It nearly fits", wrong: "It does not fit" };
+
+/** @param on {learnt()}: the end of relevance was fitted anew. */
+export function makeGrades(on) {
+  let allowed = null; // not known yet
+  let query = ""; // whose pictures are judged; empty where that is not possible
+  let given = new Map(); // grades by id
+  let groups = []; // {id, buttons} that are shown
+  let waiting = []; // places for buttons until it is known whether there are any
+  let total = { queries: 0, needed: Infinity };
+
+  /** Whether this server takes grades, as /about says. */
+  function offer(about) {
+    allowed = about.gradable;
+    const places = waiting;
+    waiting = [];
+    for (const [place, item, title] of places) put(place, item, title);
+    if (allowed && query) load(query);
+  }
+
+  /** Another search is shown. */
+  function of(search) {
+    query = search.pictures.length ? "" : search.q.trim();
+    given = new Map();
+    groups = groups.filter(({ place }) => place.id === "detail-grades");
+    waiting = [];
+    element("judged").hidden = true;
+    if (allowed && query) load(query);
+  }
+
+  async function load(mine) {
+    const answer = await ask("grades", new URLSearchParams({ q: mine, k: 500 })).catch(() => null);
+    if (answer && mine === query) took(answer);
+  }
+
+  function took(answer) {
+    given = new Map(answer.grades.map(({ id, grade }) => [id, grade]));
+    total = answer;
+    press();
+    count();
+  }
+
+  /** Put three buttons for a picture into a place of the page, if this server takes grades of this search. */
+  function put(place, item, title) {
+    if (allowed === null) waiting.push([place, item, title]);
+    groups = groups.filter((group) => group.place !== place);
+    place.replaceChildren();
+    place.hidden = !allowed || !query;
+    if (place.hidden) return;
+    const buttons = GRADES.map((grade) => {
+      const button = make("button", { type: "button", textContent: grade, title: SAID[grade], data: { grade } });
+      button.onclick = () => give(item.id, grade);
+      return button;
+    });
+    place.setAttribute("role", "group");
+    place.setAttribute("aria-label", `Does it fit? ${title}`);
+    place.append(...buttons);
+    place.onkeydown = (event) => turn(event, buttons);
+    groups.push({ place, id: item.id, buttons });
+    press();
+  }
+
+  /** One stop for the tab key; the arrow keys go from button to button. */
+  function turn(event, buttons) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    buttons[(buttons.indexOf(document.activeElement) + by + buttons.length) % buttons.length].focus();
+  }
+
+  function press() {
+    for (const { place, id, buttons } of groups) {
+      const grade = given.get(id);
+      place.classList.toggle("given", Boolean(grade));
+      for (const button of buttons) {
+        const pressed = button.dataset.grade === grade;
+        button.setAttribute("aria-pressed", pressed);
+        button.tabIndex = pressed || (!grade && button === buttons[0]) ? 0 : -1;
+      }
+    }
+  }
+
+  async function give(id, grade) {
+    const mine = query;
+    const before = given.get(id);
+    const now = before === grade ? null : grade;
+    set(id, now);
+    try {
+      const body = JSON.stringify({ query: mine, id, grade: now });
+      const answer = await ask("grades", undefined, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+      if (mine === query) took(answer);
+      announce(now ? `Kept: ${now}` : "Taken back");
+    } catch (error) {
+      if (mine === query) set(id, before);
+      toast(error.message);
+    }
+  }
+
+  function set(id, grade) {
+    if (grade) given.set(id, grade);
+    else given.delete(id);
+    press();
+  }
+
+  function count() {
+    const { queries, needed } = total;
+    element("judged").hidden = !queries;
+    element("judged-count").textContent = `${number(queries)} ${queries === 1 ? "search" : "searches"} judged`;
+    element("learn").hidden = queries < needed;
+  }
+
+  element("learn").onclick = async () => {
+    element("learn").disabled = true;
+    element("learnt").textContent = "Learning…";
+    try {
+      const { queries, changes } = await ask("calibration", undefined, { method: "POST" });
+      element("learnt").textContent = [`Where relevance ends is now judged by ${number(queries)} searches.`, ...changes].join(" ");
+      on.learnt();
+    } catch (error) {
+      element("learnt").textContent = error.message;
+    } finally {
+      element("learn").disabled = false;
+    }
+  };
+
+  return { offer, of, put };
+}

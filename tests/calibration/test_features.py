@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from rungwise.calibration import Background, Known
+from rungwise.calibration.features import (
+    CAPTIONED,
+    DEPTH,
+    HIT_NAMES,
+    NAMES,
+    QUERY_NAMES,
+    QUERY_VIEWS,
+    VIEWS,
+    hit_features,
+    query_features,
+)
+from rungwise.calibration.null import Null
+
+
+def made(hits=300, known=None, log_rate=np.nan, seed=0):
+    scores = np.sort(np.random.default_rng(seed).normal(0.2, 0.1, 1000))[::-1]
+    null = Null.of(Background(scores, 1000))
+    table, of_query = hit_features(scores[:hits], null, known, log_rate)
+    return scores[:hits], null, dict(zip(NAMES, table.T, strict=True)), of_query
+
+
+def test_each_column_is_what_its_name_says():
+    captions = np.random.default_rng(1).random(300)
+    captions[3] = np.nan
+    scores, null, columns, _ = made(known=Known(caption_scores=captions, unknown_share=0.25), log_rate=-3.0)
+    has_one = [at for at in range(CAPTIONED) if at != 3]
+    for at in (0, 7, 49, 60, 195):
+        z = (scores[at] - null.centre) / null.low_spread
+        later = (scores[min(at + 10, DEPTH - 1)] - null.centre) / null.low_spread
+        assert columns["position"][at] == pytest.approx(z)
+        assert columns["below_best"][at] == pytest.approx((scores[0] - scores[at]) / null.low_spread)
+        assert columns["log_rank"][at] == pytest.approx(np.log((at + 1) / 1000))
+        assert columns["density"][at] == pytest.approx(z - later)
+        if at < CAPTIONED:
+            among = captions[has_one]
+            assert columns["caption"][at] == captions[at]
+            assert columns["caption_z"][at] == pytest.approx((captions[at] - among.mean()) / among.std())
+            assert columns["caption_rank"][at] == pytest.approx(np.log(1 + (among > captions[at]).sum()))
+        else:
+            assert np.isnan([columns[name][at] for name in ("caption", "caption_z", "caption_rank")]).all()
+        assert columns["caption_best_ten"][at] == pytest.approx(np.sort(captions[has_one])[-10:].mean())
+        assert (columns["log_rate"][at], columns["unknown_share"][at]) == (-3.0, 0.25)
+    assert np.isnan(columns["caption"][3])
+    assert np.isnan(columns["nearest_caption"]).all()
+    assert columns["best_hundred"][0] == pytest.approx(columns["position"][:100].mean())
+    assert columns["best_ten_above"][0] == pytest.approx(scores[:10].mean() - null.centre)
+
+
+def test_the_query_s_columns_are_repeated_and_alone_the_same():
+    scores, null, columns, of_query = made()
+    alone = query_features(scores, null)
+    assert np.array_equal(alone, of_query, equal_nan=True)
+    for name, value in zip(QUERY_NAMES, alone, strict=True):
+        assert np.array_equal(columns[name], np.full(DEPTH, value), equal_nan=True)
+
+
+def test_what_is_known_of_no_hit_is_not_known():
+    for known in (None, Known(), Known(caption_scores=np.full(300, np.nan)), Known(caption_scores=np.zeros(0))):
+        _, _, columns, of_query = made(known=known)
+        assert np.isnan(columns["caption"]).all()
+        assert np.isnan(of_query[QUERY_NAMES.index("caption_best_ten")])
+
+
+@pytest.mark.parametrize("hits", [1, 2, 9, 200, 201])
+def test_any_number_of_hits(hits):
+    _, _, columns, _ = made(hits=hits, known=Known(caption_scores=np.linspace(1, 0, hits)))
+    assert len(columns["position"]) == min(hits, DEPTH)
+    assert np.isfinite(columns["position"]).all()
+
+
+def test_views_are_of_columns_that_are_made_and_end_with_the_poorest():
+    for views, names in ((VIEWS, NAMES), (QUERY_VIEWS, QUERY_NAMES)):
+        assert all(set(view) <= set(names) for view in views)
+        assert all(set(views[-1]) < set(view) and view[: len(views[-1])] == views[-1] for view in views[:-1])
+    assert NAMES == HIT_NAMES + QUERY_NAMES

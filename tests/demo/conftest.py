@@ -1,0 +1,60 @@
+"""A whole demo on a small scale: few pictures, one epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from rungwise.demo.app import create_demo_app
+from rungwise.demo.pair import titles
+from rungwise.demo.places import NAMES, Places
+from rungwise.demo.progress import Bars
+from rungwise.demo.whole import Demo, make
+from rungwise.scenes.collection import SceneConfig
+from rungwise.serving import background_app
+from tests.page.conftest import chromium, new_page
+
+__all__ = ["chromium", "new_page"]
+
+SMALL = SceneConfig(pictures=150, side=32, val_share=0.2, test_share=0.4)
+RECIPE = """
+model:
+  image: {backbone: test_resnet, weights: random, size: 32, frozen: false, pool: flatten}
+  text: {word_dimension: 8, min_count: 1}
+  dimension: 16
+loss: {kind: max_of_hinges, mask_above: %s}
+epochs: [1]
+learning_rates: [1.0e-3]
+batch_size: 32
+"""
+
+
+@pytest.fixture(scope="package")
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A configuration in a file for each model."""
+    folder = tmp_path_factory.mktemp("recipes")
+    for name, threshold in zip(NAMES, ("null", "1.0"), strict=True):
+        (folder / f"{name}.yaml").write_text(RECIPE % threshold, encoding="utf-8")
+    return {name: str(folder / f"{name}.yaml") for name in NAMES}
+
+
+@pytest.fixture(scope="package")
+def made(tmp_path_factory: pytest.TempPathFactory, recipes: dict[str, str]) -> tuple[Places, Demo]:
+    """A demo and where it lies."""
+    places = Places(tmp_path_factory.mktemp("demo"))
+    bars = Bars(titles(), Console(force_terminal=False))
+    return places, make(places, bars, "cpu", scenes=SMALL, recipes=recipes, queries=20)
+
+
+@pytest.fixture(scope="package")
+def demo(made: tuple[Places, Demo]) -> Demo:
+    return made[1]
+
+
+@pytest.fixture(scope="package")
+def address(demo: Demo) -> Iterator[str]:
+    """Of a server with the demo."""
+    with background_app(lambda names, _: create_demo_app(demo, allowed_hosts=names)) as found:
+        yield found

@@ -1,0 +1,124 @@
+"""Saying how well pictures fit: right, close or wrong."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from rungwise.index import Index
+from rungwise.serving import background
+from tests.page.browser import expect
+from tests.page.collection import PaletteModel, collection
+from tests.page.ends import bands, judged
+
+
+@pytest.fixture
+def graded_site(tmp_path) -> Iterator[str]:
+    """A server whose grades are no other test's."""
+    index = Index.build(collection(tmp_path / "pictures", count=12), PaletteModel(), tmp_path / "index")
+    with background(index, PaletteModel()) as address:
+        yield address
+
+
+def tile(page, place):
+    return page.locator("#results .tile").nth(place)
+
+
+def test_a_grade_is_kept_at_once_shown_and_taken_back(page, new_page, graded_site):
+    judged(page, bands(3, 3, 0))
+    page.goto(graded_site + "?q=blue")
+    expect(page.locator("#judged")).to_be_hidden()
+    tile(page, 0).hover()
+    tile(page, 0).get_by_role("button", name="right").click()
+    expect(tile(page, 0).get_by_role("button", name="right")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#judged-count")).to_have_text("1 search judged")
+    expect(page.locator("#learn")).to_be_hidden()
+    expect(page.locator("#announcer")).to_have_text("Kept: right")
+    other = new_page()
+    other.goto(graded_site + "?q=blue&end=false")
+    pressed = other.locator('.grades button[aria-pressed="true"]')
+    expect(pressed).to_have_count(1)
+    expect(pressed).to_have_text("right")
+    tile(page, 0).hover()
+    tile(page, 0).get_by_role("button", name="right").click()
+    expect(page.locator('.grades button[aria-pressed="true"]')).to_have_count(0)
+    expect(page.locator("#judged")).to_be_hidden()
+
+
+def test_the_large_view_and_the_tile_say_the_same(page, graded_site):
+    judged(page, bands(3, 3, 0))
+    page.goto(graded_site + "?q=blue")
+    tile(page, 1).locator("a.open").click()
+    group = page.locator("#detail-grades")
+    group.get_by_role("button", name="close").click()
+    group.get_by_role("button", name="wrong").click()
+    expect(group.locator('[aria-pressed="true"]')).to_have_text("wrong")
+    page.keyboard.press("Escape")
+    expect(tile(page, 1).locator('.grades [aria-pressed="true"]')).to_have_text("wrong")
+
+
+def test_the_keyboard_reaches_all_three_with_one_stop(page, graded_site):
+    judged(page, bands(3, 3, 0))
+    page.goto(graded_site + "?q=blue")
+    buttons = tile(page, 0).locator(".grades button")
+    expect(buttons).to_have_count(3)
+    assert buttons.evaluate_all("all => all.map(one => one.tabIndex)") == [0, -1, -1]
+    buttons.first.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(buttons.last).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(buttons.last).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_grade_that_cannot_be_kept_is_said_and_not_shown(page, graded_site):
+    page.expected.append("ERR_")
+    judged(page, bands(3, 3, 0))
+    page.route("**/grades", lambda route: route.abort())
+    page.goto(graded_site + "?q=blue")
+    tile(page, 0).hover()
+    tile(page, 0).get_by_role("button", name="right").click()
+    expect(page.locator("#toast")).to_contain_text("The server does not answer")
+    expect(page.locator('.grades [aria-pressed="true"]')).to_have_count(0)
+
+
+def test_the_page_learns_from_enough_of_them(page, graded_site):
+    judged(page, bands(3, 3, 0))
+    given = {"grades": [], "more": False, "queries": 23, "needed": 20}
+    lines = ["7 of 8 pictures that were called right or close are shown before the end; it was 5."]
+    learnt = {"index_version": "x", "queries": 23, "source": "the grades", "changes": lines}
+    page.route("**/grades?*", lambda route: route.fulfill(json=given))
+    page.route("**/calibration", lambda route: route.fulfill(json=learnt))
+    page.goto(graded_site + "?q=blue")
+    expect(page.locator("#judged-count")).to_have_text("23 searches judged")
+    with page.expect_response("**/search?*"):  # what is shown is judged anew
+        page.locator("#learn").click()
+    expect(page.locator("#learnt")).to_have_text(f"Where relevance ends is now judged by 23 searches. {lines[0]}")
+    expect(tile(page, 0)).to_be_visible()
+
+
+def test_too_few_to_learn_from_is_said(page, graded_site):
+    page.expected.append("422")
+    judged(page, bands(3, 3, 0))
+    page.route(
+        "**/grades?*", lambda route: route.fulfill(json={"grades": [], "more": False, "queries": 23, "needed": 1})
+    )
+    page.goto(graded_site + "?q=blue")
+    page.locator("#learn").click()
+    expect(page.locator("#learnt")).to_contain_text("20")
+
+
+@pytest.mark.parametrize("query", ["?like=twin", "?by=newest", "?where=year < 2003"])
+def test_what_has_no_words_is_not_judged(page, graded_site, query):
+    page.goto(graded_site + query)
+    expect(page.locator("#results a.open").first).to_be_visible()
+    expect(page.locator(".grades button")).to_have_count(0)
+
+
+def test_who_may_not_judge_sees_no_buttons(page, index):
+    with background(index, PaletteModel(), allowed_hosts=["pictures.example"]) as address:
+        page.goto(address + "?q=blue&end=false")
+        expect(page.locator("#about")).to_have_text(re.compile("131 pictures"))
+        expect(page.locator("#results a.open").first).to_be_visible()
+        expect(page.locator(".grades button")).to_have_count(0)
+        page.locator("#results a.open").first.click()
+        expect(page.locator("#detail-grades")).to_be_hidden()
