@@ -10,9 +10,9 @@ nothing there says so: for ``--weak`` MiniLM (best reference >= .5), for ``--qui
 fitted on fresh scenes and judged on others; degrees are exact, relevant is what the query is true of.
 
 "way" is how far of the way from the best flat threshold to the best cut of each query, which no method can know.
-After ± stands half of the 95 % interval: bootstrap over the queries' pictures. ECE is of expected degrees, over all pictures and over the 10
-and 100 best hits. "text" and "captions" say what of the query is known: its vector, and the captions of the hits, its
-own left out.
+After ± stands half of the 95 % interval: bootstrap over the queries' pictures. ECE is of expected degrees, over all
+pictures and over the 10 and 100 best hits. "text" and "captions" say what of the query is known: its vector, and the
+captions of the hits, its own left out.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +86,13 @@ def fitted(fit: Asked, model: DualEncoder, relevant_from: float) -> dict[str, Ca
     return {
         "unsupervised: bulk of scores": Calibration.unsupervised(),
         "unsupervised: unrelated queries": Calibration.unsupervised(unrelated.similarity),
-        FULL: Calibration.fit(fit.similarity, fit.relevance, relevant_from, known=fit.known(captions=True)),
+        FULL: Calibration.fit(
+            fit.similarity,
+            fit.relevance,
+            relevant_from,
+            known=fit.known(captions=True),
+            unrelated=unrelated.similarity,
+        ),
     }
 
 
@@ -234,9 +241,11 @@ def emptied(
     asked: Asked, kept: list[NDArray[np.int64]], captions: bool | None
 ) -> Iterable[tuple[Values, Known | None]]:
     """Scores of every query without its relevant pictures, and what is then known of it."""
-    for query, left in enumerate(kept):
-        one = asked.only(left, np.array([query]))
-        yield one.similarity[0], one.known(captions)[0] if captions is not None else None
+    facts = asked.known(captions) if captions is not None else [None] * len(kept)
+    for scores, left, known in zip(asked.similarity, kept, facts, strict=True):
+        if known is not None and known.caption_scores is not None:
+            known = replace(known, caption_scores=known.caption_scores[left])
+        yield scores[left], known
 
 
 def first(args: argparse.Namespace) -> None:
@@ -246,7 +255,7 @@ def first(args: argparse.Namespace) -> None:
         if given is None:
             continue
         model, t = load_dual_encoder(given, "cpu"), SOURCES[source][1]
-        val, test = flickr8k(model, args.data / "flickr8k", source, args.queries)
+        val, test = flickr8k(model, args.data / "flickr8k", source, args.queries, args.keep)
         title = f"Flickr8K test, {given}, relevant: {source} best reference >= {t:g}"
         calibrations = fitted(val, model, t)
         compare(title, methods_of(val, test, calibrations, t, t), test, t)
@@ -273,7 +282,7 @@ def second(args: argparse.Namespace) -> None:
     """Show 2."""
     if args.weak is not None:
         model, (_, t) = load_dual_encoder(args.weak, "cpu"), SOURCES["minilm"]
-        val, test = flickr8k(model, args.data / "flickr8k", "minilm", args.queries)
+        val, test = flickr8k(model, args.data / "flickr8k", "minilm", args.queries, args.keep)
         half = np.arange(0, len(test.images), 2)
         small = test.only(half, np.flatnonzero(np.isin(test.groups, half)))
         calibrations = fitted(val, model, t)
@@ -363,6 +372,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=2000, help="fresh scenes to fit on, and to judge")
     parser.add_argument("--side", type=int, default=64, help="pixels of a scene")
     parser.add_argument("--objects", nargs="+", default=["star", "stars", "heart", "hearts"], help="held out of a fit")
+    parser.add_argument("--keep", type=Path, help="folder for degrees, which take a minute; made anew where missing")
     parser.add_argument("--transfer", action="store_true", help="fitted on one collection, judged on another; times")
     args = parser.parse_args()
     if args.data is None:

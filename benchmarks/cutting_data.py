@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,18 +19,17 @@ from rungwise.index.words import words_of
 from rungwise.models.contracts import DualEncoder
 from rungwise.relevance import BiEncoder, Human, TfIdf
 from rungwise.relevance.base import Degrees
+from rungwise.relevance.stored import load
 from rungwise.scenes.collection import generate
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.scenes.sampling import SceneConfig
 
 Rows = NDArray[np.float32]
 
-SOURCES = {"minilm": (BiEncoder, 0.5), "tfidf": (TfIdf, 0.25)}
+SOURCES: dict[str, tuple[Callable[..., Degrees], float]] = {"minilm": (BiEncoder, 0.5), "tfidf": (TfIdf, 0.25)}
 """Sources of degrees, and from which degree on a candidate is relevant: about 16 of 1,000 pictures of Flickr8K."""
 CROWD = "Flickr8k_text/CrowdFlowerAnnotations.txt"
 CROWD_FROM = 0.5
-CAPTIONED = 50
-"""Hits whose captions are looked at, as a search does."""
 OTHERS = 600
 """Questions from each other world."""
 
@@ -72,11 +71,8 @@ class Asked:
                 likeness = self.captions @ vector
                 if self.own[query] >= 0:
                     likeness[self.own[query]] = -1.0
-                best = np.full(len(self.images), np.nan)
-                best[captioned] = np.maximum.reduceat(likeness, starts)
                 scores = np.full(len(self.images), np.nan)
-                hits = np.argsort(-self.similarity[query], kind="stable")[:CAPTIONED]
-                scores[hits] = best[hits]
+                scores[captioned] = np.maximum.reduceat(likeness, starts)
             out.append(Known(vector=vector, unknown_share=float(self.unknown[query]), caption_scores=scores))
         return out
 
@@ -135,15 +131,25 @@ def asked(model: DualEncoder, data: ImageCaptions, degrees: Degrees, queries: in
     )
 
 
-def flickr8k(model: DualEncoder, folder: Path, source: str, queries: int) -> tuple[Asked, Asked]:
+def flickr8k(model: DualEncoder, folder: Path, source: str, queries: int, keep: Path | None) -> tuple[Asked, Asked]:
     """Validation and test split, by a source of degrees over each split's own captions."""
     data = read(folder)
-    make = SOURCES[source][0]
-    parts = [data.split("val"), data.split("test")]
-    val, test = (
-        asked(model, part, make(part.captions, part.image_of_caption, images=len(part)), queries) for part in parts
-    )
-    return val, test
+    out = []
+    for name in ("val", "test"):
+        part = data.split(name)
+        out.append(asked(model, part, degrees_of(source, part, keep and keep / f"{source}-{name}"), queries))
+    return out[0], out[1]
+
+
+def degrees_of(source: str, data: ImageCaptions, kept: Path | None) -> Degrees:
+    """Degrees by a source, from the folder that keeps them, if there is one."""
+    made = SOURCES[source][0](data.captions, data.image_of_caption, images=len(data))
+    if kept is None:
+        return made
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        made.save(kept)
+    return load(kept, expected=made)
 
 
 def crowd(test: Asked, folder: Path) -> Asked:

@@ -1,5 +1,7 @@
+import doctest
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ def test_what_is_planted_is_found(fitted, by_standard):
     clear, faint = planted(rng, 40, 1000, share=0.01, lift=6.0), planted(rng, 40, 400)
     for calibration, (scores, relevance), least in (
         (Calibration.unsupervised(), clear, 0.85),
-        (by_standard, clear, 0.95),
+        (by_standard, clear, 0.85),
         (fitted, faint, 0.8),
     ):
         values = [f1(one, calibration.cut(one), right == 1) for one, right in zip(scores, relevance, strict=True)]
@@ -30,10 +32,10 @@ def test_what_is_planted_is_found(fitted, by_standard):
 
 
 def test_in_pure_noise_nothing_is_found_but_at_the_stated_rate(by_standard):
-    """The standard: one query in ten. Without one: one in ten of 1,000 candidates, fewer of more."""
+    """The standard: one query in ten. Without one: about one in sixteen."""
     rng = np.random.default_rng(6)
     noise = rng.normal(CENTRE, SPREAD, (300, 1000))
-    for calibration, most in ((by_standard, 0.17), (Calibration.unsupervised(), 0.17)):
+    for calibration, most in ((by_standard, 0.17), (Calibration.unsupervised(), 0.1)):
         shown = np.array([calibration.cut(one) > 0 for one in noise])
         assert 0.01 < shown.mean() < most
 
@@ -234,3 +236,11 @@ def test_its_text_is_one_line_that_tells_calibrations_apart(fitted):
     texts = {str(one) for one in (fitted, Calibration.unsupervised(), replace(fitted, relevant_from=0.9))}
     assert len(texts) == 3
     assert all("\n" not in text and text.startswith("calibration by ") for text in texts)
+
+
+def test_the_examples_of_the_page_that_explains_it_run():
+    page = Path(__file__).parents[2] / "docs" / "relevance-ends.md"
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    outcome = doctest.testfile(str(page), module_relative=False, optionflags=flags)
+    assert outcome.attempted > 10
+    assert outcome.failed == 0

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from rungwise.calibration import Calibration
 from rungwise.calibration.regression import Belief, Rate, Regression, isotonic
 from rungwise.core.errors import UserError
 
@@ -102,6 +103,30 @@ def test_a_view_that_no_row_knows_is_left_out() -> None:
 def test_degrees_on_one_side_are_refused(degrees: float, says: str) -> None:
     with pytest.raises(UserError, match=says):
         Regression.fit(np.zeros((40, 1)), np.full(40, degrees), np.arange(40), relevant_from=0.5, names=("a",))
+
+
+def test_a_belief_does_not_fall_in_a_column_that_must_not() -> None:
+    draw = np.random.default_rng(0)
+    features = draw.normal(size=(500, 2))
+    something = features[:, 0] - features[:, 1] + draw.normal(size=500) > 0
+    free, bound = (Belief.fit(features, something, ("a", "b"), rising) for rising in ((), ("a", "b")))
+    low, high = np.array([0.0, -1.0]), np.array([0.0, 1.0])
+    assert free.predict(low) > free.predict(high)
+    assert bound.predict(low) == pytest.approx(bound.predict(high))
+    assert bound.predict(np.array([1.0, 0.0])) > bound.predict(np.array([-1.0, 0.0]))
+
+
+def test_unrelated_texts_teach_what_nothing_looks_like() -> None:
+    draw = np.random.default_rng(0)
+    relevance = (draw.random((100, 200)) < 0.05).astype(float)
+    # What is relevant stands out little, so that queries without it look the same; captions score high with anything.
+    level = draw.normal(0.3, 0.05, (100, 1))
+    similarity = draw.normal(0, 1, relevance.shape) * level + 0.02 * relevance
+    unrelated = draw.normal(0, 0.1, (20, 200))
+    others = draw.normal(0, 0.1, (30, 200))
+    taught = Calibration.fit(similarity, relevance, 1, unrelated=unrelated)
+    beliefs = np.array([taught.belief(row) for row in similarity])
+    assert np.median(beliefs) > max(taught.belief(row) for row in others)
 
 
 def test_what_is_stored_answers_the_same(fitted: Regression) -> None:

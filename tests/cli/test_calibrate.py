@@ -1,6 +1,6 @@
 """Learning where relevance ends, and evaluating by what was learnt.
 
-Also tests rungwise.cli.calibrating, rungwise.cli.calibrated and rungwise.cli.ends.
+Also tests rungwise.cli.calibrate_options, rungwise.cli.calibrating, rungwise.cli.calibrated and rungwise.cli.ends.
 """
 
 import shutil

@@ -93,7 +93,7 @@ def test_lines_and_copies(place: str, tmp_path: Path, capsys: pytest.CaptureFixt
 class TwoFit:
     """The best hit is exactly right, the second loosely related."""
 
-    source, relevant_from = "two fit", 0.5
+    source, relevant_from, learnt = "two fit", 0.5, None
 
     def judge_hits(self, scores, background, known=None) -> Judgement:  # type: ignore[no-untyped-def]
         rungs = np.array([1, 3, *[4] * (len(scores) - 2)])

@@ -94,6 +94,8 @@ def new_page(chromium: Any) -> Iterator[Callable[..., Any]]:
 
     yield opened
     for context in contexts:
+        for page in context.pages:
+            page.unroute_all(behavior="ignoreErrors")  # answers that were still being changed for a test
         context.close()
     assert not complaints
 

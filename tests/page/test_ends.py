@@ -111,9 +111,7 @@ def test_nothing_relevant_is_said_with_what_to_try(page, site):
     title = page.get_by_role("heading", name="Nothing relevant found")
     expect(title).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("Nothing relevant found")
-    expect(page.locator("#nothing-text")).to_have_text(
-        "None of the 131 pictures fits well, as far as the search can tell."
-    )
+    expect(page.locator("#nothing-text")).to_contain_text("None of the 131 pictures fits well")
     expect(tiles(page)).to_have_count(0)
     assert headings(page) == []
     page.get_by_role("button", name="Show the nearest anyway").click()

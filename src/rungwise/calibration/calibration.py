@@ -20,7 +20,7 @@ from rungwise.calibration.judgement import BEYOND, Background, Judgement, Known,
 from rungwise.calibration.null import Null
 from rungwise.calibration.rungs import names_from
 from rungwise.calibration.supervised import Supervised
-from rungwise.calibration.unrelated import Standard
+from rungwise.calibration.unrelated import Standard, checked_unrelated
 from rungwise.core.errors import UserError
 from rungwise.metrics.ends import Judged
 from rungwise.metrics.rankings import Direction, Scores
@@ -109,6 +109,7 @@ class Calibration:
         relevant_from: float = 0.5,
         *,
         known: Sequence[Known] | None = None,
+        unrelated: ArrayLike | None = None,
         source: str = "judged pairs",
         model_fingerprint: str = "",
     ) -> Calibration:
@@ -119,6 +120,8 @@ class Calibration:
             relevance: (queries, candidates) degrees on any scale; NaN for a pair that nobody judged.
             relevant_from: The least degree that counts as relevant.
             known: (queries,) what is known of each beside its scores; candidates in the order of ``similarity``.
+            unrelated: (texts, candidates) scores of ``UNRELATED`` or other texts to which none of these candidates, or
+                of a sample of them, is relevant: by them it learns to tell queries to which nothing is.
             source: By what pairs were judged, one line for people.
             model_fingerprint: Of the model that gave the scores; empty if the calibration should be taken for any.
 
@@ -133,7 +136,8 @@ class Calibration:
         scores, degrees = checked_pairs(similarity, relevance, relevant_from)
         if known is not None and len(known) != len(scores):
             raise UserError(f"known: {len(known)} queries, but similarity has {len(scores)}; give one for each")
-        learnt, expected, true = learn(scores, degrees, relevant_from, known)
+        nothing = None if unrelated is None else checked_unrelated(unrelated)
+        learnt, expected, true = learn(scores, degrees, relevant_from, known, nothing)
         scale = (min(0.0, float(np.nanmin(degrees))), float(np.nanmax(degrees)))
         boundaries = names_from(expected, true, relevant_from, scale[1])
         return cls(float(relevant_from), scale, boundaries, source, model_fingerprint, learnt)

@@ -76,6 +76,9 @@ QUERY_VIEWS = (
 )
 """Columns that a belief in a query reads, likewise. Its share of unknown words may be missing from any of them."""
 
+QUERY_RISING = ("best", "best_ten", "best_hundred", "best_ten_above", "nearest_caption", "log_rate", "caption_best_ten")
+"""Columns of a query in which the belief that anything is relevant must not fall while the others stay."""
+
 _TEN = 10
 _LEAST_SPREAD = 1e-6
 

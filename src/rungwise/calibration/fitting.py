@@ -12,6 +12,7 @@ from rungwise.calibration.features import (
     DEPTH,
     NAMES,
     QUERY_NAMES,
+    QUERY_RISING,
     QUERY_VIEWS,
     RISING,
     VIEWS,
@@ -85,7 +86,11 @@ def checked_pairs(
 
 
 def learn(
-    scores: NDArray[np.floating], degrees: Values, relevant_from: float, known: Sequence[Known] | None
+    scores: NDArray[np.floating],
+    degrees: Values,
+    relevant_from: float,
+    known: Sequence[Known] | None,
+    unrelated: NDArray[np.floating] | None = None,
 ) -> tuple[Supervised, Values, Values]:
     """Learn from checked pairs.
 
@@ -94,6 +99,7 @@ def learn(
         degrees: (queries, candidates), NaN where nobody judged.
         relevant_from: The least degree that counts as relevant.
         known: (queries,) what is known of each beside its scores, for its candidates in the order of ``scores``.
+        unrelated: (texts, candidates) scores of texts to which nothing is relevant.
 
     Returns:
         What was learnt; the degrees that it expects of the best hits, and their true degrees, both (rows,).
@@ -143,9 +149,17 @@ def learn(
         rising=RISING,
         views=_worth_fitting(VIEWS, table, NAMES),
     )
+    # Queries without their own pictures look almost as they did; unrelated texts show what nothing looks like. Both
+    # count about the same.
+    if unrelated is not None and len(unrelated):
+        times = max(1, sum(something) // len(unrelated))
+        for row in unrelated:
+            null = Null.of(Background(row, len(row)))
+            queries += [query_features(np.sort(row.astype(np.float64))[::-1][:DEPTH], null)] * times
+        something += [False] * (times * len(unrelated))
     some, of_queries = np.array(something), np.stack(queries)
     beliefs = tuple(
-        Belief.fit(of_queries[:, [QUERY_NAMES.index(name) for name in view]], some, view)
+        Belief.fit(of_queries[:, [QUERY_NAMES.index(name) for name in view]], some, view, rising=QUERY_RISING)
         for view in _worth_fitting(QUERY_VIEWS, of_queries, QUERY_NAMES)
     )
     # Odds of nothing among the queries at hand, in place of those among the examples of the beliefs.

@@ -9,6 +9,7 @@ Efron 2004, "Large-scale simultaneous hypothesis testing", fitted by quantiles i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,9 @@ _TAIL_SHARE = 0.022750131948179195
 _MOST_SKEW = 1.5
 """Of the spread above the centre over that below it, where nothing is relevant."""
 
+_ERROR = 1.8
+"""Standard error of a spread that a quartile shows, times the root of the number of scores, as a share of it."""
+
 _FARTHEST = 12.0
 """Positions are at most this; farther out, tail probabilities say nothing and sums of squares grow without need."""
 
@@ -38,7 +42,8 @@ class Null:
 
     Attributes:
         centre: Their median.
-        spread: Their standard deviation above it, in units of the scores; 0 if the scores are constant.
+        spread: Their standard deviation above it, in units of the scores, and its standard error; 0 if the scores are
+            constant.
         total: How many candidates there are, relevant or not.
         irrelevant: How many of them are taken to be irrelevant.
         low_spread: As ``spread``, below the centre.
@@ -49,7 +54,7 @@ class Null:
     >>> round(null.centre, 2), round(null.spread, 2)
     (0.1, 0.05)
     >>> null.positions(np.array([0.1, 0.3])).round(1)
-    array([0. , 3.9])
+    array([0. , 3.8])
     """
 
     centre: float
@@ -71,6 +76,8 @@ class Null:
         else:
             beyond = 0.0
         centre, spread, low_spread = fitted
+        # Too small a spread makes noise stand out; too large a one hides little.
+        spread *= 1 + _ERROR / math.sqrt(len(scores))
         return cls(centre, spread, background.total, background.total * (1 - max(0.0, beyond)), low_spread)
 
     def positions(self, scores: NDArray[np.floating]) -> Values:

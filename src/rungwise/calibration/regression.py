@@ -139,6 +139,16 @@ class _Logistic:
                 break
         return cls(weights, scaled.shape[1])
 
+    @classmethod
+    def fit_rising(cls, scaled: Values, target: Values, ridge: float, rising: Sequence[int]) -> _Logistic:
+        """Without products; a column that must not fall, and does, is left out."""
+        model = cls.fit(scaled, target, ridge, products=False)
+        while falls := [one for one in rising if model.weights[1 + one] < 0]:
+            scaled = scaled.copy()
+            scaled[:, falls] = 0.0
+            model = cls.fit(scaled, target, ridge, products=False)
+        return model
+
     @cached_property
     def _form(self) -> Values:
         """(F, F) the coefficients of products, above and on the diagonal."""
@@ -178,17 +188,18 @@ class _Fitted:
         choices = [(1.0, True)] if queries >= _MANY else [(ridge, False) for ridge in _RIDGES]
         best: tuple[float, _Logistic, Values] | None = None
         for ridge, products in choices:
-            table = scaled
-            model = _Logistic.fit(table, target, ridge, products)
-            # With few queries a column that must not fall, and does, is left out.
-            while not products and (falls := [one for one in rising if model.weights[1 + one] < 0]):
-                table = table.copy()
-                table[:, falls] = 0.0
-                model = _Logistic.fit(table, target, ridge, products)
+            if products:
+                model = _Logistic.fit(scaled, target, ridge, products)
+            else:
+                model = _Logistic.fit_rising(scaled, target, ridge, rising)
             apart = np.empty(len(target))
             for one in np.unique(fold):
                 out = fold == one
-                apart[out] = _Logistic.fit(table[~out], target[~out], ridge, products, model).predict(table[out])
+                if products:
+                    left = _Logistic.fit(scaled[~out], target[~out], ridge, products, model)
+                else:
+                    left = _Logistic.fit_rising(scaled[~out], target[~out], ridge, rising)
+                apart[out] = left.predict(scaled[out])
             sure = np.clip(apart, _FLAT, 1 - _FLAT)
             loss = -float(np.mean(target * np.log(sure) + (1 - target) * np.log(1 - sure)))
             if best is None or loss < best[0]:
@@ -372,17 +383,21 @@ class Belief:
     _model: _Logistic
 
     @classmethod
-    def fit(cls, features: ArrayLike, something: ArrayLike, names: tuple[str, ...]) -> Belief:
+    def fit(
+        cls, features: ArrayLike, something: ArrayLike, names: tuple[str, ...], rising: tuple[str, ...] = ()
+    ) -> Belief:
         """Fit to queries of which it is known.
 
         Args:
             features: (queries, G); NaN is not known.
             something: (queries,) bool, whether anything is relevant.
             names: (G,) of the columns.
+            rising: Names of columns in which the belief may not fall; those that are not among ``names`` do nothing.
         """
         table = np.asarray(features, np.float64)
         scale = _Scale.fit(table)
-        return cls(names, scale, _Logistic.fit(scale.of(table), np.asarray(something, np.float64), 1.0, False))
+        up = [names.index(name) for name in rising if name in names]
+        return cls(names, scale, _Logistic.fit_rising(scale.of(table), np.asarray(something, np.float64), 1.0, up))
 
     def predict(self, features: ArrayLike) -> float:
         """In 0..1, of one query's (1, G) or (G,) features."""

@@ -67,11 +67,7 @@ class Standard:
         Raises:
             UserError: If there are fewer than 10 texts or two candidates, or scores are constant or not finite.
         """
-        values = np.asarray(scores, np.float64)
-        if values.ndim != 2 or len(values) < _FEWEST or values.shape[1] < 2:
-            raise UserError(f"unrelated: shape {values.shape}; give scores of {_FEWEST} or more texts with two or more")
-        if not np.isfinite(values).all():
-            raise UserError("unrelated: a score is not finite; the model, or a vector of the index, is damaged")
+        values = checked_unrelated(scores)
         heights = values - np.median(values, axis=1, keepdims=True)
         best = heights.max(axis=1)
         if not best.any():
@@ -115,6 +111,20 @@ class Standard:
         """
         high = (self.standing_out(heights, total) >= _SHOWN) & (heights >= _SHARE_OF_BEST * heights[0])
         return int(np.count_nonzero(high))
+
+
+def checked_unrelated(scores: ArrayLike) -> Values:
+    """(texts, candidates) scores of texts that fit nothing, if a standard can be made of them.
+
+    Raises:
+        UserError: If there are fewer than 10 texts or two candidates, or a score is not finite.
+    """
+    values = np.asarray(scores, np.float64)
+    if values.ndim != 2 or len(values) < _FEWEST or values.shape[1] < 2:
+        raise UserError(f"unrelated: shape {values.shape}; give scores of {_FEWEST} or more texts with two or more")
+    if not np.isfinite(values).all():
+        raise UserError("unrelated: a score is not finite; the model, or a vector of the index, is damaged")
+    return values
 
 
 def _quantile(share: float) -> float:

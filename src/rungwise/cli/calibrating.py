@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.calibration import FEWEST_QUERIES, Calibration
-from rungwise.cli.calibrate import Calibrate
+from rungwise.cli.calibrate_options import Calibrate
 from rungwise.cli.calibrated import render_counts, render_learnt
-from rungwise.cli.ends import known_of, scored_of_index
+from rungwise.cli.ends import known_of, scored_of_index, unrelated_to
 from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.models import read_model, read_model_of
 from rungwise.cli.scored import Scored, read_part, scored_by
@@ -42,7 +42,7 @@ _SHARE = 0.005
 """Of the pairs of other sources: one picture in 200 is relevant to a caption."""
 _DEFAULT = "tfidf"
 """Of the sources: made at once from captions alone, 0 to 1, and 1 for the picture that a caption was written for."""
-_CHECKED = 1000
+_CHECKED = 600
 """Captions on which it is tried what others teach."""
 _MOST_PAIRS = 200_000_000
 """Of captions and pictures: 1.6 GB with their degrees."""
@@ -143,7 +143,7 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
     assert checked is not None
     degrees = np.ascontiguousarray(checked.block(pictures, chosen).T)
     start = _relevant_from(asked, relevance, degrees)
-    known = known_of(scored, chosen, likeness=True)
+    known, unrelated = known_of(scored, chosen, likeness=True), unrelated_to(scored)
     owners = scored.data.image_of_caption[chosen]
     console.print(render_counts((degrees >= start).sum(axis=1), len(pictures)))
     calibration = Calibration.fit(
@@ -151,6 +151,7 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
         degrees,
         start,
         known=known,
+        unrelated=unrelated,
         source=f"{title}, of {scored.data.name}",
         model_fingerprint=scored.model_hash,
     )
@@ -159,7 +160,7 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
         say("too few captions to say what it is worth on others")
         return calibration
     facts = None if known is None else [known[query] for query in some.tolist()]
-    found = cross_validated(similarity[some], degrees[some], start, owners[some], facts)
+    found = cross_validated(similarity[some], degrees[some], start, owners[some], facts, unrelated)
     texts = [scored.data.captions[caption] for caption in chosen[some]]
     for part in render_learnt(found, calibration, texts):
         console.print(part)

@@ -55,11 +55,15 @@ def read_ends(given: Path | None, scored: Scored) -> Ends:
 
 def _unsupervised(scored: Scored) -> Calibration:
     """By what unrelated texts reach with these pictures, as a search does; without a model, by the scores alone."""
+    return Calibration.unsupervised(unrelated_to(scored), model_fingerprint=scored.model_hash)
+
+
+def unrelated_to(scored: Scored) -> NDArray[Any] | None:
+    """(texts, images) scores of texts that fit no picture; None where the model gives no vectors."""
     model, source = scored.model, scored.similarity
     if not isinstance(model, DualEncoder) or not isinstance(source, EmbeddingSource):
-        return Calibration.unsupervised()
-    unrelated = model.similarity.array(np.asarray(source.image, np.float32), model.encode_text(UNRELATED)).T
-    return Calibration.unsupervised(unrelated, model_fingerprint=scored.model_hash)
+        return None
+    return model.similarity.array(np.asarray(source.image, np.float32), model.encode_text(UNRELATED)).T
 
 
 class _OfCaptions:

@@ -24,8 +24,8 @@ from rungwise.core.tensors import add_tensors
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.sides import PREPROCESSING, PictureSide, SavedFiles
 
-_HALVINGS = 3
-"""The first convolutions halve the sides of what they see."""
+_LEAST = 8
+"""Pixels on a side."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class ConvolutionsConfig:
     Attributes:
         kind: Names the encoder.
         size: Side in pixels of the square that the network sees; a picture is resized to it whole.
-        channels: Of each convolution. The first three halve the sides.
+        channels: Of each convolution.
+        halving: Which of the convolutions, counted from 0, halve the sides of what they see.
         hidden: Numbers that are found at each place before they are pooled.
         frozen: The network stays as it is, such as that of a trained model under new heads.
         l2_normalise: Normalise features before the head.
@@ -47,7 +48,8 @@ class ConvolutionsConfig:
 
     kind: Literal["convolutions"] = "convolutions"
     size: int = 64
-    channels: Annotated[tuple[int, ...], Field(max_length=16)] = (24, 48, 64, 96)
+    channels: Annotated[tuple[int, ...], Field(max_length=16)] = (24, 48, 64, 96, 96)
+    halving: Annotated[tuple[int, ...], Field(max_length=16)] = (0, 1, 3)
     hidden: int = 256
     frozen: bool = field(default=False, metadata=ELSEWHERE)
     l2_normalise: bool = False
@@ -55,10 +57,15 @@ class ConvolutionsConfig:
     def __post_init__(self) -> None:
         check_size("image.size", self.size)
         check_size("image.hidden", self.hidden)
-        if self.size < 1 << _HALVINGS:
-            raise UserError(f"image.size must be at least {1 << _HALVINGS}, got {self.size}")
-        if not _HALVINGS <= len(self.channels) <= 16:
-            raise UserError(f"image.channels must name {_HALVINGS} to 16 convolutions, got {len(self.channels)}")
+        if self.size < _LEAST:
+            raise UserError(f"image.size must be at least {_LEAST}, got {self.size}")
+        if not 1 <= len(self.channels) <= 16:
+            raise UserError(f"image.channels must name 1 to 16 convolutions, got {len(self.channels)}")
+        if not set(self.halving) <= set(range(len(self.channels))):
+            raise UserError(
+                f"image.halving must name convolutions in 0..{len(self.channels) - 1}, got"
+                f" {', '.join(map(str, self.halving))}"
+            )
         for channels in self.channels:
             check_size("image.channels", channels)
 
@@ -84,7 +91,7 @@ class Convolutions(PictureSide):
         config: Of the network.
         preprocessing: That pictures go through.
 
-    >>> side = ConvolutionsConfig(size=16, channels=(4, 4, 8), hidden=6).build()
+    >>> side = ConvolutionsConfig(size=16, channels=(4, 4, 8), halving=(0, 1), hidden=6).build()
     >>> side(torch.zeros(2, 3, 16, 16, dtype=torch.uint8)).shape
     torch.Size([2, 18])
     """
@@ -95,25 +102,27 @@ class Convolutions(PictureSide):
         self.preprocessing = preprocessing
         layers: list[nn.Module] = []
         channels = 3
-        for number, width in enumerate(config.channels):
-            kernel, stride = (5 if number == 0 else 3), (2 if number < _HALVINGS else 1)
+        for number, width in enumerate((*config.channels, config.hidden)):
+            kernel = 5 if number == 0 else 3 if number < len(config.channels) else 1
+            stride = 2 if number in config.halving else 1
             layers += [
                 nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False),
                 nn.BatchNorm2d(width),
                 nn.ReLU(),
             ]
             channels = width
-        layers += [nn.Conv2d(channels, config.hidden, 1), nn.ReLU()]
         self.network = nn.Sequential(*layers).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.features = 3 * config.hidden
+        self.standard = nn.BatchNorm1d(self.features)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, 3, size, size) uint8 to (n, 3 hidden) float32: means of what was found, as it is, by x and by y."""
-        return moments(self.network(self.preprocessing.normalise(rows)))
+        """(n, 3, size, size) uint8 to (n, 3 hidden) float32: what was found, as it is, by x and by y; standardised."""
+        # What all pictures share, such as their backgrounds, would outweigh what tells them apart.
+        return torch.as_tensor(self.standard(moments(self.network(self.preprocessing.normalise(rows)))))
 
     def fingerprint(self) -> str:
         """Hash of the network with its weights, and of the preprocessing."""
-        known = (self.config.channels, self.config.hidden, self.preprocessing.identity)
+        known = (self.config.channels, self.config.halving, self.config.hidden, self.preprocessing.identity)
         digest = hashlib.sha256(repr(known).encode())
         add_tensors(digest, self.state_dict())
         return digest.hexdigest()

@@ -15,7 +15,7 @@ from rungwise.metrics import ECE, CutF1, Measure, NoneAUROC
 from rungwise.metrics.ends import Ends, judged_by
 from rungwise.metrics.rankings import Judged, Positives, Rankings, Scores
 
-_FOLDS = 5
+_FOLDS = 3
 _AT_ONCE = 256
 _BEST = 10
 """Hits that people look at, of which the calibration error is told apart."""
@@ -47,9 +47,9 @@ class CrossValidation:
 
 
 def has_enough(relevance: Scores, relevant_from: float, groups: NDArray[np.int64]) -> bool:
-    """Whether something can be learnt from every four fifths of the queries; arguments as of :func:`cross_validated`.
+    """Whether something can be learnt from every two thirds of the queries; arguments as of :func:`cross_validated`.
 
-    >>> has_enough(np.eye(20), 1, np.arange(20)), has_enough(np.eye(30), 1, np.arange(30))
+    >>> has_enough(np.eye(20), 1, np.arange(20)), has_enough(np.eye(40), 1, np.arange(40))
     (False, True)
     """
     if len(np.unique(groups)) < 2:
@@ -68,8 +68,9 @@ def cross_validated(
     relevant_from: float,
     groups: NDArray[np.int64],
     known: Sequence[Known] | None = None,
+    unrelated: Scores | None = None,
 ) -> CrossValidation:
-    """Fit on four fifths of the queries and judge the rest, five times.
+    """Fit on two thirds of the queries and judge the rest, three times.
 
     Args:
         similarity: (queries, candidates).
@@ -77,6 +78,7 @@ def cross_validated(
         relevant_from: The least degree that counts as relevant.
         groups: (queries,) queries of one group, such as the captions of one picture, are fitted or judged together.
         known: (queries,) what is known of each beside its scores.
+        unrelated: (texts, candidates) scores of texts that fit nothing; see ``Calibration.fit``.
 
     Raises:
         UserError: As :meth:`rungwise.calibration.Calibration.fit`; and if there are fewer than two groups.
@@ -104,7 +106,7 @@ def cross_validated(
     for number in np.unique(fold):
         rest, own = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         facts = None if known is None else [known[query] for query in rest.tolist()]
-        fitted = Calibration.fit(similarity[rest], relevance[rest], relevant_from, known=facts)
+        fitted = Calibration.fit(similarity[rest], relevance[rest], relevant_from, known=facts, unrelated=unrelated)
         methods: dict[str, Ends] = {
             "flat": FlatThreshold.fit(similarity[rest], relevance[rest], relevant_from),
             "calibration": fitted if of_scores is None else fitted.informed(of_scores),

@@ -99,7 +99,9 @@ class Endings:
     def _judged(self, query: Query, whole: Candidates, calibration: Calibration | None, looked: _Looked) -> Judged:
         background = looked.sample.background(whole.vector, whole.metric)
         known = None
-        if calibration is not None and (known := known_of(query, whole.vector[0], self._model)) is not None:
+        # A standard knows nothing beside the scores.
+        learnt = calibration is not None and calibration.learnt is not None
+        if learnt and (known := known_of(query, whole.vector[0], self._model)) is not None:
             first = whole.rows(whole.nearest(MOST_JUDGED if looked.exact else POOL)[:LOOKED_AT])
             known = replace(known, caption_scores=looked.captions.scores(whole.vector[0], first))
         return judged(whole, POOL, calibration or self._plain, background, known, deeper=looked.exact)

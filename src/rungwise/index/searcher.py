@@ -148,12 +148,12 @@ class Searcher:
         )
         notes, unknown = list(query.notes), self._unknown(query)
         by_words, certain = self._found_by_words(query, candidates, options.words)
-        if by_words:
-            notes.append(_said(len(by_words), options.words))
         ended = None
         if options.end:
             ended, problems = self._endings.judged(query, candidates)
             notes.extend(problems)
+        if by_words and ended is None:  # else bands say how well pictures fit, whatever found them
+            notes.append(_said(len(by_words), options.words))
         groups = groups_of(
             candidates,
             offset + k + 1,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from threading import Lock
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, cast, get_args
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
@@ -160,7 +160,7 @@ def _asked(body: bytes) -> _Asked:
         raise wrong
     if not (query.strip() and len(query) <= _LONGEST_QUERY and 0 < len(item_id) <= _LONGEST_ID):
         raise wrong
-    return _Asked(query, item_id, grade)
+    return _Asked(query, item_id, cast("shapes.GradeName | None", grade))
 
 
 def _keep(current: Current, asked: _Asked) -> shapes.Grades:
@@ -173,7 +173,10 @@ def _keep(current: Current, asked: _Asked) -> shapes.Grades:
 def _given(current: Current, query: str | None, k: int, offset: int) -> shapes.Grades:
     every = current.now().index.grades()
     wanted = [one for one in reversed(every.kept) if query is None or one.query == query.strip()]
-    shown = tuple(shapes.Grade(one.query, sendable(one.id), one.grade, one.when) for one in wanted[offset : offset + k])
+    shown = tuple(
+        shapes.Grade(one.query, sendable(one.id), cast("shapes.GradeName", one.grade), one.when)  # none is taken back
+        for one in wanted[offset : offset + k]
+    )
     return shapes.Grades(shown, len(wanted) > offset + k, len(every.by_query()), FEWEST_QUERIES)
 
 
@@ -225,7 +228,8 @@ def changes_of(before: Standing, after: Standing) -> tuple[str, ...]:
 
 
 def _standing(searcher: Searcher, grades: Grades) -> Standing:
-    fitting, wrong = [], []
+    fitting: list[bool] = []
+    wrong: list[bool] = []
     for query, given in islice(reversed(grades.by_query().items()), _SEARCHES):
         try:
             answer = searcher.search(query, _LOOKED_AT)

@@ -1,0 +1,53 @@
+"""What ``rungwise calibrate`` can be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from rungwise.cli.parsing import ADVANCED
+
+
+@dataclass
+class Calibrate:
+    """Learn where relevance ends, so that a search shows what fits and says where noise begins.
+
+    Give MODEL DATA, and captions with degrees of relevance teach it. Or give an INDEX alone: then the grades that
+    people gave on its page do, and where these are too few, its own captions. It is kept with the model, or in the
+    index, which a search prefers.
+
+    Attributes:
+        model: Folder or name of a model, or the folder of an index.
+        data: Folder or caption file, with pictures. Best one that the model was not trained on.
+        relevance: Degrees that "rungwise relevance" wrote for this split, or the name of a source such as bi-encoder.
+            Default: tfidf, from the words of the captions; scenes have their own.
+        relevant_from: The least degree that counts as relevant. Default by the source, which is said.
+        split: The pictures and captions to learn from; "all" takes every one.
+        index: Keep it in this index.
+        out: Keep it in this JSON file.
+        queries: Captions to learn from, at most.
+        join_restval: Count COCO's restval pictures as training pictures.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
+        least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
+        cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
+    """
+
+    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL|INDEX")]
+    data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
+    relevance: str | None = None
+    relevant_from: float | None = None
+    split: str = "val"
+    index: Path | None = None
+    out: Path | None = None
+    queries: int = field(default=1500, metadata=ADVANCED)
+    join_restval: bool = field(default=False, metadata=ADVANCED)
+    device: str | None = field(default=None, metadata=ADVANCED)
+    precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
+    least_cosine: float = field(default=0.999, metadata=ADVANCED)
+    altered_model: bool = field(default=False, metadata=ADVANCED)
+    cache: Path | None = field(default=None, metadata=ADVANCED)
