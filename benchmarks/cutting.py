@@ -65,7 +65,7 @@ SIZES = (500, 8_000, 100_000)
 TIMED = 200
 FLAT, BEST = "best flat threshold", "best cut of each query"
 SCORES, TEXT, FULL = "supervised: scores", "  and text", "  and captions of hits"
-CONSOLE = Console(width=90, highlight=False)
+CONSOLE = Console(width=100, highlight=False)
 Values = NDArray[np.float64]
 
 
@@ -171,7 +171,7 @@ def compare(title: str, methods: dict[str, Ends], asked: Asked, relevant_from: f
     table.add_column("method", no_wrap=True)
     heads = ["CutF1", "way", "prec.", "recall", "shown"]
     for head in heads + (["ECE", "@10", "@100"] if degrees else []):
-        table.add_column(head, justify="right")
+        table.add_column(head, justify="right", no_wrap=True)
     for name, (values, cuts) in found.items():
         span = mean[BEST] - mean[FLAT]
         way = (drawn[name] - drawn[FLAT]) / (drawn[BEST] - drawn[FLAT])
@@ -203,7 +203,7 @@ def nothing(title: str, test: Asked, calibrations: dict[str, Calibration], other
     table = Table(title=f"{title}: NoneAUROC, captions of the split against", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("belief", no_wrap=True)
     for name in [*others, "all of them", "relevant taken out"]:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
 
     def row(name: str, belief: Callable[[Asked], Callable[[Values, int], float]], emptied: Values) -> None:
         right = beliefs(belief(some), some)
