@@ -44,6 +44,19 @@ def test_what_a_thing_is_stays_when_it_moves_and_where_it_is_changes() -> None:
     assert what[0].abs().max() > 1e-4
 
 
+def test_the_convolutions_see_no_colours() -> None:
+    pictures = torch.full((2, 3, 32, 32), 255, dtype=torch.uint8)
+    for picture, ink in zip(pictures, ((0, 90, 200), (200, 0, 90)), strict=True):
+        picture[:, 8:24, 8:20] = torch.tensor(ink, dtype=torch.uint8).view(3, 1, 1)
+    seen = []
+    encoder = side()
+    encoder.form.register_forward_hook(lambda module, inputs, found: seen.append(found))
+    with torch.inference_mode():
+        features = encoder(pictures)
+    torch.testing.assert_close(seen[0][0], seen[0][1])
+    assert (features[0] - features[1]).abs().max() > 1e-3
+
+
 def test_in_training_features_are_standardised() -> None:
     pixels = torch.from_numpy(np.random.default_rng(0).integers(0, 255, (64, 3, 32, 32)).astype(np.uint8))
     features = side().train()(pixels)

@@ -44,6 +44,14 @@ def test_presets_are_the_papers() -> None:
     assert ladder.loss == config_of(Ladder)(thresholds=(0.63,), margins=(0.2, 0.01), weights=(1.0, 0.25))
 
 
+def test_the_two_recipes_of_scenes_differ_in_what_they_learn_from_alone() -> None:
+    degrees, triplet = load_config("scenes"), load_config("scenes_triplet")
+    assert degrees.needs_relevance
+    assert not triplet.needs_relevance
+    same = {"loss": triplet.loss, "warm_up_epochs": triplet.warm_up_epochs, "learning_rates": triplet.learning_rates}
+    assert replace(degrees, **same) == triplet
+
+
 def test_every_config_in_the_repository_reads() -> None:
     folder = Path(__file__).parents[2] / "configs"
     files = sorted(folder.glob("*.yaml"))

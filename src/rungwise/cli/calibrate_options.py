@@ -22,8 +22,8 @@ class Calibrate:
     Attributes:
         model: Folder or name of a model, or the folder of an index.
         data: Folder or caption file, with pictures. Best one that the model was not trained on.
-        relevance: Degrees that "rungwise relevance" wrote for this split, or the name of a source such as bi-encoder.
-            Default: tfidf, from the words of the captions; scenes have their own.
+        relevance: Degrees of this split, or the name of a source. Degrees are what "rungwise relevance" wrote; a
+            source is such as bi-encoder. Default: tfidf, by the words of the captions; scenes have their own.
         relevant_from: The least degree that counts as relevant. Default by the source, which is said.
         split: The pictures and captions to learn from; "all" takes every one.
         index: Keep it in this index.

@@ -166,6 +166,7 @@ def _next(data: str, model: Path, out: Path) -> tuple[str, ...]:
     ours = program()
     return (
         f"{ours} evaluate {words[1]} {words[0]}",
+        f"{ours} calibrate {words[1]} {words[0]}",
         f"{ours} index {words[0]} --model {words[1]} --out {words[2]}",
         f'{ours} search {words[2]} "what you look for"',
     )

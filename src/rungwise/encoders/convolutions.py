@@ -1,9 +1,14 @@
 """Image side for small pictures without pretrained weights: a few convolutions, pooled with where things are.
 
-Networks that are made for photographs lose the places of small things, and keep them only as a large map whose every
-place has weights of its own. Here one small network looks at every place alike, and what it found there is added up three
-times: as it is, times how far right the place is, times how far down. So the sum over a picture of several things is the
-sum of what each of them is and where it stands, and things which never stood together in training add up like others.
+Networks that are made for photographs lose the places of small things, or keep them only as a large map whose every
+place has weights of its own. Here one small network looks at every place alike. What it found there is averaged three
+times: as it is, times how far right the place is, and times how far down. So several things in a picture add up: what
+each is, and where it stands.
+
+Form and colour go ways of their own. Colours are learnt at once, and a network that sees them learns little else for
+long. Where shapes, colours, sizes and textures were to be told after 9,600 generated scenes, the area under ROC of the
+shapes was .68 in one stream and .87 in two. The convolutions see how far each pixel is from white, which says little of
+its colour. The colours of each place, their mean and their darkest, come to what the convolutions found there.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from typing import Annotated, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn import functional
 
 from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain
 from rungwise.core.errors import UserError
@@ -37,7 +43,7 @@ class ConvolutionsConfig:
     Attributes:
         kind: Names the encoder.
         size: Side in pixels of the square that the network sees; a picture is resized to it whole.
-        channels: Of each convolution.
+        channels: Of each convolution that looks for forms.
         halving: Which of the convolutions, counted from 0, halve the sides of what they see.
         hidden: Numbers that are found at each place before they are pooled.
         frozen: The network stays as it is, such as that of a trained model under new heads.
@@ -48,8 +54,8 @@ class ConvolutionsConfig:
 
     kind: Literal["convolutions"] = "convolutions"
     size: int = 64
-    channels: Annotated[tuple[int, ...], Field(max_length=16)] = (24, 48, 64, 96, 96)
-    halving: Annotated[tuple[int, ...], Field(max_length=16)] = (0, 1, 3)
+    channels: Annotated[tuple[int, ...], Field(max_length=16)] = (24, 48, 64, 96)
+    halving: Annotated[tuple[int, ...], Field(max_length=16)] = (0, 1, 2)
     hidden: int = 256
     frozen: bool = field(default=False, metadata=ELSEWHERE)
     l2_normalise: bool = False
@@ -85,7 +91,7 @@ class ConvolutionsConfig:
 
 
 class Convolutions(PictureSide):
-    """Convolutions with batch normalisation, a layer at each place, and sums over all places.
+    """Convolutions of forms, colours beside them, a layer at each place, and means over all places.
 
     Args:
         config: Of the network.
@@ -101,24 +107,25 @@ class Convolutions(PictureSide):
         self.config = config
         self.preprocessing = preprocessing
         layers: list[nn.Module] = []
-        channels = 3
-        for number, width in enumerate((*config.channels, config.hidden)):
-            kernel = 5 if number == 0 else 3 if number < len(config.channels) else 1
-            stride = 2 if number in config.halving else 1
-            layers += [
-                nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False),
-                nn.BatchNorm2d(width),
-                nn.ReLU(),
-            ]
+        channels = 1
+        for number, width in enumerate(config.channels):
+            layers += _convolution(channels, width, 5 if number == 0 else 3, 2 if number in config.halving else 1)
             channels = width
-        self.network = nn.Sequential(*layers).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.form = nn.Sequential(*layers).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.colours = nn.BatchNorm2d(6)
+        self.places = nn.Sequential(*_convolution(channels + 6, config.hidden, 1, 1))
         self.features = 3 * config.hidden
         self.standard = nn.BatchNorm1d(self.features)
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, 3, size, size) uint8 to (n, 3 hidden) float32: what was found, as it is, by x and by y; standardised."""
+        pixels = self.preprocessing.normalise(rows)
+        form = self.form(pixels.amin(dim=1, keepdim=True))
+        size = form.shape[-2:]
+        seen = [functional.adaptive_avg_pool2d(pixels, size), -functional.adaptive_max_pool2d(-pixels, size)]
+        found = self.places(torch.cat([form, self.colours(torch.cat(seen, dim=1)).to(form.dtype)], dim=1))
         # What all pictures share, such as their backgrounds, would outweigh what tells them apart.
-        return torch.as_tensor(self.standard(moments(self.network(self.preprocessing.normalise(rows)))))
+        return torch.as_tensor(self.standard(moments(found)))
 
     def fingerprint(self) -> str:
         """Hash of the network with its weights, and of the preprocessing."""
@@ -130,6 +137,11 @@ class Convolutions(PictureSide):
     def files(self) -> Mapping[str, str]:
         """The preprocessing."""
         return {PREPROCESSING: json.dumps(asdict(self.preprocessing), indent=2)}
+
+
+def _convolution(channels: int, width: int, kernel: int, stride: int) -> list[nn.Module]:
+    convolution = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
+    return [convolution, nn.BatchNorm2d(width), nn.ReLU()]
 
 
 def moments(found: Tensor) -> Tensor:

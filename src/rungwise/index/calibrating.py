@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import FEWEST_QUERIES, Calibration
+from rungwise.calibration import FEWEST_QUERIES, UNRELATED, Calibration
 from rungwise.calibration.judgement import Known
 from rungwise.core.errors import UserError
 from rungwise.index.background import chosen
@@ -117,6 +117,7 @@ def refit(index: Index, model: DualEncoder) -> Calibration:
         degrees,
         _RELEVANT,
         known=known,
+        unrelated=index.similarity.array(rows, np.asarray(model.encode_text(UNRELATED), np.float32)).T,
         source=f"{sum(map(len, graded.values()))} grades of people for {len(graded)} queries",
         model_fingerprint=index.manifest.model_fingerprint,
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +26,7 @@ from rungwise.index import places
 from rungwise.index.storage import GRADES
 
 GradeName = Literal["right", "close", "wrong"]
-TAKEN_BACK: Literal["none"] = "none"
+_TAKEN_BACK = "none"
 """What is written where a person takes a grade back."""
 DEGREES: dict[GradeName, float] = {"right": 1.0, "close": 0.5, "wrong": 0.0}
 """The degree of relevance that each grade stands for."""
@@ -47,7 +46,7 @@ class Grade:
     Attributes:
         query: As it was typed.
         id: Of the picture.
-        grade: How well it fits; :data:`TAKEN_BACK` only in the file.
+        grade: How well it fits.
         when: In UTC, as ISO 8601 has it.
 
     Raises:
@@ -62,11 +61,11 @@ class Grade:
 
     query: str
     id: str
-    grade: GradeName | Literal["none"]
+    grade: GradeName
     when: str
 
     def __post_init__(self) -> None:
-        if self.grade not in (*DEGREES, TAKEN_BACK):
+        if self.grade not in DEGREES:
             raise UserError(f"grade {str(self.grade)[:40]!r}: give one of {', '.join(get_args(GradeName))}")
         if not self.query.strip():
             raise UserError("the query of a grade is empty; name the words that were searched for")
@@ -76,8 +75,8 @@ class Grade:
 
     @property
     def degree(self) -> float:
-        """Of relevance, 0..1; NaN where it is taken back."""
-        return DEGREES[self.grade] if self.grade != TAKEN_BACK else math.nan
+        """Of relevance, 0..1."""
+        return DEGREES[self.grade]
 
 
 @dataclass(frozen=True)
@@ -149,6 +148,23 @@ def add_grade(folder: Path, grade: Grade) -> None:
     >>> [one.grade for one in read_grades(folder)]
     ['wrong']
     """
+    _append(folder, _line(grade))
+
+
+def take_back(folder: Path, query: str, item_id: str) -> None:
+    """Let what was said of a picture for a query count no more; errors as :func:`add_grade`.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> add_grade(folder, Grade("boats", "a", "right", now()))
+    >>> take_back(folder, "boats", "a")
+    >>> len(read_grades(folder))
+    0
+    """
+    _append(folder, _sealed({"query": query, "id": item_id, "grade": _TAKEN_BACK, "when": now()}))
+
+
+def _append(folder: Path, line: bytes) -> None:
     with (
         explained(folder / GRADES),
         places.writing_alone(folder, GRADES_LOCK),
@@ -161,7 +177,7 @@ def add_grade(folder: Path, grade: Grade) -> None:
                 raise UserError(f"{path}: full of grades ({readable(MOST_BYTES)}); move the file away to begin another")
         cut_off = _is_cut_off(path)
         with appending(path) as file:
-            file.write(b"\n" * cut_off + _line(grade))
+            file.write(b"\n" * cut_off + line)
 
 
 def _write(path: Path, grades: Iterable[Grade]) -> None:
@@ -170,7 +186,10 @@ def _write(path: Path, grades: Iterable[Grade]) -> None:
 
 
 def _line(grade: Grade) -> bytes:
-    plain = {"query": grade.query, "id": grade.id, "grade": grade.grade, "when": grade.when}
+    return _sealed({"query": grade.query, "id": grade.id, "grade": grade.grade, "when": grade.when})
+
+
+def _sealed(plain: dict[str, Any]) -> bytes:
     return json.dumps({**plain, _SEAL: _seal(plain)}).encode("ascii") + b"\n"
 
 
@@ -203,19 +222,20 @@ def _read(path: Path) -> Grades:
                 if not line.strip():
                     continue
                 try:
-                    grade = _parsed(line)
+                    key, grade = _parsed(line)
                 except (ValueError, TypeError, RecursionError, UserError) as error:
                     issues.append(Issue("damaged grade", f"{path}, line {number}", " ".join(str(error).split())[:200]))
                 else:
-                    found.pop((grade.query, grade.id), None)
-                    if grade.grade != TAKEN_BACK:
-                        found[grade.query, grade.id] = grade
+                    found.pop(key, None)
+                    if grade is not None:
+                        found[key] = grade
     except MissingFileError:
         return Grades(())
     return Grades(tuple(found.values()), tuple(issues))
 
 
-def _parsed(line: bytes) -> Grade:
+def _parsed(line: bytes) -> tuple[tuple[str, str], Grade | None]:
+    """Query and id, and what was said of them; None where it was taken back."""
     plain = json.loads(line)
     if not isinstance(plain, dict):
         raise TypeError("no JSON object")
@@ -224,4 +244,5 @@ def _parsed(line: bytes) -> Grade:
         raise TypeError("it does not say query, id, grade and when")
     if seal != _seal(plain):
         raise ValueError("its checksum is another")
-    return Grade(**plain)
+    key = plain["query"], plain["id"]
+    return key, None if plain["grade"] == _TAKEN_BACK else Grade(**plain)

@@ -13,7 +13,7 @@ from rungwise.core.locks import UPDATE_LOCK
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.index import opening, storage, stores
 from rungwise.index.encoding import Progress, one_line, require_pictures
-from rungwise.index.grades import TAKEN_BACK, Grade, GradeName, add_grade, now
+from rungwise.index.grades import Grade, GradeName, add_grade, now, take_back
 from rungwise.index.items import source_of
 from rungwise.index.lance import LanceStore
 from rungwise.index.lance_tuning import Approximation
@@ -308,8 +308,11 @@ class Index(ReadableIndex):
         """
         if self.folder is None:
             raise UserError(f"{self._where}: this index is in no folder, where grades could be kept; build it in one")
-        given = Grade(query, self.item(item_id).id, grade or TAKEN_BACK, now())
-        add_grade(self.folder, given)
+        item_id = self.item(item_id).id
+        if grade is None:
+            take_back(self.folder, query, item_id)
+        else:
+            add_grade(self.folder, Grade(query, item_id, grade, now()))
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove pictures, and captions that no other picture has; gives how many pictures there were.
