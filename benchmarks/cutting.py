@@ -63,8 +63,8 @@ SAMPLE = 2048
 """Vectors of an index that stand for all of it."""
 SIZES = (500, 8_000, 100_000)
 TIMED = 200
-FLAT, BEST = "best flat threshold", "best cut of each query"
-SCORES, TEXT, FULL = "supervised: scores", "  and text", "  and captions of hits"
+FLAT, BEST = "best flat threshold", "best cut of a query"
+SCORES, TEXT, FULL = "supervised: scores", "  and text", "  and captions"
 CONSOLE = Console(width=100, highlight=False)
 Values = NDArray[np.float64]
 
@@ -84,8 +84,8 @@ def fitted(fit: Asked, model: DualEncoder, relevant_from: float) -> dict[str, Ca
     """Calibrations: by nothing, by unrelated texts, by degrees; the last reads whatever is known of a query."""
     unrelated = fit.questions(model, UNRELATED)
     return {
-        "unsupervised: bulk of scores": Calibration.unsupervised(),
-        "unsupervised: unrelated queries": Calibration.unsupervised(unrelated.similarity),
+        "unsupervised: bulk": Calibration.unsupervised(),
+        "unsupervised: unrelated": Calibration.unsupervised(unrelated.similarity),
         FULL: Calibration.fit(
             fit.similarity,
             fit.relevance,
@@ -102,7 +102,7 @@ def methods_of(
     """Every method, ready to judge."""
     out: dict[str, Ends] = {
         FLAT: FlatThreshold.fit(fit.similarity, fit.relevance, fit_from),
-        "share of the best score": ShareOfBest.fit(fit.similarity, fit.relevance, fit_from),
+        "share of best score": ShareOfBest.fit(fit.similarity, fit.relevance, fit_from),
         "largest gap": LargestGap.fit(fit.similarity, fit.relevance, fit_from),
         "top k": TopK.fit(fit.similarity, fit.relevance, fit_from),
     }
@@ -111,7 +111,7 @@ def methods_of(
     out[SCORES] = learnt[1]
     out[TEXT] = learnt[1].informed(judged.known(captions=False))
     out[FULL] = learnt[1].informed(judged.known(captions=True))
-    out["bound: their number known"] = CountKnown((judged.relevance >= relevant_from).sum(axis=1))
+    out["bound: number known"] = CountKnown((judged.relevance >= relevant_from).sum(axis=1))
     out[BEST] = Oracle(judged.relevance, relevant_from)
     return out
 

@@ -126,7 +126,7 @@ def asked(model: DualEncoder, data: ImageCaptions, degrees: Degrees, queries: in
         chosen,
         unknown_shares(model, [data.captions[one] for one in chosen.tolist()]),
         model.similarity.array(captions[chosen], encoded.vectors),
-        degrees.block(images, chosen).T,
+        np.clip(degrees.block(images, chosen).T, 0.0, 1.0),  # cosines of texts stray a little beyond
         np.asarray(data.image_of_caption)[chosen],
     )
 
