@@ -21,7 +21,7 @@ def client(tmp_path: Path) -> TestClient:
 
 def test_halves_of_characters_become_question_marks_everywhere() -> None:
     picture = shapes.Picture("a", ("x\udcfe", "日本"), {"\udcff": ("\udcfd", "sea"), "year": 2021}, has_file=True)
-    answer = shapes.FoundSimilar("v", "", (), "", (), (), False, (0.0, 1.0), (), picture)
+    answer = shapes.FoundSimilar("v", "", (), "", (), (), False, (0.0, 1.0), (), None, picture)
     assert json.loads(json_answer(answer).body)["of"] == {
         "id": "a", "captions": ["x?", "日本"], "columns": {"?": ["?", "sea"], "year": 2021}, "has_file": True,
     }  # fmt: skip

@@ -399,7 +399,8 @@ def test_texts_are_answered_together_and_before_pictures_that_wait_to_be_encoded
         for one in pictures:
             one.result(60)
         assert [one.result(60)["hits"][0]["id"] for one in texts] == ["2-blue", "0-red", "1-green"]
-    assert model.encoded == ["picture", "text", "picture", "picture"]
+    # The texts together, then once what the end of relevance is judged by.
+    assert model.encoded == ["picture", "text", "text", "picture", "picture"]
 
 
 def test_what_waits_too_long_is_told_to_come_again(index: Index) -> None:
