@@ -174,7 +174,7 @@ def _given(current: Current, query: str | None, k: int, offset: int) -> shapes.G
     every = current.now().index.grades()
     wanted = [one for one in reversed(every.kept) if query is None or one.query == query.strip()]
     shown = tuple(
-        shapes.Grade(one.query, sendable(one.id), cast("shapes.GradeName", one.grade), one.when)  # none is taken back
+        shapes.Grade(one.query, sendable(one.id), one.grade, one.when)
         for one in wanted[offset : offset + k]
     )
     return shapes.Grades(shown, len(wanted) > offset + k, len(every.by_query()), FEWEST_QUERIES)
