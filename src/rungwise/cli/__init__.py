@@ -21,7 +21,7 @@ COMMANDS = {
     "train": "train a joint embedding from a preset or a configuration file",
     "evaluate": "how good a model's rankings are",
     "compare": "whether one model ranks better than another beyond chance",
-    "calibrate": "where relevance ends: learn it from captions, or from grades that people gave",
+    "calibrate": "learn where relevance ends, from captions or from grades",
     "relevance": "degrees of relevance from captions, models, labels or people",
     "index": "make pictures searchable",
     "search": "find pictures by texts, by pictures, or by both",
