@@ -9,7 +9,7 @@ import pytest
 
 from rungwise.cli.demo import _ask
 from rungwise.core.errors import UserError
-from rungwise.demo.making import first_object_of, forget, fresh_queries, with_foreign_word
+from rungwise.demo.making import first_object_of, forget, forget_finished, fresh_queries, with_foreign_word
 from rungwise.demo.measuring import MEASURES, per_query
 from rungwise.demo.places import NAMES, Places
 from rungwise.demo.whole import made_before
@@ -58,6 +58,19 @@ def test_forgetting_lets_the_next_demo_train_anew(made, tmp_path):
         (places.run(name) / "kept").touch()
     forget(places)
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["kept", "kept"]
+
+
+def test_what_was_interrupted_is_gone_on_with_and_what_was_finished_is_made_anew(tmp_path):
+    places = Places(tmp_path)
+    checkpoint = places.run("degrees") / "checkpoint.safetensors"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    forget_finished(places)
+    assert checkpoint.exists()
+    places.results.touch()
+    forget_finished(places)
+    assert not checkpoint.exists()
+    assert not places.results.exists()
 
 
 def test_fresh_queries_hold_out_what_the_collection_holds_out():

@@ -92,6 +92,18 @@ def forget(places: Places) -> None:
         (places.run(name) / CHECKPOINT).unlink(missing_ok=True)
 
 
+def forget_finished(places: Places) -> None:
+    """As :func:`forget`, where an earlier demo was finished; the runs of one that was interrupted are gone on with.
+
+    What is finished and not served is damaged, or of a version with other recipes.
+
+    >>> forget_finished(Places(Path("nowhere")))
+    """
+    if places.results.exists():
+        forget(places)
+        places.results.unlink()
+
+
 def index_test(name: Name, places: Places, data: ImageCaptions, model: JointEmbedding) -> Index:
     """An index of the test pictures, in the place of one that is there, with the calibration of its model.
 

@@ -72,7 +72,7 @@ def make(
     """Draw, train both models, index, calibrate and measure.
 
     Args:
-        places: Where everything is kept. What an interrupted demo left is gone on with.
+        places: Where everything is kept. What an interrupted demo left is gone on with; a finished one is made anew.
         bars: Shows how far the trainings are.
         device: Where the models compute.
         drawing: Called with (pictures drawn, pictures in all) now and then.
@@ -87,6 +87,7 @@ def make(
     from rungwise.demo import making
     from rungwise.demo.pair import train_both
 
+    making.forget_finished(places)
     clock = _Clock(done)
     with clock.part("drawing"):
         data = making.make_scenes(places, drawing, scenes)
