@@ -77,7 +77,7 @@ def test_with_a_folder_of_a_published_model_search_takes_two_commands(
     assert 'next: rungwise search photos.index "a text"' in said
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert main(["search", "../photos.index", "a dog"]) == 0
+    assert main(["search", "../photos.index", "a dog", "--end", "off"]) == 0
     place, *hits = capsys.readouterr().out.splitlines()
     assert place == "files in ../photos"
     # A model of random numbers finds pictures alike, and these stand in one line.
@@ -176,7 +176,7 @@ def test_watching_goes_on_through_errors_until_it_is_ended(pictures: Path, model
             assert process.stdout is not None
             return next(line for line in process.stdout if words in line)
 
-        too_long = threading.Timer(120, process.kill)  # so that a line that never comes is a failure
+        too_long = threading.Timer(300, process.kill)  # so that a line that never comes is a failure
         too_long.start()
         wait_for("watching photos")
         time.sleep(1)

@@ -14,7 +14,7 @@ from tests.page.ends import bands, judged
 
 @pytest.fixture
 def graded_site(tmp_path) -> Iterator[str]:
-    """A server whose grades are no other test's."""
+    """A server whose grades are no other test's; asked for before a page, so that it ends after it."""
     index = Index.build(collection(tmp_path / "pictures", count=12), PaletteModel(), tmp_path / "index")
     with background(index, PaletteModel()) as address:
         yield address
@@ -24,7 +24,7 @@ def tile(page, place):
     return page.locator("#results .tile").nth(place)
 
 
-def test_a_grade_is_kept_at_once_shown_and_taken_back(page, new_page, graded_site):
+def test_a_grade_is_kept_at_once_shown_and_taken_back(graded_site, page, new_page):
     judged(page, bands(3, 3, 0))
     page.goto(graded_site + "?q=blue")
     expect(page.locator("#judged")).to_be_hidden()
@@ -45,7 +45,7 @@ def test_a_grade_is_kept_at_once_shown_and_taken_back(page, new_page, graded_sit
     expect(page.locator("#judged")).to_be_hidden()
 
 
-def test_the_large_view_and_the_tile_say_the_same(page, graded_site):
+def test_the_large_view_and_the_tile_say_the_same(graded_site, page):
     judged(page, bands(3, 3, 0))
     page.goto(graded_site + "?q=blue")
     tile(page, 1).locator("a.open").click()
@@ -57,7 +57,7 @@ def test_the_large_view_and_the_tile_say_the_same(page, graded_site):
     expect(tile(page, 1).locator('.grades [aria-pressed="true"]')).to_have_text("wrong")
 
 
-def test_the_keyboard_reaches_all_three_with_one_stop(page, graded_site):
+def test_the_keyboard_reaches_all_three_with_one_stop(graded_site, page):
     judged(page, bands(3, 3, 0))
     page.goto(graded_site + "?q=blue")
     buttons = tile(page, 0).locator(".grades button")
@@ -70,7 +70,7 @@ def test_the_keyboard_reaches_all_three_with_one_stop(page, graded_site):
     expect(buttons.last).to_have_attribute("aria-pressed", "true")
 
 
-def test_a_grade_that_cannot_be_kept_is_said_and_not_shown(page, graded_site):
+def test_a_grade_that_cannot_be_kept_is_said_and_not_shown(graded_site, page):
     page.expected.append("ERR_")
     judged(page, bands(3, 3, 0))
     page.route("**/grades", lambda route: route.abort())
@@ -81,7 +81,7 @@ def test_a_grade_that_cannot_be_kept_is_said_and_not_shown(page, graded_site):
     expect(page.locator('.grades [aria-pressed="true"]')).to_have_count(0)
 
 
-def test_the_page_learns_from_enough_of_them(page, graded_site):
+def test_the_page_learns_from_enough_of_them(graded_site, page):
     judged(page, bands(3, 3, 0))
     given = {"grades": [], "more": False, "queries": 23, "needed": 20}
     lines = ["7 of 8 pictures that were called right or close are shown before the end; it was 5."]
@@ -96,7 +96,7 @@ def test_the_page_learns_from_enough_of_them(page, graded_site):
     expect(tile(page, 0)).to_be_visible()
 
 
-def test_too_few_to_learn_from_is_said(page, graded_site):
+def test_too_few_to_learn_from_is_said(graded_site, page):
     page.expected.append("422")
     judged(page, bands(3, 3, 0))
     page.route(
@@ -108,7 +108,7 @@ def test_too_few_to_learn_from_is_said(page, graded_site):
 
 
 @pytest.mark.parametrize("query", ["?like=twin", "?by=newest", "?where=year < 2003"])
-def test_what_has_no_words_is_not_judged(page, graded_site, query):
+def test_what_has_no_words_is_not_judged(graded_site, page, query):
     page.goto(graded_site + query)
     expect(page.locator("#results a.open").first).to_be_visible()
     expect(page.locator(".grades button")).to_have_count(0)

@@ -183,7 +183,7 @@ def test_several_searches_are_encoded_in_one_call_and_each_gets_its_own(index: I
 
     model = Counting()
     served = Current(Searcher(index, model)).now()
-    options = SearchOptions(words="off")
+    options = SearchOptions(words="off", end=False)
 
     def search(text: str, k: int = 1) -> Search:
         return Search(served, Query((Term(Words(text)),)), k, 0, None, options)
