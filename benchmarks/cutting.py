@@ -92,6 +92,7 @@ def fitted(fit: Asked, model: DualEncoder, relevant_from: float) -> dict[str, Ca
             relevant_from,
             known=fit.known(captions=True),
             unrelated=unrelated.similarity,
+            unrelated_known=unrelated.known(captions=True),
         ),
     }
 

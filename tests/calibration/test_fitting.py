@@ -1,10 +1,12 @@
 """Errors of pairs to fit by are tested in test_calibration.py, as a user meets them."""
 
 import numpy as np
+import pytest
 
-from rungwise.calibration import Known
+from rungwise.calibration import Calibration, Known
 from rungwise.calibration.features import QUERY_VIEWS
 from rungwise.calibration.fitting import checked_pairs, learn, of_hits
+from rungwise.core.errors import UserError
 from tests.calibration.conftest import planted
 
 
@@ -51,3 +53,28 @@ def test_facts_follow_the_hits():
     assert chosen.caption_scores.tolist() == [3, 0]
     assert chosen.vector is known.vector
     assert of_hits(None, np.array([0])) is None
+
+
+def test_what_is_known_of_unrelated_texts_is_learnt():
+    """Their words are unknown: by this alone a query is told from others with the same scores."""
+    rng = np.random.default_rng(0)
+    scores, relevance = planted(rng, 60, 200, share=0.05)
+    unrelated = scores[:20]
+    calibration = Calibration.fit(
+        scores,
+        relevance,
+        1,
+        known=[Known(unknown_share=0.1 * (at % 2)) for at in range(60)],
+        unrelated=unrelated,
+        unrelated_known=[Known(unknown_share=0.8)] * 20,
+    )
+    known, unknown = (calibration.belief(scores[30], Known(unknown_share=share)) for share in (0.0, 0.9))
+    assert unknown < 0.5 < known
+
+
+def test_unrelated_texts_and_what_is_known_of_them_are_as_many():
+    scores, relevance = planted(np.random.default_rng(0), 30, 80, share=0.05)
+    with pytest.raises(UserError, match="unrelated_known: 3 texts, unrelated 12"):
+        Calibration.fit(scores, relevance, 1, unrelated=scores[:12], unrelated_known=[Known()] * 3)
+    with pytest.raises(UserError, match="unrelated_known: 1 texts, unrelated 0"):
+        Calibration.fit(scores, relevance, 1, unrelated_known=[Known()])

@@ -110,6 +110,7 @@ class Calibration:
         *,
         known: Sequence[Known] | None = None,
         unrelated: ArrayLike | None = None,
+        unrelated_known: Sequence[Known] | None = None,
         source: str = "judged pairs",
         model_fingerprint: str = "",
     ) -> Calibration:
@@ -122,6 +123,7 @@ class Calibration:
             known: (queries,) what is known of each beside its scores; candidates in the order of ``similarity``.
             unrelated: (texts, candidates) scores of ``UNRELATED`` or other texts to which none of these candidates, or
                 of a sample of them, is relevant: by them it learns to tell queries to which nothing is.
+            unrelated_known: (texts,) what is known of each of these, in the same way.
             source: By what pairs were judged, one line for people.
             model_fingerprint: Of the model that gave the scores; empty if the calibration should be taken for any.
 
@@ -137,7 +139,10 @@ class Calibration:
         if known is not None and len(known) != len(scores):
             raise UserError(f"known: {len(known)} queries, but similarity has {len(scores)}; give one for each")
         nothing = None if unrelated is None else checked_unrelated(unrelated)
-        learnt, expected, true = learn(scores, degrees, relevant_from, known, nothing)
+        if unrelated_known is not None and (nothing is None or len(unrelated_known) != len(nothing)):
+            texts = 0 if nothing is None else len(nothing)
+            raise UserError(f"unrelated_known: {len(unrelated_known)} texts, unrelated {texts}; give one for each")
+        learnt, expected, true = learn(scores, degrees, relevant_from, known, nothing, unrelated_known)
         scale = (min(0.0, float(np.nanmin(degrees))), float(np.nanmax(degrees)))
         boundaries = names_from(expected, true, relevant_from, scale[1])
         return cls(float(relevant_from), scale, boundaries, source, model_fingerprint, learnt)

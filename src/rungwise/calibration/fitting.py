@@ -91,6 +91,7 @@ def learn(
     relevant_from: float,
     known: Sequence[Known] | None,
     unrelated: NDArray[np.floating] | None = None,
+    unrelated_known: Sequence[Known] | None = None,
 ) -> tuple[Supervised, Values, Values]:
     """Learn from checked pairs.
 
@@ -100,6 +101,7 @@ def learn(
         relevant_from: The least degree that counts as relevant.
         known: (queries,) what is known of each beside its scores, for its candidates in the order of ``scores``.
         unrelated: (texts, candidates) scores of texts to which nothing is relevant.
+        unrelated_known: (texts,) what is known of each beside its scores.
 
     Returns:
         What was learnt; the degrees that it expects of the best hits, and their true degrees, both (rows,).
@@ -153,9 +155,13 @@ def learn(
     # count about the same.
     if unrelated is not None and len(unrelated):
         times = max(1, sum(something) // len(unrelated))
-        for row in unrelated:
-            null = Null.of(Background(row, len(row)))
-            queries += [query_features(np.sort(row.astype(np.float64))[::-1][:DEPTH], null)] * times
+        for number, row in enumerate(unrelated):
+            about, log_rate = None if unrelated_known is None else unrelated_known[number], np.nan
+            if rate is not None and about is not None and about.vector is not None:
+                log_rate = rate.predict(about.vector)
+            best = np.argsort(-row, kind="stable")[:DEPTH]
+            null, falling = Null.of(Background(row, len(row))), row[best].astype(np.float64)
+            queries += [query_features(falling, null, of_hits(about, best), log_rate)] * times
         something += [False] * (times * len(unrelated))
     some, of_queries = np.array(something), np.stack(queries)
     beliefs = tuple(

@@ -143,7 +143,8 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
     assert checked is not None
     degrees = np.ascontiguousarray(checked.block(pictures, chosen).T)
     start = _relevant_from(asked, relevance, degrees)
-    known, unrelated = known_of(scored, chosen, likeness=True), unrelated_to(scored)
+    known = known_of(scored, chosen, likeness=True)
+    unrelated, unrelated_known = unrelated_to(scored, likeness=True)
     owners = scored.data.image_of_caption[chosen]
     console.print(render_counts((degrees >= start).sum(axis=1), len(pictures)))
     calibration = Calibration.fit(
@@ -152,6 +153,7 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
         start,
         known=known,
         unrelated=unrelated,
+        unrelated_known=unrelated_known,
         source=f"{title}, of {scored.data.name}",
         model_fingerprint=scored.model_hash,
     )
@@ -160,7 +162,7 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
         say("too few captions to say what it is worth on others")
         return calibration
     facts = None if known is None else [known[query] for query in some.tolist()]
-    found = cross_validated(similarity[some], degrees[some], start, owners[some], facts, unrelated)
+    found = cross_validated(similarity[some], degrees[some], start, owners[some], facts, unrelated, unrelated_known)
     texts = [scored.data.captions[caption] for caption in chosen[some]]
     for part in render_learnt(found, calibration, texts):
         console.print(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation.scores import similarity_source
 from rungwise.index import Index
 from rungwise.index.background import chosen
+from rungwise.index.diversity import unit_rows
 from rungwise.index.items import CAPTIONS
 from rungwise.index.words import words_of
 from rungwise.metrics.ends import Ends, Judged
@@ -55,15 +57,23 @@ def read_ends(given: Path | None, scored: Scored) -> Ends:
 
 def _unsupervised(scored: Scored) -> Calibration:
     """By what unrelated texts reach with these pictures, as a search does; without a model, by the scores alone."""
-    return Calibration.unsupervised(unrelated_to(scored), model_fingerprint=scored.model_hash)
+    return Calibration.unsupervised(unrelated_to(scored)[0], model_fingerprint=scored.model_hash)
 
 
-def unrelated_to(scored: Scored) -> NDArray[Any] | None:
-    """(texts, images) scores of texts that fit no picture; None where the model gives no vectors."""
+def unrelated_to(scored: Scored, *, likeness: bool = False) -> tuple[NDArray[Any] | None, list[Known] | None]:
+    """(texts, images) scores of texts that fit no picture, and what is known of each; None of a model without vectors.
+
+    Args:
+        scored: By a model.
+        likeness: Also how like each is to the captions of every picture.
+    """
     model, source = scored.model, scored.similarity
     if not isinstance(model, DualEncoder) or not isinstance(source, EmbeddingSource):
-        return None
-    return model.similarity.array(np.asarray(source.image, np.float32), model.encode_text(UNRELATED)).T
+        return None, None
+    vectors = np.asarray(model.encode_text(UNRELATED), np.float32)
+    alike = _alike(source.text, scored.data.image_of_caption, source.shape[0], vectors) if likeness else None
+    scores = model.similarity.array(np.asarray(source.image, np.float32), vectors).T
+    return scores, _known(model, UNRELATED, vectors, alike)
 
 
 class _OfCaptions:
@@ -93,10 +103,18 @@ def known_of(scored: Scored, captions: NDArray[np.int64], *, likeness: bool = Fa
     model, source = scored.model, scored.similarity
     if not isinstance(model, DualEncoder) or not isinstance(source, EmbeddingSource):
         return None
-    alike = _alike(source.text, scored.data.image_of_caption, source.shape[0], captions) if likeness else None
+    vectors = source.text[captions]
+    alike = None
+    if likeness:
+        alike = _alike(source.text, scored.data.image_of_caption, source.shape[0], vectors, captions)
+    return _known(model, [scored.data.captions[caption] for caption in captions.tolist()], vectors, alike)
+
+
+def _known(
+    model: DualEncoder, texts: Sequence[str], vectors: NDArray[Any], alike: NDArray[np.float32] | None
+) -> list[Known]:
     known = []
-    for at, (vector, caption) in enumerate(zip(source.text[captions], captions.tolist(), strict=True)):
-        text = scored.data.captions[caption]
+    for at, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
         words, unknown = set(words_of(text)), model.unknown_words(text)
         share = min(1.0, len(set(unknown)) / len(words)) if words else None
         scores = None if alike is None else alike[at]
@@ -105,18 +123,33 @@ def known_of(scored: Scored, captions: NDArray[np.int64], *, likeness: bool = Fa
 
 
 def _alike(
-    vectors: NDArray[Any], owners: NDArray[np.int64], images: int, captions: NDArray[np.int64]
+    vectors: NDArray[Any],
+    owners: NDArray[np.int64],
+    images: int,
+    queries: NDArray[Any],
+    captions: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float32]:
-    """(len(captions), images) the highest cosine of a caption with others of each picture; NaN where there are none."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = np.divide(vectors, lengths, out=np.zeros(vectors.shape, np.float32), where=lengths > 0)
+    """The highest cosine of each query with the captions of each picture; NaN where there are none.
+
+    Args:
+        vectors: (captions, D) of all captions.
+        owners: (captions,) the picture of each.
+        images: How many pictures there are.
+        queries: (queries, D).
+        captions: (queries,) which captions the queries are themselves; these are left out.
+
+    Returns:
+        (queries, images).
+    """
+    unit, asking = unit_rows(vectors), unit_rows(queries)
     order = np.argsort(owners, kind="stable")
     have, starts = np.unique(owners[order], return_index=True)
-    found = np.full((len(captions), images), np.nan, np.float32)
-    for start in range(0, len(captions), _AT_ONCE):
-        some = captions[start : start + _AT_ONCE]
-        cosines = unit[some] @ unit.T
-        cosines[np.arange(len(some)), some] = -np.inf
+    found = np.full((len(queries), images), np.nan, np.float32)
+    for start in range(0, len(queries), _AT_ONCE):
+        some = asking[start : start + _AT_ONCE]
+        cosines = some @ unit.T
+        if captions is not None:
+            cosines[np.arange(len(some)), captions[start : start + _AT_ONCE]] = -np.inf
         best = np.maximum.reduceat(cosines[:, order], starts, axis=1)
         found[start : start + len(some), have] = np.where(np.isneginf(best), np.nan, best)
     return found

@@ -31,7 +31,7 @@ _CAPTIONS = 600
 """Of the validation pictures, for the calibration; more cost time and change little."""
 
 _FOREIGN = ("cat", "house", "tree", "car", "bridge", "lamp", "horse", "boat")
-"""Nouns that no caption has; in a third of these searches, one takes the place of a shape."""
+"""Nouns that no caption has; in a quarter of these searches, one takes the place of a shape."""
 
 _ELSEWHERE = 1_000_003
 """Added to the seed of the collection, for scenes that are none of its own."""
@@ -128,7 +128,7 @@ def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Cali
     fresh = [query if n % 2 else first_object_of(query) for n, query in enumerate(fresh)]
     captions = list(zip(validation.captions, validation.caption_ids, strict=True))
     foreign = [
-        with_foreign_word(query, _FOREIGN[n % len(_FOREIGN)]) for n, query in enumerate(fresh[: FRESH_QUERIES // 3])
+        with_foreign_word(query, _FOREIGN[n % len(_FOREIGN)]) for n, query in enumerate(fresh[: FRESH_QUERIES // 4])
     ]
     queries = [
         *(SceneQuery(text, file.statement_of(one)) for text, one in captions[:: -(-len(captions) // _CAPTIONS)]),

@@ -69,6 +69,7 @@ def cross_validated(
     groups: NDArray[np.int64],
     known: Sequence[Known] | None = None,
     unrelated: Scores | None = None,
+    unrelated_known: Sequence[Known] | None = None,
 ) -> CrossValidation:
     """Fit on two thirds of the queries and judge the rest, three times.
 
@@ -79,6 +80,7 @@ def cross_validated(
         groups: (queries,) queries of one group, such as the captions of one picture, are fitted or judged together.
         known: (queries,) what is known of each beside its scores.
         unrelated: (texts, candidates) scores of texts that fit nothing; see ``Calibration.fit``.
+        unrelated_known: (texts,) what is known of each of these.
 
     Raises:
         UserError: As :meth:`rungwise.calibration.Calibration.fit`; and if there are fewer than two groups.
@@ -106,7 +108,14 @@ def cross_validated(
     for number in np.unique(fold):
         rest, own = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         facts = None if known is None else [known[query] for query in rest.tolist()]
-        fitted = Calibration.fit(similarity[rest], relevance[rest], relevant_from, known=facts, unrelated=unrelated)
+        fitted = Calibration.fit(
+            similarity[rest],
+            relevance[rest],
+            relevant_from,
+            known=facts,
+            unrelated=unrelated,
+            unrelated_known=unrelated_known,
+        )
         methods: dict[str, Ends] = {
             "flat": FlatThreshold.fit(similarity[rest], relevance[rest], relevant_from),
             "calibration": fitted if of_scores is None else fitted.informed(of_scores),

@@ -16,7 +16,7 @@ from rungwise.index.background import chosen
 from rungwise.index.caption_likeness import LOOKED_AT, CaptionLikeness
 from rungwise.index.grades import DEGREES
 from rungwise.index.index import Index
-from rungwise.index.queries import Query, Words
+from rungwise.index.queries import Query, Term, Words
 from rungwise.index.query_text import parse_query
 from rungwise.index.query_vectors import combined
 from rungwise.index.store import Row
@@ -103,21 +103,31 @@ def refit(index: Index, model: DualEncoder) -> Calibration:
     for at, grades in enumerate(graded.values()):
         for one, degree in grades.items():
             degrees[at, place[one]] = degree
-    scores = index.similarity.array(rows, vectors).T
     likeness = CaptionLikeness(index)
-    known = [
-        replace(
-            known_of(query, vector, model) or Known(),
-            caption_scores=_of_best(likeness, index, vector, row, ids),
-        )
-        for query, vector, row in zip(queries, vectors, scores, strict=True)
-    ]
+
+    def seen(asked: Sequence[Query], of: NDArray[np.float32]) -> tuple[NDArray[np.float32], list[Known]]:
+        """Scores of queries, and what is known of each."""
+        scores = index.similarity.array(rows, of).T
+        known = [
+            replace(
+                known_of(query, vector, model) or Known(),
+                caption_scores=_of_best(likeness, index, vector, row, ids),
+            )
+            for query, vector, row in zip(asked, of, scores, strict=True)
+        ]
+        return scores, known
+
+    scores, known = seen(queries, vectors)
+    unrelated, unrelated_known = seen(
+        [Query((Term(Words(text)),)) for text in UNRELATED], np.asarray(model.encode_text(UNRELATED), np.float32)
+    )
     return Calibration.fit(
         scores,
         degrees,
         _RELEVANT,
         known=known,
-        unrelated=index.similarity.array(rows, np.asarray(model.encode_text(UNRELATED), np.float32)).T,
+        unrelated=unrelated,
+        unrelated_known=unrelated_known,
         source=f"{sum(map(len, graded.values()))} grades of people for {len(graded)} queries",
         model_fingerprint=index.manifest.model_fingerprint,
     )

@@ -173,10 +173,7 @@ def _keep(current: Current, asked: _Asked) -> shapes.Grades:
 def _given(current: Current, query: str | None, k: int, offset: int) -> shapes.Grades:
     every = current.now().index.grades()
     wanted = [one for one in reversed(every.kept) if query is None or one.query == query.strip()]
-    shown = tuple(
-        shapes.Grade(one.query, sendable(one.id), one.grade, one.when)
-        for one in wanted[offset : offset + k]
-    )
+    shown = tuple(shapes.Grade(one.query, sendable(one.id), one.grade, one.when) for one in wanted[offset : offset + k])
     return shapes.Grades(shown, len(wanted) > offset + k, len(every.by_query()), FEWEST_QUERIES)
 
 
