@@ -1,4 +1,7 @@
-"""Tests of ``rungwise.calibration.regression``: against slow references, and what comes from a file."""
+"""Tests of what is learnt from judged queries: against slow references, and what comes from a file.
+
+Also tests rungwise.calibration.logistic, rungwise.calibration.belief and rungwise.calibration.rate.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from rungwise.calibration import Calibration
-from rungwise.calibration.regression import Belief, Rate, Regression, isotonic
+from rungwise.calibration.belief import Belief
+from rungwise.calibration.rate import Rate
+from rungwise.calibration.regression import Regression, isotonic
 from rungwise.core.errors import UserError
 
 NAMES = ("position", "rate", "caption")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.calibration.belief import Belief
 from rungwise.calibration.features import (
     DEPTH,
     NAMES,
@@ -21,7 +22,8 @@ from rungwise.calibration.features import (
 )
 from rungwise.calibration.judgement import Background, Known, Values
 from rungwise.calibration.null import Null
-from rungwise.calibration.regression import Belief, Rate, Regression
+from rungwise.calibration.rate import Rate
+from rungwise.calibration.regression import Regression
 from rungwise.calibration.supervised import Curve, Supervised
 from rungwise.core.errors import UserError
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from rungwise.calibration.belief import Belief
 from rungwise.calibration.features import NAMES, QUERY_NAMES, QUERY_VIEWS, hit_features
 from rungwise.calibration.judgement import Known, Values
 from rungwise.calibration.null import Null
-from rungwise.calibration.regression import Belief, Rate, Regression
+from rungwise.calibration.rate import Rate
+from rungwise.calibration.regression import Regression
 from rungwise.core.errors import UserError
 
 _MOST_ODDS = 1e9

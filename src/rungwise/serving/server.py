@@ -127,18 +127,7 @@ def serve(
     """
     limits = limits or ServingLimits()
 
-    def make(names: Sequence[str], bound: str) -> FastAPI:
-        return create_app(
-            index,
-            model,
-            allowed_hosts=(*names, *allowed_hosts),
-            token=token,
-            limits=limits,
-            log=log,
-            meaning=meaning,
-            only_here=_only_here(bound, allowed_hosts),
-        )
-
+    make = _search_app(index, model, token, allowed_hosts, limits, log, meaning)
     serve_app(
         make,
         host=host,
@@ -224,18 +213,7 @@ def background(
     """
     limits = limits or ServingLimits()
 
-    def make(names: Sequence[str], bound: str) -> FastAPI:
-        return create_app(
-            index,
-            model,
-            allowed_hosts=(*names, *allowed_hosts),
-            token=token,
-            limits=limits,
-            log=log,
-            meaning=meaning,
-            only_here=_only_here(bound, allowed_hosts),
-        )
-
+    make = _search_app(index, model, token, allowed_hosts, limits, log, meaning)
     with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
         yield address
 
@@ -295,6 +273,32 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 def _bound(listener: socket.socket) -> str:
     return str(listener.getsockname()[0])
+
+
+def _search_app(
+    index: Index,
+    model: DualEncoder,
+    token: str | None,
+    allowed_hosts: Sequence[str],
+    limits: ServingLimits,
+    log: RequestLog | None,
+    meaning: Meaning | None,
+) -> MakeApp:
+    """Makes the search page, once it is known how it can be reached."""
+
+    def make(names: Sequence[str], bound: str) -> FastAPI:
+        return create_app(
+            index,
+            model,
+            allowed_hosts=(*names, *allowed_hosts),
+            token=token,
+            limits=limits,
+            log=log,
+            meaning=meaning,
+            only_here=_only_here(bound, allowed_hosts),
+        )
+
+    return make
 
 
 def _only_here(bound: str, allowed_hosts: Sequence[str]) -> bool:
