@@ -20,7 +20,7 @@ class Search:
         query: What to look for. Texts and files of pictures may be added and taken away: "beach" - "people" + dog.jpg.
         where: Only pictures that fulfil this. Such as: year >= 2020 and tags has 'beach'.
         k: How many to show at most. Hits beyond the end of relevance are counted and not shown.
-        all: Show those too.
+        all: Show less related hits too. Without it, those beyond the end of relevance are only counted.
         image: A picture that results are to be like; repeatable.
         like: The same by the id of a picture of the index; repeatable.
         unlike: The id of a picture of the index that results are to be unlike; repeatable.
