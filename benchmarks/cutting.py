@@ -201,9 +201,13 @@ def area(something: Values, nothing: Values) -> float:
 def nothing(title: str, test: Asked, calibrations: dict[str, Calibration], others: dict[str, Asked], t: float) -> None:
     """Print how well every belief tells the queries from other worlds', and from themselves without their pictures."""
     some = test.only(np.arange(len(test.images)), np.arange(0, len(test.texts), max(1, len(test.texts) // 1000)))
-    table = Table(title=f"{title}: NoneAUROC, captions of the split against", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(
+        title=f"{title}: NoneAUROC, captions of the split against other worlds, and without their pictures",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("belief", no_wrap=True)
-    for name in [*others, "all of them", "relevant taken out"]:
+    for name in [*others, "all", "emptied"]:
         table.add_column(name, justify="right", no_wrap=True)
 
     def row(name: str, belief: Callable[[Asked], Callable[[Values, int], float]], emptied: Values) -> None:

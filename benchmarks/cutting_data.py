@@ -187,9 +187,9 @@ def worlds(root: Path, words: Path | None) -> dict[str, list[str]]:
                     genres[genre].update(dict.fromkeys(row[5:7]))
     out = {name: list(sentences) for name, sentences in genres.items()}
     with gzip.open(root / "flickr30k/captions.de.token.gz", "rt", encoding="utf-8") as lines:
-        out["German captions"] = [line.rstrip("\n").split("\t")[-1] for line in lines]
+        out["German"] = [line.rstrip("\n").split("\t")[-1] for line in lines]
     out = {name: [texts[one] for one in draw.permutation(len(texts))[:OTHERS]] for name, texts in out.items()}
     if words is not None:
         known = [line.split(" ", 1)[0] for line in words.read_text(encoding="utf-8").splitlines()]
-        out["random words"] = [" ".join(draw.choice(known, draw.integers(3, 12))) for _ in range(OTHERS)]
+        out["words"] = [" ".join(draw.choice(known, draw.integers(3, 12))) for _ in range(OTHERS)]
     return out
