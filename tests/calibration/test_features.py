@@ -51,7 +51,6 @@ def test_each_column_is_what_its_name_says():
         assert columns["caption_best_ten"][at] == pytest.approx(np.sort(captions[has_one])[-10:].mean())
         assert (columns["log_rate"][at], columns["unknown_share"][at]) == (-3.0, 0.25)
     assert np.isnan(columns["caption"][3])
-    assert np.isnan(columns["nearest_caption"]).all()
     expected = stats.norm.isf((np.arange(100) + 0.5) / 1000)
     assert columns["best_hundred"][0] == pytest.approx((columns["position"][:100] - expected).mean())
     # As measured, where there are 1,000.
@@ -61,7 +60,7 @@ def test_each_column_is_what_its_name_says():
 def test_the_size_of_an_index_moves_no_column_of_a_query():
     """Noise of 300 and of 100,000 candidates looks alike but for chance."""
     rng = np.random.default_rng(4)
-    names = [name for name in QUERY_VIEWS[-1] if name not in ("unknown_share", "nearest_caption")]
+    names = QUERY_VIEWS[-1]
     means = []
     for total in (300, 100_000):
         rows = []

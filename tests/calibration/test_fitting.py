@@ -19,13 +19,13 @@ def learnt_from(known_of, queries=30):
 
 def test_there_is_a_belief_for_each_kind_of_what_is_known():
     nothing, _, _ = learnt_from(None)
-    assert [one.names for one in nothing.beliefs] == [QUERY_VIEWS[3]]
+    assert [one.names for one in nothing.beliefs] == [QUERY_VIEWS[7]]
     vectors, _, _ = learnt_from(lambda rng: Known(vector=rng.normal(size=2)))
-    assert [one.names for one in vectors.beliefs] == [QUERY_VIEWS[2], QUERY_VIEWS[3]]
+    assert [one.names for one in vectors.beliefs] == [QUERY_VIEWS[6], QUERY_VIEWS[7]]
     captions, _, _ = learnt_from(lambda rng: Known(caption_scores=rng.random(80)))
-    assert [one.names for one in captions.beliefs] == [QUERY_VIEWS[1], QUERY_VIEWS[3]]
+    assert [one.names for one in captions.beliefs] == [QUERY_VIEWS[5], QUERY_VIEWS[7]]
     both, _, _ = learnt_from(lambda rng: Known(vector=rng.normal(size=2), caption_scores=rng.random(80)))
-    assert [one.names for one in both.beliefs] == [QUERY_VIEWS[0], QUERY_VIEWS[2], QUERY_VIEWS[3]]
+    assert [one.names for one in both.beliefs] == [QUERY_VIEWS[4], QUERY_VIEWS[6], QUERY_VIEWS[7]]
     assert (nothing.rate is None, vectors.rate is None, captions.rate is None) == (True, False, True)
 
 
@@ -70,6 +70,8 @@ def test_what_is_known_of_unrelated_texts_is_learnt():
     )
     known, unknown = (calibration.belief(scores[30], Known(unknown_share=share)) for share in (0.0, 0.9))
     assert unknown < 0.5 < known
+    # Who knows nothing of a query is told by the scores alone.
+    assert calibration.belief(scores[40][relevance[40] == 0]) < calibration.belief(scores[40])
 
 
 def test_unrelated_texts_and_what_is_known_of_them_are_as_many():

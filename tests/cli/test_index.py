@@ -1,3 +1,4 @@
+import functools
 import json
 import os
 import re
@@ -169,14 +170,16 @@ def test_nothing_is_left_of_an_index_of_nothing(
 @pytest.mark.slow
 def test_watching_goes_on_through_errors_until_it_is_ended(pictures: Path, model: str, tmp_path: Path) -> None:
     command = [sys.executable, "-u", "-m", "rungwise", "index", "photos", "--model", model, "--watch"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+    # Who runs these tests in the background has their Ctrl-C ignored, and programs that they start as well.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, preexec_fn=heard) as process:
         assert process.stdout is not None
 
         def wait_for(words: str) -> str:
             assert process.stdout is not None
             return next(line for line in process.stdout if words in line)
 
-        too_long = threading.Timer(300, process.kill)  # so that a line that never comes is a failure
+        too_long = threading.Timer(120, process.kill)  # so that a line that never comes is a failure
         too_long.start()
         wait_for("watching photos")
         time.sleep(1)

@@ -28,7 +28,6 @@ QUERY_NAMES = (
     "spread",
     "best_ten_above",
     "unknown_share",
-    "nearest_caption",
     "log_rate",
     "caption_best_ten",
 )
@@ -38,7 +37,7 @@ QUERY_NAMES = (
 the position of a hit less that of the same rank in a normal distribution of as many candidates: of a larger index, the
 best stand higher by chance alone. ``centre``, ``spread``: of the scores, as :class:`rungwise.calibration.null.Null` has
 them. ``best_ten_above``: how high the best ten would stand over the centre among 1,000 candidates, in units of the
-scores. ``unknown_share``, ``nearest_caption``: see :class:`rungwise.calibration.Known`. ``log_rate``: logarithm of the
+scores. ``unknown_share``: see :class:`rungwise.calibration.Known`. ``log_rate``: logarithm of the
 share of relevant candidates that the query's vector lets expect. ``caption_best_ten``: mean of the ten best caption
 scores of the hits.
 """
@@ -68,17 +67,16 @@ VIEWS = (
 )
 """Columns that a regression of hits reads, by what is known; the richest first."""
 
-_OF_QUERY = QUERY_NAMES[:8]
+_OF_QUERY = QUERY_NAMES[:6]
 
-QUERY_VIEWS = (
-    (*_OF_QUERY, "log_rate", "caption_best_ten"),
-    (*_OF_QUERY, "caption_best_ten"),
-    (*_OF_QUERY, "log_rate"),
-    _OF_QUERY,
+QUERY_VIEWS = tuple(
+    (*_OF_QUERY, *words, *rest)
+    for words in (("unknown_share",), ())
+    for rest in (("log_rate", "caption_best_ten"), ("caption_best_ten",), ("log_rate",), ())
 )
-"""Columns that a belief in a query reads, likewise. Its share of unknown words may be missing from any of them."""
+"""Columns that a belief in a query reads, likewise; those of the scores are in each."""
 
-QUERY_RISING = ("best", "best_ten", "best_hundred", "best_ten_above", "nearest_caption", "log_rate", "caption_best_ten")
+QUERY_RISING = ("best", "best_ten", "best_hundred", "best_ten_above", "log_rate", "caption_best_ten")
 """Columns of a query in which the belief that anything is relevant must not fall while the others stay."""
 
 _TEN = 10
@@ -153,7 +151,6 @@ def hit_features(
 
 def _of_query(excess: Values, null: Null, known: Known | None, captions: Values | None, log_rate: float) -> Values:
     unknown = known.unknown_share if known is not None else None
-    nearest = known.nearest_caption if known is not None else None
     return np.array(
         [
             excess[0],
@@ -163,7 +160,6 @@ def _of_query(excess: Values, null: Null, known: Known | None, captions: Values 
             null.low_spread,
             (excess[:_TEN].mean() + _USUAL_TEN) * null.low_spread,
             np.nan if unknown is None else unknown,
-            np.nan if nearest is None else nearest,
             log_rate,
             np.nan if captions is None else np.sort(captions[~np.isnan(captions)])[-_TEN:].mean(),
         ]

@@ -36,8 +36,8 @@ _MOST_QUERIES = 5000
 _NOTHING = 0.05
 """Share of queries that are taken to have nothing relevant, if fewer of those at hand have nothing."""
 
-_MAY_BE_MISSING = {"unknown_share", "nearest_caption"}
-"""Columns of a query that count as their mean where they are not known."""
+_RATE, _CAPTION = "log_rate", "caption"
+"""The column that a query's vector gives, and how those begin that captions give."""
 
 _EDGES = np.linspace(-3.0, 7.0, 81)
 _FEWEST_IN_BIN = 20
@@ -166,15 +166,21 @@ def learn(
             queries += [query_features(falling, null, of_hits(about, best), log_rate)] * times
         something += [False] * (times * len(unrelated))
     some, of_queries = np.array(something), np.stack(queries)
-    beliefs = tuple(
-        Belief.fit(of_queries[:, [QUERY_NAMES.index(name) for name in view]], some, view, rising=QUERY_RISING)
-        for view in _worth_fitting(QUERY_VIEWS, of_queries, QUERY_NAMES)
-    )
+    beliefs = tuple(_belief(of_queries, some, view) for view in _worth_fitting(QUERY_VIEWS, of_queries, QUERY_NAMES))
     # Odds of nothing among the queries at hand, in place of those among the examples of the beliefs.
     nothing = max(_NOTHING, 1 - float(some.sum()) / len(usable))
     odds = nothing / (1 - nothing) * float(some.sum()) / max(1.0, float((~some).sum()))
     learnt = Supervised(regression, beliefs, odds, _curve(sums), rate)
     return learnt, regression.predict(table).degree, truth
+
+
+def _belief(of_queries: Values, something: NDArray[np.bool_], view: tuple[str, ...]) -> Belief:
+    """Fitted to the examples of which these columns are known, if there are some of both kinds."""
+    columns = of_queries[:, [QUERY_NAMES.index(name) for name in view]]
+    known = np.flatnonzero(~np.isnan(columns).any(axis=1))
+    if not (something[known].any() and (~something[known]).any()):
+        known = np.arange(len(columns))
+    return Belief.fit(columns[known], something[known], view, rising=QUERY_RISING)
 
 
 def _rate(
@@ -196,9 +202,11 @@ def _worth_fitting(
     Whoever knows the captions of hits knows the query's vector, too: where there are vectors to learn from, captions
     without a vector are not worth a fit.
     """
-    unknown = {name for name, column in zip(names, table.T, strict=True) if np.isnan(column).all()} - _MAY_BE_MISSING
+    unknown = {name for name, column in zip(names, table.T, strict=True) if np.isnan(column).all()}
     some = [view for view in views if view is views[-1] or not unknown.intersection(view)]
-    return tuple(view for view in some if len(some) < len(views) or view is not views[1])
+    if _RATE in unknown:
+        return tuple(some)
+    return tuple(view for view in some if _RATE in view or not any(name.startswith(_CAPTION) for name in view))
 
 
 def of_hits(known: Known | None, hits: NDArray[np.int64]) -> Known | None:

@@ -50,9 +50,7 @@ class Known:
     Attributes:
         vector: (D,) the query's own, by the model's text side.
         unknown_share: Share of its words that the model does not know, 0..1.
-        nearest_caption: The highest likeness of the query with a caption that is known to fit a candidate.
         caption_scores: (hits,) likeness of the query with the best caption of each hit; NaN without a caption.
-        hubness: (hits,) how near each hit is to queries of all kinds.
 
     >>> Known(unknown_share=0.5).vector is None
     True
@@ -60,9 +58,7 @@ class Known:
 
     vector: NDArray[np.floating] | None = None
     unknown_share: float | None = None
-    nearest_caption: float | None = None
     caption_scores: NDArray[np.floating] | None = None
-    hubness: NDArray[np.floating] | None = None
 
 
 @dataclass(frozen=True)

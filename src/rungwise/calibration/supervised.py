@@ -105,7 +105,7 @@ class Supervised:
     def _belief(self, of_query: Values) -> float:
         for belief in self.beliefs:
             columns = [QUERY_NAMES.index(name) for name in belief.names]
-            if belief is self.beliefs[-1] or not np.isnan(of_query[columns[len(QUERY_VIEWS[-1]) :]]).any():
+            if belief is self.beliefs[-1] or not np.isnan(of_query[columns]).any():
                 return belief.predict(of_query[None, columns])
         raise AssertionError("a calibration has at least one belief")
 
