@@ -11,6 +11,7 @@ from rungwise.calibration.features import (
     QUERY_NAMES,
     QUERY_VIEWS,
     VIEWS,
+    depth_of,
     hit_features,
     query_features,
 )
@@ -99,3 +100,26 @@ def test_views_are_of_columns_that_are_made_and_end_with_the_poorest():
         assert all(set(view) <= set(names) for view in views)
         assert all(set(views[-1]) < set(view) and view[: len(views[-1])] == views[-1] for view in views[:-1])
     assert NAMES == HIT_NAMES + QUERY_NAMES
+
+
+def test_an_index_and_a_larger_one_of_the_same_kind_look_alike():
+    """Ten times as many relevant and irrelevant pictures: what is said of a query stays, up to chance."""
+    rng = np.random.default_rng(5)
+    means = []
+    for total in (2_000, 20_000, 100_000):
+        rows = []
+        for _ in range(20):
+            scores = np.concatenate([rng.normal(0.2, 0.1, total), rng.normal(0.6, 0.1, total // 50)])
+            scores = np.sort(scores)[::-1]
+            sample = Background(rng.choice(scores, 2_000, replace=False), len(scores))
+            rows.append(query_features(scores[: depth_of(len(scores))], Null.of(sample)))
+        means.append(np.mean(rows, axis=0)[:6])
+    assert means[1] == pytest.approx(means[0], abs=0.2)
+    assert means[2] == pytest.approx(means[0], abs=0.2)
+
+
+def test_what_follows_the_hits_is_read_from_the_sample():
+    scores = np.sort(np.random.default_rng(6).normal(size=20_000))[::-1]
+    features, _ = hit_features(scores[:1000], Null.of(Background(scores, 20_000)))
+    few, _ = hit_features(scores[:100], Null.of(Background(scores, 20_000)))
+    assert few[:, 3] == pytest.approx(features[:100, 3], abs=0.02)

@@ -40,7 +40,7 @@ def test_only_the_upper_half_counts_for_the_upper_tail():
 
 
 def test_tails_are_those_of_the_normal_distribution():
-    null = Null(0.1, 0.05, 1000, 1000.0, 0.05)
+    null = Null(0.1, 0.05, 1000, 1000.0, 0.05, np.array([0.3]), 10)
     positions = null.positions(np.array([0.1, 0.2, 0.35]))
     assert positions == pytest.approx([0, 2, 5])
     assert np.exp(null.log_tails(positions)) == pytest.approx(stats.norm.sf([0, 2, 5]))

@@ -1,12 +1,13 @@
 """What is said of a hit and of its query, in numbers that mean the same for every query and every collection.
 
-Positions in the query's own null distribution carry over to other queries, other collections and other sizes of an
-index. The columns ``centre``, ``spread`` and ``best_ten_above`` are in the units of the model's scores: they carry over
+Positions in the query's own null distribution carry over to other queries and other collections. What is said of the
+best hits is said of shares of the index, such as its best hundredth, so that it carries over to other sizes, too. The columns ``centre``, ``spread`` and ``best_ten_above`` are in the units of the model's scores: they carry over
 to other collections of the same model, and a calibration is of one model. What is not known is NaN.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy as np
 from rungwise.calibration.judgement import Known, Values
 from rungwise.calibration.null import Null
 
-DEPTH = 200
-"""Hits that features are made of; those after them are judged by their position alone."""
+DEPTH, _DEEPEST, _DEPTH_SHARE = 200, 1000, 0.1
+"""Hits that features are made of: a tenth of the index, within these bounds; those after them are judged by their
+position alone."""
 
 CAPTIONED = 50
 """Hits whose caption scores are read; a search need not look up those of more."""
@@ -33,21 +35,21 @@ QUERY_NAMES = (
 )
 """Columns of a query.
 
-``best``, ``best_ten``, ``best_hundred``: excess of the best hit, and mean excess of the best ten and hundred. It is
-the position of a hit less that of the same rank in a normal distribution of as many candidates: of a larger index, the
-best stand higher by chance alone. ``centre``, ``spread``: of the scores, as :class:`rungwise.calibration.null.Null` has
-them. ``best_ten_above``: how high the best ten would stand over the centre among 1,000 candidates, in units of the
-scores. ``unknown_share``: see :class:`rungwise.calibration.Known`. ``log_rate``: logarithm of the
-share of relevant candidates that the query's vector lets expect. ``caption_best_ten``: mean of the ten best caption
-scores of the hits.
+``best``, ``best_ten``, ``best_hundred``: mean excess of the best hit, the best ten and the best hundred of a thousand
+candidates, and of as many for each thousand of a larger index. The excess is the position of a hit less that of the
+same rank in a normal distribution of as many candidates. ``centre``, ``spread``: of the scores, as
+:class:`rungwise.calibration.null.Null` has them. ``best_ten_above``: how high the best ten would stand over the centre
+among 1,000 candidates, in units of the scores. ``unknown_share``: see :class:`rungwise.calibration.Known`.
+``log_rate``: logarithm of the share of relevant candidates that the query's vector lets expect. ``caption_best_ten``:
+mean of the ten best caption scores of the hits.
 """
 
 HIT_NAMES = ("position", "below_best", "log_rank", "density", "caption", "caption_z", "caption_rank")
 """Columns of a hit; in the table of hits, those of the query follow them.
 
 ``position``: score over the centre, in standard deviations as the scores below the centre show them, which relevant
-candidates do not widen. ``below_best``: excess of the best hit less its own. ``log_rank``: logarithm of (rank /
-candidates). ``density``: its excess less that of ten ranks later. ``caption``: the caption score of
+candidates do not widen. ``below_best``: ``best`` less its own excess. ``log_rank``: logarithm of (rank /
+candidates). ``density``: its excess less that of a hundredth of the index later. ``caption``: the caption score of
 :class:`rungwise.calibration.Known`. ``caption_z``: the same, less the mean of the hits that have one, in their standard
 deviations. ``caption_rank``: logarithm of the rank by caption score among them.
 """
@@ -79,6 +81,8 @@ QUERY_VIEWS = tuple(
 QUERY_RISING = ("best", "best_ten", "best_hundred", "best_ten_above", "log_rate", "caption_best_ten")
 """Columns of a query in which the belief that anything is relevant must not fall while the others stay."""
 
+_BEST, _BEST_TEN, _BEST_HUNDRED = 0.001, 0.01, 0.1
+"""Shares of the index."""
 _TEN = 10
 _USUAL_TEN = 2.66
 """Mean position of the best ten of 1,000 candidates in a normal distribution."""
@@ -90,7 +94,7 @@ def query_features(falling: Values, null: Null, known: Known | None = None, log_
     """What is said of a query by its best hits.
 
     Args:
-        falling: (hits,) scores of the best hits, falling; the first :data:`DEPTH` count.
+        falling: (hits,) scores of the best hits, falling; the first :func:`depth_of` count.
         null: Of the query.
         known: Of the query and these hits, if anything is.
         log_rate: As the query's vector lets expect it, if it is known.
@@ -104,9 +108,8 @@ def query_features(falling: Values, null: Null, known: Known | None = None, log_
     >>> dict(zip(QUERY_NAMES, query_features(scores[:50], null).round(1).tolist()))["best"]
     0.2
     """
-    falling = falling[:DEPTH]
-    excess = null.low_positions(falling) - _expected_positions(len(falling), null.total)
-    return _of_query(excess, null, known, _captions(known, len(falling)), log_rate)
+    falling = falling[: depth_of(null.total)]
+    return _of_query(_Excess.of(falling, null), null, known, _captions(known, len(falling)), log_rate)
 
 
 def hit_features(
@@ -115,7 +118,7 @@ def hit_features(
     """What is said of the best hits of a query, and of the query.
 
     Args:
-        falling: (hits,) scores of the best hits, falling; the first :data:`DEPTH` count.
+        falling: (hits,) scores of the best hits, falling; the first :func:`depth_of` count.
         null: Of the query.
         known: Of the query and these hits, if anything is.
         log_rate: As the query's vector lets expect it, if it is known.
@@ -128,17 +131,17 @@ def hit_features(
     >>> hit_features(scores, Null.of(Background(scores, 1000)))[0].shape == (200, len(NAMES))
     True
     """
-    falling = falling[:DEPTH]
+    falling = falling[: depth_of(null.total)]
     hits = len(falling)
     positions = null.low_positions(falling)
     captions = _captions(known, hits)
-    excess = positions - _expected_positions(hits, null.total)
+    excess = _Excess.of(falling, null)
     of_query = _of_query(excess, null, known, captions, log_rate)
     features = np.full((hits, len(NAMES)), np.nan)
     features[:, 0] = positions
-    features[:, 1] = excess[0] - excess
+    features[:, 1] = of_query[0] - excess.hits
     features[:, 2] = _log_ranks(hits) - np.log(null.total)
-    features[:, 3] = excess - excess[np.minimum(np.arange(_TEN, hits + _TEN), hits - 1)]
+    features[:, 3] = excess.hits - excess.later(_BEST_TEN)
     if captions is not None:
         has_one = np.flatnonzero(~np.isnan(captions))
         some = captions[has_one]
@@ -149,16 +152,67 @@ def hit_features(
     return features, of_query
 
 
-def _of_query(excess: Values, null: Null, known: Known | None, captions: Values | None, log_rate: float) -> Values:
+def depth_of(total: int) -> int:
+    """How many of the best hits features are made of, in an index of this size.
+
+    >>> depth_of(500), depth_of(5000), depth_of(100_000)
+    (200, 500, 1000)
+    """
+    return min(_DEEPEST, max(DEPTH, int(_DEPTH_SHARE * total)))
+
+
+@dataclass(frozen=True)
+class _Excess:
+    """How much higher candidates stand than those of the same rank in a normal distribution.
+
+    Attributes:
+        hits: (hits,) of the best.
+        upper: The same of the upper tenth of a sample of the index, for shares that go beyond the hits.
+        total: Candidates of the index.
+        sampled: Candidates of the sample.
+    """
+
+    hits: Values
+    upper: Values
+    total: int
+    sampled: int
+
+    @classmethod
+    def of(cls, falling: Values, null: Null) -> _Excess:
+        hits = null.low_positions(falling) - _expected_positions(len(falling), null.total)
+        upper = null.low_positions(null.upper) - _expected_positions(len(null.upper), null.sampled)
+        return cls(hits, upper, null.total, null.sampled)
+
+    def mean(self, share: float) -> float:
+        """Of the best candidates, so large a share of the index."""
+        count = max(1, round(share * self.total))
+        if count <= len(self.hits):
+            return float(self.hits[:count].mean())
+        return float(self.upper[: max(1, round(share * self.sampled))].mean())
+
+    def later(self, share: float) -> Values:
+        """(hits,) of the candidate that stands so large a share of the index after each hit."""
+        places = np.arange(len(self.hits)) + max(1, round(share * self.total))
+        later = self.hits[np.minimum(places, len(self.hits) - 1)]
+        beyond = places >= len(self.hits)
+        if (
+            len(self.upper) * self.total > len(self.hits) * self.sampled
+        ):  # the sample tells of candidates after the hits
+            in_sample = ((places[beyond] + 0.5) * (self.sampled / self.total)).astype(np.int64)
+            later[beyond] = self.upper[np.minimum(in_sample, len(self.upper) - 1)]
+        return later
+
+
+def _of_query(excess: _Excess, null: Null, known: Known | None, captions: Values | None, log_rate: float) -> Values:
     unknown = known.unknown_share if known is not None else None
     return np.array(
         [
-            excess[0],
-            excess[:_TEN].mean(),
-            excess[: _TEN * _TEN].mean(),
+            excess.mean(_BEST),
+            excess.mean(_BEST_TEN),
+            excess.mean(_BEST_HUNDRED),
             null.centre,
             null.low_spread,
-            (excess[:_TEN].mean() + _USUAL_TEN) * null.low_spread,
+            (excess.mean(_BEST_TEN) + _USUAL_TEN) * null.low_spread,
             np.nan if unknown is None else unknown,
             log_rate,
             np.nan if captions is None else np.sort(captions[~np.isnan(captions)])[-_TEN:].mean(),

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.calibration.belief import Belief
 from rungwise.calibration.features import (
-    DEPTH,
     NAMES,
     QUERY_NAMES,
     QUERY_RISING,
     QUERY_VIEWS,
     RISING,
     VIEWS,
+    depth_of,
     hit_features,
     query_features,
 )
@@ -32,6 +32,9 @@ FEWEST_QUERIES = 20
 
 _MOST_QUERIES = 5000
 """That are looked at; more change nothing and take memory."""
+
+_MOST_ROWS = 400_000
+"""Hits whose features are made, at most."""
 
 _NOTHING = 0.05
 """Share of queries that are taken to have nothing relevant, if fewer of those at hand have nothing."""
@@ -116,6 +119,9 @@ def learn(
     rate = _rate(
         degrees[usable], groups, relevant_from, None if known is None else [known[at] for at in usable.tolist()]
     )
+    depth = depth_of(scores.shape[1])
+    # Of large indexes, hits of some queries are enough, and all of them would take much memory.
+    every = -(-len(usable) * depth // _MOST_ROWS)
     rows, truths, of_rows, queries, something = [], [], [], [], []
     sums = np.zeros((3, len(_EDGES) + 1))
     for number, query in enumerate(usable.tolist()):
@@ -123,19 +129,20 @@ def learn(
         about, log_rate = known[query] if known is not None else None, np.nan if rate is None else rate.crossed[number]
         order = np.argsort(-one, kind="stable")
         null = Null.of(Background(one, len(one)))
-        best = order[:DEPTH]
+        best = order[:depth]
         features, of_query = hit_features(one[best], null, of_hits(about, best), log_rate)
         seen = ~np.isnan(truth[best])
-        rows.append(features[seen])
-        truths.append(truth[best][seen])
-        of_rows.append(np.full(int(seen.sum()), groups[number]))
+        if number % every == 0:
+            rows.append(features[seen])
+            truths.append(truth[best][seen])
+            of_rows.append(np.full(int(seen.sum()), groups[number]))
         queries.append(of_query)
         relevant = truth >= relevant_from
         something.append(bool(relevant.any()))
         left = order[~relevant[order]]
         if something[-1] and len(left) >= 2 and one[left[0]] > one[left[-1]]:
             emptied = Null.of(Background(one[left], len(left)))
-            queries.append(query_features(one[left], emptied, of_hits(about, left[:DEPTH]), log_rate))
+            queries.append(query_features(one[left], emptied, of_hits(about, left[:depth]), log_rate))
             something.append(False)
         judged = ~np.isnan(truth)
         bins = np.searchsorted(_EDGES, null.positions(one[judged]))
@@ -143,7 +150,7 @@ def learn(
             sums[column] += np.bincount(bins, weights, minlength=sums.shape[1])
     table, truth = np.concatenate(rows), np.concatenate(truths)
     if not len(table):
-        raise UserError(f"relevance: none of the {DEPTH} best candidates of any query is judged; judge some of them")
+        raise UserError(f"relevance: none of the {depth} best candidates of any query is judged; judge some of them")
     regression = Regression.fit(
         table,
         truth,
@@ -161,7 +168,7 @@ def learn(
             about, log_rate = None if unrelated_known is None else unrelated_known[number], np.nan
             if rate is not None and about is not None and about.vector is not None:
                 log_rate = rate.predict(about.vector)
-            best = np.argsort(-row, kind="stable")[:DEPTH]
+            best = np.argsort(-row, kind="stable")[:depth]
             null, falling = Null.of(Background(row, len(row))), row[best].astype(np.float64)
             queries += [query_features(falling, null, of_hits(about, best), log_rate)] * times
         something += [False] * (times * len(unrelated))

@@ -47,6 +47,8 @@ class Null:
         total: How many candidates there are, relevant or not.
         irrelevant: How many of them are taken to be irrelevant.
         low_spread: As ``spread``, below the centre.
+        upper: The upper tenth of the scores that it was fitted to, falling.
+        sampled: How many scores these were.
 
     >>> from rungwise.calibration import Background
     >>> noise = np.random.default_rng(0).normal(0.1, 0.05, 4000)
@@ -62,6 +64,8 @@ class Null:
     total: int
     irrelevant: float
     low_spread: float
+    upper: Values
+    sampled: int
 
     @classmethod
     def of(cls, background: Background) -> Null:
@@ -78,7 +82,8 @@ class Null:
         centre, spread, low_spread = fitted
         # Too small a spread makes noise stand out; too large a one hides little.
         spread *= 1 + _ERROR / math.sqrt(len(scores))
-        return cls(centre, spread, background.total, background.total * (1 - max(0.0, beyond)), low_spread)
+        irrelevant = background.total * (1 - max(0.0, beyond))
+        return cls(centre, spread, background.total, irrelevant, low_spread, _upper(scores), len(scores))
 
     def positions(self, scores: NDArray[np.floating]) -> Values:
         """Standard deviations above the centre, of scores in any shape, kept within -12..12."""
@@ -103,6 +108,12 @@ class Null:
     def expected_false(self, positions: Values) -> Values:
         """How many irrelevant candidates are expected at such a position or higher, in the whole index."""
         return np.asarray(self.irrelevant * np.exp(self.log_tails(positions)))
+
+
+def _upper(scores: Values) -> Values:
+    """The upper tenth, at least one, falling."""
+    count = max(1, len(scores) // 10)
+    return np.sort(np.partition(scores, len(scores) - count)[-count:])[::-1]
 
 
 def _beyond(scores: Values, centre: float, spread: float, low_spread: float) -> float:
