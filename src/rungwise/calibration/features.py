@@ -1,8 +1,9 @@
 """What is said of a hit and of its query, in numbers that mean the same for every query and every collection.
 
 Positions in the query's own null distribution carry over to other queries and other collections. What is said of the
-best hits is said of shares of the index, such as its best hundredth, so that it carries over to other sizes, too. The columns ``centre``, ``spread`` and ``best_ten_above`` are in the units of the model's scores: they carry over
-to other collections of the same model, and a calibration is of one model. What is not known is NaN.
+best hits is said of shares of the index, such as its best hundredth, so that it carries over to other sizes, too. The
+columns ``centre``, ``spread`` and ``best_ten_above`` are in the units of the model's scores: they carry over to other
+collections of the same model, and a calibration is of one model. What is not known is NaN.
 """
 
 from __future__ import annotations
