@@ -50,9 +50,9 @@ HIT_NAMES = ("position", "below_best", "log_rank", "density", "caption", "captio
 
 ``position``: score over the centre, in standard deviations as the scores below the centre show them, which relevant
 candidates do not widen. ``below_best``: ``best`` less its own excess. ``log_rank``: logarithm of (rank /
-candidates). ``density``: its excess less that of a hundredth of the index later. ``caption``: the caption score of
-:class:`rungwise.calibration.Known`. ``caption_z``: the same, less the mean of the hits that have one, in their standard
-deviations. ``caption_rank``: logarithm of the rank by caption score among them.
+candidates). ``density``: its excess less that of the tenth after it, of each thousand. ``caption``: the caption score
+of :class:`rungwise.calibration.Known`. ``caption_z``: the same, less the mean of the hits that have one, in their
+standard deviations. ``caption_rank``: logarithm of the rank by caption score among them.
 """
 
 NAMES = HIT_NAMES + QUERY_NAMES
@@ -82,9 +82,9 @@ QUERY_VIEWS = tuple(
 QUERY_RISING = ("best", "best_ten", "best_hundred", "best_ten_above", "log_rate", "caption_best_ten")
 """Columns of a query in which the belief that anything is relevant must not fall while the others stay."""
 
-_BEST, _BEST_TEN, _BEST_HUNDRED = 0.001, 0.01, 0.1
-"""Shares of the index."""
-_TEN = 10
+_BEST, _TEN, _HUNDRED = 1, 10, 100
+"""Candidates of an index of up to :data:`_THOUSAND`, and of each thousand of a larger one."""
+_THOUSAND = 1000
 _USUAL_TEN = 2.66
 """Mean position of the best ten of 1,000 candidates in a normal distribution."""
 
@@ -142,7 +142,7 @@ def hit_features(
     features[:, 0] = positions
     features[:, 1] = of_query[0] - excess.hits
     features[:, 2] = _log_ranks(hits) - np.log(null.total)
-    features[:, 3] = excess.hits - excess.later(_BEST_TEN)
+    features[:, 3] = excess.hits - excess.later(_TEN)
     if captions is not None:
         has_one = np.flatnonzero(~np.isnan(captions))
         some = captions[has_one]
@@ -178,27 +178,35 @@ class _Excess:
     total: int
     sampled: int
 
+    @property
+    def _upper_goes_on(self) -> bool:
+        """Whether the sample tells of candidates after the hits, as it does of a large index."""
+        return len(self.upper) * self.total > len(self.hits) * self.sampled
+
+    @property
+    def _thousands(self) -> float:
+        """Of the candidates; a smaller index counts as one."""
+        return max(1.0, self.total / _THOUSAND)
+
     @classmethod
     def of(cls, falling: Values, null: Null) -> _Excess:
         hits = null.low_positions(falling) - _expected_positions(len(falling), null.total)
         upper = null.low_positions(null.upper) - _expected_positions(len(null.upper), null.sampled)
         return cls(hits, upper, null.total, null.sampled)
 
-    def mean(self, share: float) -> float:
-        """Of the best candidates, so large a share of the index."""
-        count = max(1, round(share * self.total))
-        if count <= len(self.hits):
+    def mean(self, count: int) -> float:
+        """Of so many of the best candidates of each thousand."""
+        count = round(count * self._thousands)
+        if count <= len(self.hits) or not self._upper_goes_on:
             return float(self.hits[:count].mean())
-        return float(self.upper[: max(1, round(share * self.sampled))].mean())
+        return float(self.upper[: max(1, round(count * self.sampled / self.total))].mean())
 
-    def later(self, share: float) -> Values:
-        """(hits,) of the candidate that stands so large a share of the index after each hit."""
-        places = np.arange(len(self.hits)) + max(1, round(share * self.total))
+    def later(self, count: int) -> Values:
+        """(hits,) of the candidate that stands so many of each thousand after each hit."""
+        places = np.arange(len(self.hits)) + round(count * self._thousands)
         later = self.hits[np.minimum(places, len(self.hits) - 1)]
         beyond = places >= len(self.hits)
-        if (
-            len(self.upper) * self.total > len(self.hits) * self.sampled
-        ):  # the sample tells of candidates after the hits
+        if self._upper_goes_on:
             in_sample = ((places[beyond] + 0.5) * (self.sampled / self.total)).astype(np.int64)
             later[beyond] = self.upper[np.minimum(in_sample, len(self.upper) - 1)]
         return later
@@ -209,11 +217,11 @@ def _of_query(excess: _Excess, null: Null, known: Known | None, captions: Values
     return np.array(
         [
             excess.mean(_BEST),
-            excess.mean(_BEST_TEN),
-            excess.mean(_BEST_HUNDRED),
+            excess.mean(_TEN),
+            excess.mean(_HUNDRED),
             null.centre,
             null.low_spread,
-            (excess.mean(_BEST_TEN) + _USUAL_TEN) * null.low_spread,
+            (excess.mean(_TEN) + _USUAL_TEN) * null.low_spread,
             np.nan if unknown is None else unknown,
             log_rate,
             np.nan if captions is None else np.sort(captions[~np.isnan(captions)])[-_TEN:].mean(),
