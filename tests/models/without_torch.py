@@ -35,8 +35,8 @@ def main(model: str, pictures: str, folder: str) -> None:
     for words in (
         ("inspect", pictures),
         ("index", pictures, "--model", model, "--out", folder),
-        ("search", folder, "a red square", "--k", "3"),
-        ("search", folder, "--image", first, "--k", "2"),
+        ("search", folder, "a red square", "--k", "3", "--all"),
+        ("search", folder, "--image", first, "--k", "2", "--all"),
         ("verify", folder),
         ("verify", model),
     ):

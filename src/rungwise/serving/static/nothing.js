@@ -17,13 +17,14 @@ export function makeNothing(on) {
   let columns = []; // whose texts are looked through for the words of a query
   let pictures = 0;
   let examples = []; // texts that find something here
-  let shown = null;
+  let shown = null; // what is said now, and of which search
 
   function offer(about) {
     [pictures, examples] = [about.pictures, about.examples.slice(0, MOST_EXAMPLES)];
     const texts = about.columns.filter(({ name, type }) => (type === "text" || type === "texts") && !NO_COLUMNS.has(name));
     columns = texts.slice(0, 4).map(({ name, type }) => [name, type === "texts" ? "has" : "contains"]);
     if (about.captions) columns = [["captions", "contains"], ...columns.filter(([name]) => name !== "captions")];
+    if (shown) show(shown.search, shown.answer, shown.signal); // it was said before this was known
   }
 
   function hide() {
@@ -34,7 +35,7 @@ export function makeNothing(on) {
 
   /** Say it of a search, and find out what else there is. */
   function show(search, answer, signal) {
-    shown = search;
+    const now = (shown = { search, answer, signal });
     const among = search.where ? "the pictures that pass the filters" : pictures ? `the ${number(pictures)} pictures` : "the pictures";
     const words = !search.pictures.length;
     const none = `None of ${among} fits well, as far as the search can tell.${words ? " Try other words, or more general ones." : ""}`;
@@ -47,24 +48,26 @@ export function makeNothing(on) {
     );
     element("verdict").classList.add("empty");
     element("nothing").hidden = false;
-    if (search.where) withoutFilters(search, signal);
-    byWords(search, answer, signal);
+    if (search.where) withoutFilters(now);
+    byWords(now);
   }
 
   const tried = (text, act) => make("li", {}, make("button", { type: "button", class: "soft", textContent: text, dir: "auto", onclick: act }));
 
-  function add(search, text, act) {
-    if (shown === search) element("tries").prepend(tried(text, act));
+  function add(now, text, act) {
+    if (shown === now) element("tries").prepend(tried(text, act));
   }
 
-  async function withoutFilters(search, signal) {
+  async function withoutFilters(now) {
+    const { search, signal } = now;
     const wider = { ...search, where: "", show: "" };
     const found = await count(parametersOf(wider), signal);
     const fitting = found?.end?.shown ?? 0;
-    if (fitting) add(search, `Remove the filters: ${pictured(fitting)} then`, () => on.open(wider));
+    if (fitting) add(now, `Remove the filters: ${pictured(fitting)} then`, () => on.open(wider));
   }
 
-  async function byWords(search, answer, signal) {
+  async function byWords(now) {
+    const { search, answer, signal } = now;
     const words = answer.terms.filter((term) => term.kind === "words" && term.weight > 0).flatMap(({ text }) => text.match(/\p{L}[\p{L}\p{N}'’-]*/gu) ?? []);
     const long = [...new Set(words)].filter((word) => word.length >= SHORTEST).sort((one, other) => other.length - one.length);
     await Promise.all(
@@ -72,7 +75,7 @@ export function makeNothing(on) {
         const where = columns.map(([name, operator]) => written(name, operator, word)).join(" or ");
         const found = await count(new URLSearchParams({ where }), signal);
         const many = found?.hits.length ?? 0;
-        if (many) add(search, `“${word}” is written with ${pictured(many, found.more)}`, () => on.open({ ...search, q: "", pictures: [], where: joined([where]), show: "" }));
+        if (many) add(now, `“${word}” is written with ${pictured(many, found.more)}`, () => on.open({ ...search, q: "", pictures: [], where: joined([where]), show: "" }));
       }),
     );
   }
