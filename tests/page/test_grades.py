@@ -122,3 +122,4 @@ def test_who_may_not_judge_sees_no_buttons(page, index):
         expect(page.locator(".grades button")).to_have_count(0)
         page.locator("#results a.open").first.click()
         expect(page.locator("#detail-grades")).to_be_hidden()
+        page.goto("about:blank")  # it asks nothing more of a server that ends now
