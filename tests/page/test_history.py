@@ -39,6 +39,19 @@ def test_a_reload_comes_back_to_the_place(page, site):
     page.wait_for_function("place => Math.abs(scrollY - place) < 2", arg=place)
 
 
+def test_a_reload_loads_as_many_pictures_as_reach_to_the_place(page, site):
+    page.goto(site + "?q=blue&fold=false&end=false")
+    expect(page.locator("#results a.open").nth(29)).to_be_visible()
+    page.mouse.wheel(0, 1800)
+    expect(page.locator("#results a.open").nth(80)).to_be_attached()
+    page.wait_for_timeout(300)
+    # A place beyond the thirty pictures that its entry speaks of, as when one leaves while more are on their way.
+    page.evaluate("history.replaceState({ ...history.state, scroll: 3000, count: 30 }, '')")
+    page.evaluate("addEventListener('pagehide', (event) => event.stopImmediatePropagation(), true)")
+    page.reload()
+    page.wait_for_function("place => Math.abs(scrollY - place) < 2", arg=3000)
+
+
 def test_the_start_page_comes_back_with_the_same_pictures(page, site):
     page.goto(site + "?by=random")
     expect(page.locator("#groups a.open").nth(10)).to_be_visible()

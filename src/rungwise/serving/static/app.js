@@ -174,7 +174,8 @@ async function show(search, back = false) {
     if (browsing) await showStart(search, before, place, request.signal);
     else await showFound(search, before, place, request.signal);
     if (request.signal.aborted) return;
-    if (back && place?.scroll) scrollTo(0, place.scroll);
+    if (back && place?.scroll) await comeBackTo(place.scroll, request.signal);
+    if (request.signal.aborted) return;
     if (search.show) detail.open(search.show, listShown);
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -182,6 +183,18 @@ async function show(search, back = false) {
     complain(error.message, "Try again", () => show(search, back));
   } finally {
     if (running === request) running = null;
+  }
+}
+
+/** Scroll to where one was; where the page is not that long yet, more pictures are loaded. */
+async function comeBackTo(scroll, signal) {
+  const count = () => grid.hits().length;
+  for (let known = -1; count() > known; ) {
+    scrollTo(0, scroll);
+    if (scrollY >= Math.floor(scroll) || !grid.hasMore()) return;
+    known = count();
+    await grid.more();
+    if (signal.aborted) return;
   }
 }
 
