@@ -28,6 +28,9 @@ from rungwise.metrics.rankings import Direction, Scores
 _LOOKED_AT = 1000
 """Hits that may be shown; those after them count by their expected number."""
 
+_LEAST = 1e-9
+"""A belief is taken for at least this where something is divided by it."""
+
 _BULK = 1.0
 """Standard deviations over the centre within which no hit stands out, however many have the same score."""
 
@@ -323,15 +326,16 @@ class Calibration:
             belief = belief_from(chance_of_noise(expected))
             degrees = np.zeros(len(falling))
             degrees[: len(expected)] = 1 - false_discovery_rates(expected)
-            probabilities = degrees
-            beyond = max(0.0, null.total - null.irrelevant - float(probabilities.sum()))
+            beyond = max(0.0, null.total - null.irrelevant - float(degrees.sum()))
+            # Of hits and others, if anything is relevant.
+            given = max(belief, _LEAST)
+            probabilities, beyond, shift = np.minimum(degrees / given, 1.0), beyond / given, 0.0
         else:
             degrees, probabilities, beyond, belief = self.learnt.judged(falling, null, known)
-            degrees = np.clip(degrees, *self.scale)
-            probabilities = probabilities * belief
+            degrees, shift = np.clip(degrees, *self.scale), self.learnt.shift
         looked_at = probabilities[:_LOOKED_AT]
         beyond += float(probabilities[_LOOKED_AT:].sum())
-        return degrees, best_cut(looked_at, beyond, belief), belief
+        return degrees, best_cut(looked_at, beyond, belief, shift), belief
 
     def _rungs(self, degrees: Values, cut: int) -> NDArray[np.int64]:
         """Rungs of hits in falling order of score."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ from rungwise.calibration.judgement import Background, Known, Values
 from rungwise.calibration.null import Null
 from rungwise.calibration.rate import Rate
 from rungwise.calibration.regression import Regression
+from rungwise.calibration.shift import MOST_QUERIES, Example, best_shift
 from rungwise.calibration.supervised import Curve, Supervised
 from rungwise.core.errors import UserError
 
@@ -123,6 +124,8 @@ def learn(
     # Of large indexes, hits of some queries are enough, and all of them would take much memory.
     every = -(-len(usable) * depth // _MOST_ROWS)
     rows, truths, of_rows, queries, something = [], [], [], [], []
+    looked_at: list[_Looked] = []
+    step = -(-len(usable) // MOST_QUERIES)
     sums = np.zeros((3, len(_EDGES) + 1))
     for number, query in enumerate(usable.tolist()):
         one, truth = np.asarray(scores[query], np.float64), degrees[query]
@@ -139,6 +142,8 @@ def learn(
         queries.append(of_query)
         relevant = truth >= relevant_from
         something.append(bool(relevant.any()))
+        if number % step == 0 and something[-1]:
+            looked_at.append(_Looked(features, one[best[-1]], null, relevant[best], seen, int(relevant.sum())))
         left = order[~relevant[order]]
         if something[-1] and len(left) >= 2 and one[left[0]] > one[left[-1]]:
             emptied = Null.of(Background(one[left], len(left)))
@@ -177,8 +182,38 @@ def learn(
     # Odds of nothing among the queries at hand, in place of those among the examples of the beliefs.
     nothing = max(_NOTHING, 1 - float(some.sum()) / len(usable))
     odds = nothing / (1 - nothing) * float(some.sum()) / max(1.0, float((~some).sum()))
-    learnt = Supervised(regression, beliefs, odds, _curve(sums), rate)
+    curve = _curve(sums)
+    shift = best_shift([one.example(regression, curve) for one in looked_at])
+    learnt = Supervised(regression, beliefs, odds, curve, shift, rate)
     return learnt, regression.predict(table).degree, truth
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """A query of the fit, of which the shift is learnt.
+
+    Attributes:
+        features: (hits, F) of its best hits.
+        last: Score of the last of them.
+        null: Of the query.
+        relevant: (hits,) bool.
+        judged: (hits,) bool.
+        total: Relevant candidates.
+    """
+
+    features: Values
+    last: float
+    null: Null
+    relevant: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+    total: int
+
+    def example(self, regression: Regression, curve: Curve) -> Example:
+        beyond = curve.relevant_below(float(self.null.positions(np.array([self.last]))[0])) * self.null.total
+        if len(self.features) == self.null.total:
+            beyond = 0.0
+        probabilities = regression.predict(self.features).probability
+        return Example(probabilities, beyond, self.relevant, self.judged, self.total)
 
 
 def _belief(of_queries: Values, something: NDArray[np.bool_], view: tuple[str, ...]) -> Belief:

@@ -16,6 +16,7 @@ from rungwise.calibration.judgement import Known, Values
 from rungwise.calibration.null import Null
 from rungwise.calibration.rate import Rate
 from rungwise.calibration.regression import Regression
+from rungwise.calibration.shift import MOST as MOST_SHIFT
 from rungwise.core.errors import UserError
 
 _MOST_ODDS = 1e9
@@ -67,6 +68,8 @@ class Supervised:
         beliefs: For a query, by what is known of it, the richest first; each knows the names of its columns.
         odds: That a query has nothing relevant, before it is seen, over these odds among the examples of ``beliefs``.
         curve: For the candidates after the best hits.
+        shift: Standard deviation by which the log-odds of all hits of a query move together; see
+            :mod:`rungwise.calibration.shift`.
         rate: How many candidates are relevant, by the query's vector; None if none was known.
     """
 
@@ -74,6 +77,7 @@ class Supervised:
     beliefs: tuple[Belief, ...]
     odds: float
     curve: Curve
+    shift: float
     rate: Rate | None = None
 
     def judged(self, falling: Values, null: Null, known: Known | None) -> tuple[Values, Values, float, float]:
@@ -116,6 +120,7 @@ class Supervised:
             "regression": self.regression.to_json(),
             "beliefs": [belief.to_json() for belief in self.beliefs],
             "odds": self.odds,
+            "shift": self.shift,
             "curve": {
                 "positions": list(curve.positions),
                 "degrees": list(curve.degrees),
@@ -140,15 +145,18 @@ class Supervised:
         read = tuple(Belief.from_json(belief, "'beliefs'") for belief in beliefs)
         if not all(belief.names in QUERY_VIEWS for belief in read) or read[-1].names != QUERY_VIEWS[-1]:
             raise UserError("'beliefs' read features that this version does not make")
-        (odds,) = _numbers({"odds": [value.get("odds")]}, "odds")
+        odds, shift = (_numbers({name: [value.get(name)]}, name)[0] for name in ("odds", "shift"))
         if not 0 <= odds <= _MOST_ODDS:
             raise UserError("'odds' is out of range")
+        if not 0 <= shift <= MOST_SHIFT:
+            raise UserError("'shift' is out of range")
         rate = value.get("rate")
         return cls(
             regression,
             read,
             odds,
             _curve_of(value.get("curve")),
+            shift,
             None if rate is None else Rate.from_json(rate, "'rate'"),
         )
 
