@@ -63,6 +63,12 @@ def test_what_is_not_understood_has_no_degrees(demo):
         assert {hit.degree for hit in column.hits} == {None}
 
 
+@pytest.mark.parametrize("query", ["quantum chromodynamics equation", "the stock market fell", "ein Hund am Strand"])
+def test_for_what_is_of_another_world_nothing_is_shown(demo, query):
+    for column in demo.comparison.answer(query).columns:
+        assert (column.shown, column.belief < 0.5) == (0, True)
+
+
 @pytest.mark.parametrize(("query", "complaint"), [("  ", "is empty"), ("star " * LONGEST, "characters")])
 def test_queries_that_are_refused(demo, query, complaint):
     with pytest.raises(UserError, match=complaint):

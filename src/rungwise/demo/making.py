@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from rungwise.calibration import Calibration
+from rungwise.calibration import UNRELATED, Calibration
 from rungwise.data.collection import ImageCaptions
 from rungwise.demo.places import RECIPES, RELEVANT_FROM, SCENES, Name, Places
 from rungwise.demo.sides import known_of_all
@@ -120,7 +120,8 @@ def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Cali
     """A calibration by the exact degrees of the validation pictures.
 
     Its queries are captions of theirs; searches for fresh scenes, which few of the pictures fit; and such searches with
-    a foreign word in place of a shape, which counts as a fact that holds nowhere.
+    a foreign word in place of a shape, which counts as a fact that holds nowhere. Texts of other worlds show it what
+    fits nothing.
     """
     validation = data.split("val")
     file = load_scene_file(scenes)
@@ -140,11 +141,14 @@ def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Cali
     relevance[-len(foreign) :] *= np.array([[1 - 1 / (query.statement.facts + 1)] for query in foreign], np.float32)
     texts = [query.text for query in queries]
     pictures, vectors = model.encode_image(validation.paths).vectors, model.encode_text(texts)
+    unrelated = model.encode_text(UNRELATED)
     return Calibration.fit(
         model.similarity.array(pictures, vectors).T,
         relevance,
         relevant_from=RELEVANT_FROM,
         known=known_of_all(texts, vectors, model),
+        unrelated=model.similarity.array(pictures, unrelated).T,
+        unrelated_known=known_of_all(UNRELATED, unrelated, model),
         source="exact degrees of the validation pictures",
         model_fingerprint=model.fingerprint,
     )
