@@ -209,9 +209,7 @@ class _Looked:
     total: int
 
     def example(self, regression: Regression, curve: Curve) -> Example:
-        beyond = curve.relevant_below(float(self.null.positions(np.array([self.last]))[0])) * self.null.total
-        if len(self.features) == self.null.total:
-            beyond = 0.0
+        beyond = curve.relevant_after(len(self.features), self.last, self.null)
         probabilities = regression.predict(self.features).probability
         return Example(probabilities, beyond, self.relevant, self.judged, self.total)
 

@@ -52,6 +52,12 @@ class Curve:
         """Share of all candidates that are relevant and stand below a position, if positions are normal."""
         return float(np.interp(position, *self._cumulated))
 
+    def relevant_after(self, hits: int, last: float, null: Null) -> float:
+        """How many candidates are expected to be relevant after so many hits, the last of which has this score."""
+        if hits >= null.total:
+            return 0.0
+        return self.relevant_below(float(null.positions(np.array([last]))[0])) * null.total
+
     @cached_property
     def _cumulated(self) -> tuple[Values, Values]:
         grid = np.linspace(-6, 6, 241)
@@ -101,8 +107,7 @@ class Supervised:
             degrees = np.concatenate([degrees, np.minimum(self.curve.degrees_at(positions), _last(degrees))])
             after = np.minimum(self.curve.probabilities_at(positions), _last(probabilities))
             probabilities = np.concatenate([probabilities, after])
-        last = float(null.positions(falling[-1:])[0])
-        beyond = self.curve.relevant_below(last) * null.total if len(falling) < null.total else 0.0
+        beyond = self.curve.relevant_after(len(falling), float(falling[-1]), null)
         something = self._belief(of_query)
         return degrees, probabilities, beyond, something / (something + self.odds * (1 - something))
 
