@@ -66,6 +66,8 @@ def test_all_scores_and_the_best_with_a_background_are_judged_alike(any_calibrat
         sample = Background(rng.choice(scores, 2000, replace=False), len(scores))
         judged = any_calibration.judge_hits(scores[best], sample)
         whole = any_calibration.cut(scores)
+        by_all = any_calibration.judge_hits(scores[best], Background(scores, len(scores)))
+        assert abs(by_all.cut - whole) <= 1
         assert abs(judged.cut - whole) <= max(3, 0.2 * whole)
         assert np.abs(judged.degrees - any_calibration.degrees(scores)[best]).mean() < 0.05
         assert judged.belief == pytest.approx(any_calibration.belief(scores), abs=0.1)

@@ -39,7 +39,7 @@ def test_many_hits_are_as_exact_as_few(power):
                 if j != i:
                     counts = np.convolve(counts, [1 - p, p])
             total += 2 * probabilities[i] * (counts / (k + 1 + np.arange(len(counts)))).sum()
-        assert values[k] == pytest.approx(total, abs=2e-5)
+        assert values[k] == pytest.approx(total, abs=1e-5)
 
 
 @pytest.mark.parametrize("shift", [0.5, 1.0, 2.0, 3.0])

@@ -3,12 +3,17 @@
 from tests.page.browser import expect
 
 
-def test_back_restores_place_and_what_was_found(page, site):
+def scrolled(page, site):
+    """Search, and scroll down until more pictures were loaded."""
     page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
     page.mouse.wheel(0, 1800)
     expect(page.locator("#results a.open").nth(80)).to_be_attached()
     page.wait_for_timeout(300)
+
+
+def test_back_restores_place_and_what_was_found(page, site):
+    scrolled(page, site)
     place, count = page.evaluate("scrollY"), page.locator("#results a.open").count()
     assert place > 500
     page.locator("#query").fill("red")
@@ -28,11 +33,7 @@ def test_back_restores_place_and_what_was_found(page, site):
 
 
 def test_a_reload_comes_back_to_the_place(page, site):
-    page.goto(site + "?q=blue&fold=false&end=false")
-    expect(page.locator("#results a.open").nth(29)).to_be_visible()
-    page.mouse.wheel(0, 1800)
-    expect(page.locator("#results a.open").nth(80)).to_be_attached()
-    page.wait_for_timeout(300)
+    scrolled(page, site)
     place = page.evaluate("scrollY")
     page.reload()
     expect(page.locator("#results a.open").nth(80)).to_be_attached()
@@ -40,11 +41,7 @@ def test_a_reload_comes_back_to_the_place(page, site):
 
 
 def test_a_reload_loads_as_many_pictures_as_reach_to_the_place(page, site):
-    page.goto(site + "?q=blue&fold=false&end=false")
-    expect(page.locator("#results a.open").nth(29)).to_be_visible()
-    page.mouse.wheel(0, 1800)
-    expect(page.locator("#results a.open").nth(80)).to_be_attached()
-    page.wait_for_timeout(300)
+    scrolled(page, site)
     # A place beyond the thirty pictures that its entry speaks of, as when one leaves while more are on their way.
     page.evaluate("history.replaceState({ ...history.state, scroll: 3000, count: 30 }, '')")
     page.evaluate("addEventListener('pagehide', (event) => event.stopImmediatePropagation(), true)")
