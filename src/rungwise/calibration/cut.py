@@ -24,6 +24,7 @@ from functools import lru_cache
 import numpy as np
 
 from rungwise.calibration.judgement import Values
+from rungwise.calibration.logistic import sigmoid
 
 _EXACT = 64
 """Hits whose part is integrated; after them k is so large that two terms of a series are enough."""
@@ -65,7 +66,7 @@ def expected_f1(probabilities: Values, beyond: float = 0.0, shift: float = 0.0) 
     logits = np.log(kept / (1 - kept)) * math.sqrt(1 + math.pi * shift**2 / 8)
     at, weights = _shifts()
     factors = np.exp(shift * at)
-    shifted = 0.5 * (1 + np.tanh(0.5 * (logits + shift * at[:, None])))
+    shifted = sigmoid(logits + shift * at[:, None])
     return np.asarray(weights @ _independent(shifted, beyond * factors / (weights @ factors)))
 
 

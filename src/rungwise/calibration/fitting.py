@@ -24,7 +24,7 @@ from rungwise.calibration.judgement import Background, Known, Values
 from rungwise.calibration.null import Null
 from rungwise.calibration.rate import Rate
 from rungwise.calibration.regression import Regression
-from rungwise.calibration.shift import MOST_QUERIES, Example, best_shift
+from rungwise.calibration.shift import Example, best_shift
 from rungwise.calibration.supervised import Curve, Supervised
 from rungwise.core.errors import UserError
 
@@ -33,6 +33,9 @@ FEWEST_QUERIES = 20
 
 _MOST_QUERIES = 5000
 """That are looked at; more change nothing and take memory."""
+
+_MOST_SHIFTED = 1000
+"""Of these queries, by which the shift is chosen; more change little and take time."""
 
 _MOST_ROWS = 400_000
 """Hits whose features are made, at most."""
@@ -125,7 +128,7 @@ def learn(
     every = -(-len(usable) * depth // _MOST_ROWS)
     rows, truths, of_rows, queries, something = [], [], [], [], []
     looked_at: list[_Looked] = []
-    step = -(-len(usable) // MOST_QUERIES)
+    step = -(-len(usable) // _MOST_SHIFTED)
     sums = np.zeros((3, len(_EDGES) + 1))
     for number, query in enumerate(usable.tolist()):
         one, truth = np.asarray(scores[query], np.float64), degrees[query]

@@ -101,7 +101,7 @@ class Logistic:
             slope, curve = -penalty * weights, np.diag(np.maximum(penalty, 1e-9))
             for begin in range(0, len(target), _BLOCK):
                 table = _terms(scaled[begin : begin + _BLOCK], products)
-                expected = _sigmoid(table @ weights)
+                expected = sigmoid(table @ weights)
                 slope += table.T @ (target[begin : begin + _BLOCK] - expected)
                 curve += (table * (expected * (1 - expected))[:, None]).T @ table
             step = np.linalg.solve(curve, slope)
@@ -131,7 +131,7 @@ class Logistic:
     def predict(self, scaled: Values) -> Values:
         """(rows,) in 0..1."""
         straight = scaled @ self.weights[1 : 1 + self.columns] + self.weights[0]
-        return _sigmoid(straight + np.einsum("ij,ij->i", scaled @ self._form, scaled))
+        return sigmoid(straight + np.einsum("ij,ij->i", scaled @ self._form, scaled))
 
     def to_json(self) -> list[float]:
         """A list of numbers."""
@@ -166,7 +166,12 @@ def _terms(scaled: Values, products: bool) -> Values:
     return np.concatenate(parts, axis=1)
 
 
-def _sigmoid(x: Values) -> Values:
+def sigmoid(x: Values) -> Values:
+    """The probabilities that have these log-odds.
+
+    >>> sigmoid(np.array([-800.0, 0.0, 800.0]))
+    array([0. , 0.5, 1. ])
+    """
     return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))
 
 

@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from rungwise.calibration.cut import best_cut
 from rungwise.calibration.judgement import Values
 
-MOST_QUERIES = 1000
-"""That are looked at; more change little and take time."""
-
 _CHOICES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 MOST = _CHOICES[-1]
 _USUAL, _FEWEST_QUERIES = 1.0, 50

@@ -13,6 +13,7 @@ import numpy as np
 from rungwise.calibration.belief import Belief
 from rungwise.calibration.features import NAMES, QUERY_NAMES, QUERY_VIEWS, hit_features
 from rungwise.calibration.judgement import Known, Values
+from rungwise.calibration.logistic import numbers_of
 from rungwise.calibration.null import Null
 from rungwise.calibration.rate import Rate
 from rungwise.calibration.regression import Regression
@@ -21,7 +22,6 @@ from rungwise.core.errors import UserError
 
 _MOST_ODDS = 1e9
 _MOST_KNOTS = 10_000
-_LARGEST = 1e30
 _LAST = 10
 """Of the best hits, by which those that follow are bounded."""
 
@@ -150,7 +150,7 @@ class Supervised:
         read = tuple(Belief.from_json(belief, "'beliefs'") for belief in beliefs)
         if not all(belief.names in QUERY_VIEWS for belief in read) or read[-1].names != QUERY_VIEWS[-1]:
             raise UserError("'beliefs' read features that this version does not make")
-        odds, shift = (_numbers({name: [value.get(name)]}, name)[0] for name in ("odds", "shift"))
+        odds, shift = (float(numbers_of([value.get(name)], f"'{name}'")[0]) for name in ("odds", "shift"))
         if not 0 <= odds <= _MOST_ODDS:
             raise UserError("'odds' is out of range")
         if not 0 <= shift <= MOST_SHIFT:
@@ -169,8 +169,8 @@ class Supervised:
 def _curve_of(value: object) -> Curve:
     if not isinstance(value, dict):
         raise UserError("'curve' is missing")
-    columns = [_numbers(value, name) for name in ("positions", "degrees", "probabilities")]
-    positions, degrees, probabilities = columns
+    columns = [numbers_of(value.get(name), f"'{name}'") for name in ("positions", "degrees", "probabilities")]
+    positions, degrees, probabilities = (tuple(column.tolist()) for column in columns)
     if not 0 < len(positions) == len(degrees) == len(probabilities) <= _MOST_KNOTS:
         raise UserError("'curve' has columns of different lengths")
     if any(later <= earlier for earlier, later in pairwise(positions)):
@@ -178,15 +178,6 @@ def _curve_of(value: object) -> Curve:
     if not all(0 <= each <= 1 for each in probabilities):
         raise UserError("'curve' has a probability outside 0..1")
     return Curve(positions, degrees, probabilities)
-
-
-def _numbers(value: Mapping[str, Any], name: str) -> tuple[float, ...]:
-    numbers = value.get(name)
-    if not isinstance(numbers, list) or not all(
-        type(each) in (int, float) and abs(each) < _LARGEST for each in numbers
-    ):
-        raise UserError(f"{name!r} is no list of numbers")
-    return tuple(float(each) for each in numbers)
 
 
 def _last(values: Values) -> float:
