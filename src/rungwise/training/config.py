@@ -134,7 +134,7 @@ class TrainConfig:
             raise UserError(f"warm_up_epochs must not be negative, got {self.warm_up_epochs}")
         if not 0 <= self.seed < 1 << 32:
             raise UserError(f"seed must lie in 0..{(1 << 32) - 1}, got {self.seed}")
-        self.loss.check_batch(self.batch_size)
+        self.loss.check()
 
     @property
     def needs_relevance(self) -> bool:
