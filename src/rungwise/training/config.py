@@ -24,12 +24,6 @@ from rungwise.training.stage import AnyStages, merged
 from rungwise.training.steps import AnyStep, Plain
 from rungwise.training.tuning import AnyTuning, Whole
 
-_LATER = (
-    "start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing",
-    "preset", "stages", "snapshot", "ema", "compile", "logs",
-)  # fmt: skip
-"""Settings that runs of earlier versions did not know."""
-
 Log = Literal["tensorboard", "jsonl", "wandb", "mlflow"]
 """Where a run's numbers are written."""
 
@@ -147,7 +141,7 @@ class TrainConfig:
             raise UserError(f"weight_decay must not be negative, got {self.weight_decay:g}")
         if self.weight_decay and self.optimizer.decay:
             raise UserError(
-                "weight_decay is a term of the loss and goes with optimizer adam; adamw takes its own,"
+                f"weight_decay is a term of the loss and goes with optimizer adam; {self.optimizer.kind} takes its own,"
                 " optimizer.weight_decay"
             )
         if not all(0 <= rate < math.inf for rate in self.learning_rates):
@@ -196,7 +190,7 @@ class TrainConfig:
         >>> TrainConfig(schedule=OneCycle(), epochs=(10,), learning_rates=(1e-3,)).learning_rate(3)
         0.001
         """
-        return self._phase_rate(epoch) * self.schedule.factor((epoch + share) / self.total_epochs)
+        return self._phase_rate(epoch) * self.schedule.factor(epoch + share, self.total_epochs)
 
     def _phase_rate(self, epoch: int) -> float:
         for length, rate in zip(self.epochs, self.learning_rates, strict=True):
@@ -209,9 +203,11 @@ class TrainConfig:
 def with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a run wrote them, with the defaults of those that this version has besides.
 
+    Raises:
+        UserError: If they are settings of no run.
+
     >>> with_later_settings({"seed": 3})["optimizer"]
     {'kind': 'adam'}
     """
-    usual = to_plain(TrainConfig())
-    known = {**{name: value for name, value in usual.items() if name in _LATER}, **settings}
-    return {**known, "data": {"share": usual["data"]["share"], **known.get("data", {})}}
+    plain: dict[str, Any] = to_plain(from_plain(TrainConfig, dict(settings), "the settings in the checkpoint"))
+    return plain

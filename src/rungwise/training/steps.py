@@ -82,8 +82,11 @@ class Work:
             return named
         wanted = min(loss.pairs_to_encode(len(batch)), len(self.pairs))
         if wanted <= len(batch):
-            return batch
-        return np.concatenate([batch, further_pairs(batch, wanted - len(batch), len(self.pairs), seed)])
+            own: Positions = batch
+            return own
+        further = further_pairs(batch, wanted - len(batch), len(self.pairs), seed)
+        chosen: Positions = np.concatenate([batch, further])
+        return chosen
 
 
 @dataclass(frozen=True)
