@@ -13,7 +13,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -43,7 +43,7 @@ class Preset:
         reproduces: References to printed rows: columns of ``evaluation/published.csv`` or settings of a row, and what
             they hold. Empty where no paper printed it.
         assumes: What the paper does not print and was chosen.
-        config: What is trained.
+        settings: What differs from a configuration's defaults, as plain values.
 
     >>> load_preset("order0/coco").reproduces[0]["row"]
     '4.3'
@@ -53,7 +53,19 @@ class Preset:
     about: str
     reproduces: tuple[Mapping[str, str], ...]
     assumes: tuple[str, ...]
-    config: TrainConfig
+    settings: Mapping[str, Any]
+
+    @cached_property
+    def config(self) -> TrainConfig:
+        """What is trained. It brings torch along, which nobody needs who only asks what there is.
+
+        Raises:
+            UserError: If a setting is unknown or does not fit.
+        """
+        from rungwise.core.configuration import from_plain
+        from rungwise.training.config import TrainConfig
+
+        return from_plain(TrainConfig, {**self.settings, "preset": self.name}, self.name)
 
     @property
     def system(self) -> str:
@@ -243,21 +255,20 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _preset(name: str) -> Preset:
-    from rungwise.core.configuration import from_plain
-    from rungwise.training.config import TrainConfig
     from rungwise.training.stage import merged
 
     place, _, variant = name.partition(":")
     values = _read(*place.split("/"))
     changes = values.get(_VARIANTS, {}).get(variant, {})
-    settings = merged(_settings(values), _settings(changes)) | {"preset": name}
     own = changes if variant else values
     return Preset(
         name,
         _about(own, name),
         tuple(_reference(one, name) for one in _list(own, "reproduces", name)),
-        tuple(str(one) for source in ([values, own] if variant else [values]) for one in _list(source, "assumes", name)),
-        from_plain(TrainConfig, settings, name),
+        tuple(
+            str(one) for source in ([values, own] if variant else [values]) for one in _list(source, "assumes", name)
+        ),
+        MappingProxyType(merged(_settings(values), _settings(changes))),
     )
 
 
