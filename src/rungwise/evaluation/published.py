@@ -59,7 +59,9 @@ _CAPTIONS_AN_IMAGE = {"one-caption-per-image": 1, "labels": 1}
 
 _DATASET_OF_PROTOCOL = {"coco-5k": "coco", "coco-1k-5fold": "coco", "flickr30k-1k": "flickr30k"}
 
-_NO_SETTING = ("as_printed", "why=", "5-fold", "1-fold", "test_images", "backbone_by", "average", "stat=", "full_5K")
+_NO_SETTING = (
+    "as_printed", "why=", "5-fold", "1-fold", "full_5K", "test_images", "backbone_by", "average", "stat=", "printed=",
+)  # fmt: skip
 """Marks of a number, and what protocol and columns say: not what a row was made with."""
 
 
