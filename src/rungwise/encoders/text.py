@@ -62,6 +62,7 @@ class GRUConfig:
         unspaced: How scripts without spaces (Chinese, Japanese, Thai, ...) are cut: into runs between blanks and marks,
             or into characters.
         frozen: The encoder stays as it is, such as that of a trained model under new heads; vectors are cached.
+        width: Of the states; None for that of the joint space.
     """
 
     __pydantic_config__ = STRICT
@@ -79,9 +80,12 @@ class GRUConfig:
     vocabulary: Literal["captions", "file", "both"] = field(default="captions", metadata=ELSEWHERE)
     unspaced: Unspaced = field(default="runs", metadata=ELSEWHERE)
     frozen: bool = field(default=False, metadata=ELSEWHERE)
+    width: int | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         check_size("text.word_dimension", self.word_dimension)
+        if self.width is not None:
+            check_size("text.width", self.width)
         check_size("text.layers", self.layers, _MOST_LAYERS)
         if self.context_length is not None and self.context_length < len((START, END)) + 1:
             raise UserError(
@@ -115,7 +119,7 @@ class GRUConfig:
 
         Args:
             texts: Captions of the training split.
-            dimension: Width of the joint space, which is that of the GRU's states.
+            dimension: Width of the joint space, which is that of the GRU's states unless :attr:`width` is set.
 
         Raises:
             UserError: If the file of word vectors cannot be read or has none of the words.
@@ -145,11 +149,11 @@ class GRUConfig:
             encoder.coverage = from_plain(WordCoverage, files.json(TEXT_ENCODER), str(files.path / TEXT_ENCODER))
         return encoder
 
-    def _encoder(self, vocabulary: Tokenizer, width: int) -> GRUEncoder:
+    def _encoder(self, vocabulary: Tokenizer, dimension: int) -> GRUEncoder:
         encoder = GRUEncoder(
             vocabulary,
             self.word_dimension,
-            width,
+            self.width or dimension,
             directions=self.directions,
             pool=self.pool,
             layers=self.layers,
