@@ -86,8 +86,9 @@ def with_weights_that_fit(
 ) -> Begun:
     """A model of a configuration, with what fits of the other model's weights.
 
-    An encoder is taken whole, its vocabulary included, where both configurations describe the same. The weights of
-    heads are taken by name and shape; a stack whose first head is the other model's takes that.
+    An encoder is taken whole, its vocabulary included, where both configurations describe the same and its vectors are
+    of the same width. The weights of heads are taken by name and shape; a stack whose first head is the other model's
+    takes that.
 
     Args:
         config: Of the new model.
@@ -100,10 +101,11 @@ def with_weights_that_fit(
     """
     own_image = config.image if features is None else start.config.image
     same_image = _same(own_image, start.config.image)
-    same_text = _same(config.text, start.config.text) and config.dimension == start.config.dimension
-    if same_image and same_text:
+    same_text = _same(config.text, start.config.text)
+    if same_image and same_text and config.dimension == start.config.dimension:
         return _put_together(replace(config, image=own_image), start, True, True)
     new = JointEmbedding.create(config, captions, features)
+    same_text = same_text and new.text_encoder.width == start.text_encoder.width
     return _put_together(new.config, start, same_image, same_text, new)
 
 
