@@ -90,7 +90,7 @@ def test_a_run_that_is_evaluated_keeps_the_result(folder, capsys):
     run = folder / "runs" / "seed-0"
     shutil.rmtree(run / RESULTS)
     said = said_by(capsys, "table", "cmal2r:1", "--runs", str(run))
-    assert "has no results yet; rungwise evaluate" in said
+    assert f"{run}: has no results yet; rungwise evaluate {run} DATA --protocol labels" in " ".join(said.split())
     said = said_by(capsys, "evaluate", str(run), str(folder / DATA), "--protocol", "labels")
     assert f"kept in the run: {run / RESULTS / 'labels-test-'}" in said
     said = said_by(capsys, "table", "cmal2r:1", "--runs", str(run))
@@ -132,7 +132,7 @@ def test_mistakes_get_one_line(folder, capsys):
         (["--seeds", "4294967296"], "--seeds: 4294967296 in 4294967296 does not lie"),
         (["--seeds", "0", "--seed", "1"], "--seed and --seeds contradict each other"),
         (["--seeds", "0", "--seed=1"], "--seed and --seeds contradict each other"),
-        (["--seeds", "a"], "'a' is no whole number"),
+        (["--seeds", "a"], "--seeds: 'a' is none of what it takes"),
     ],
 )
 def test_a_list_of_seeds_that_is_none_gets_one_line(world, tmp_path, capsys, words, said):

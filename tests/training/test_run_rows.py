@@ -70,7 +70,7 @@ def test_measures_of_several_results_come_together(preset):
 def test_runs_without_a_row_are_listed_with_the_reason(preset):
     runs = [
         run_of(preset, "runs/own", preset=""),
-        run_of(preset, "runs/later", preset="nothing/of-the-kind"),
+        run_of(preset, "runs/later", preset="nothing/own"),
         run_of(preset, "runs/quick", preset="quick/own"),
         run_of(preset, "runs/new", results=()),
     ]

@@ -111,9 +111,9 @@ def main(arguments: list[str]) -> int:
     from rungwise.data.readers import read
     from rungwise.data.splits import with_splits, with_validation
     from rungwise.training.fitting import check_fits
-    from rungwise.training.loop import train
     from rungwise.training.processes import is_first
     from rungwise.training.reports import TerminalWatcher
+    from rungwise.training.stages import run
 
     if unnamed and is_first():
         say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(systems())}")
@@ -141,7 +141,7 @@ def main(arguments: list[str]) -> int:
             device=device,
             watcher=TerminalWatcher(console),
         )
-    result = train(
+    result = run(
         config,
         split,
         asked.out,

@@ -30,7 +30,8 @@ def table_text(table: PaperTable, width: int = WIDTH) -> str:
         parts.append("\n".join(wrap(block.title, width)))
         parts += ["\n".join(_group(block, names, width)) for names in _groups(block, width)]
     for lines in _below(table):
-        parts.append("\n".join(part for line in lines for part in wrap(line, width, subsequent_indent="  ")))
+        # A path is not broken, so that a command can be pasted.
+        parts.append("\n".join(part for line in lines for part in _wrapped(line, width, break_long_words=False)))
     return "\n\n".join(parts)
 
 
@@ -104,10 +105,14 @@ def _group(block: Block, names: Sequence[str], width: int) -> list[str]:
     head.append(row("", [name.rpartition("/")[2] for name in names]))
     body = []
     for line in lines:
-        first, *rest = wrap(_named(line), room, subsequent_indent="  ")
+        first, *rest = _wrapped(_named(line), room)
         body.append(row(first, [_text(line.cells.get(name), name) for name in names]))
         body += rest
     return [one.rstrip() for one in (*head, "-" * len(head[-1]), *body)]
+
+
+def _wrapped(text: str, width: int, break_long_words: bool = True) -> list[str]:
+    return wrap(text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=break_long_words)
 
 
 def _named(line: Line) -> str:
