@@ -32,6 +32,7 @@ COMMANDS = {
     "export": "a model as ONNX graphs, for search without torch",
     "import": "take over a model that the VSE++ program trained",
     "push": "upload a model to a model hub",
+    "doctor": "what is wrong with data or with a run, and the cure",
     "verify": "whether something that rungwise made is whole, and as it was made",
 }
 
