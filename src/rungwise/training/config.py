@@ -96,6 +96,8 @@ class TrainConfig:
         logs: Where the numbers of the run are written: tensorboard, jsonl, wandb, mlflow.
         feature_precision: In what features of a frozen image encoder are computed where they are not at hand: float32,
             bfloat16, or auto, which takes bfloat16 where that is faster and a probe shows that it stays close.
+        resident: Share of a GPU's free memory that features of the training pictures may take to stay there; 0 leaves
+            them on the host.
         seed: Seed of the weights, the batches and all draws.
         checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
     """
@@ -127,6 +129,7 @@ class TrainConfig:
     compile: Literal["no", "yes", "auto"] = "auto"
     logs: tuple[Log, ...] = ("tensorboard", "jsonl")
     feature_precision: Precision = "float32"
+    resident: float = 0.25
     seed: int = 0
     checkpoint_steps: int = 200
 
@@ -148,6 +151,8 @@ class TrainConfig:
             raise UserError(f"learning_rates must not be negative, got {', '.join(map(str, self.learning_rates))}")
         if self.warm_up_epochs < 0:
             raise UserError(f"warm_up_epochs must not be negative, got {self.warm_up_epochs}")
+        if not 0 <= self.resident <= 1:
+            raise UserError(f"resident must lie in 0..1, got {self.resident:g}")
         if not 0 <= self.ema < 1:
             raise UserError(f"ema must lie in 0..1 and below 1, got {self.ema:g}")
         if not 0 <= self.seed < 1 << 32:

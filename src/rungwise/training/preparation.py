@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
 from rungwise.models.pairs import captions_of
+from rungwise.models.resident import resident
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.config import Building
 from rungwise.training.averaging import WeightAverage
@@ -119,6 +120,7 @@ def prepare(
             _read(model, data, name, images, cache, say, progress)
             for name, images in (("train", train), ("validation", validation))
         )
+    pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
     updates = _updates(config, model, loss)
     autocast = partial(_autocast, device, config.precision)
     return Prepared(
