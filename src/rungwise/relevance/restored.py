@@ -29,6 +29,9 @@ _ROWS = {
     "penalty": np.float32,
 }
 
+_MOST_COLUMNS = 1 << 28
+"""N-grams that are told apart; each costs four bytes whenever a block is asked for."""
+
 
 def kept_vectors(source: VectorSource) -> Kept:
     """What :class:`RestoredVectors` needs; which captions stand for an image is not part of it.
@@ -64,7 +67,6 @@ def kept_rows(source: RowsSource | PairRows) -> Kept:
         "options": dict(source.options()),
         "content_hash": source.content_hash(),
         "frequencies_from": source.frequencies_from,
-        "width": rows.width,
     }
     return Kept(facts, {name: np.ascontiguousarray(getattr(rows, name), dtype) for name, dtype in _ROWS.items()})
 
@@ -133,9 +135,11 @@ class _Facts:
 
     def _take(self, kept: Kept, captions: int) -> None:
         self._source, self._hash = _texts(kept, "source", "content_hash")
-        self._options, self._frequencies = kept.facts.get("options"), kept.facts.get("frequencies_from")
-        if not isinstance(self._options, dict) or self._frequencies not in _COUNTS:
+        options, counted = kept.facts.get("options"), kept.facts.get("frequencies_from")
+        if not isinstance(options, dict) or counted not in _COUNTS:
             raise _unfit("options or frequencies are missing")
+        self._options: Mapping[str, Any] = options
+        self._frequencies: Frequencies | None = counted
         self._rows = _rows_of(kept, captions)
 
     @property
@@ -150,7 +154,6 @@ class _Facts:
 
     def options(self) -> Mapping[str, Any]:
         """Those of the source."""
-        assert self._options is not None
         return self._options
 
     def content_hash(self) -> str:
@@ -227,28 +230,26 @@ def _rows_of(kept: Kept, captions: int) -> Rows:
     Raises:
         UserError: If one does not.
     """
-    arrays, width = kept.arrays, kept.facts.get("width")
+    arrays = kept.arrays
     for name, dtype in _ROWS.items():
         if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
             raise _unfit(f"no {name}")
     starts, columns, lengths, penalty = (arrays[name] for name in ("starts", "columns", "lengths", "penalty"))
     entries = len(columns)
     fits = (
-        type(width) is int
-        and 0 <= width < 1 << 31
-        and len(starts) == captions + 1
+        len(starts) == captions + 1
         and starts[0] == 0
         and starts[-1] == entries
         and bool((np.diff(starts) >= 0).all())
         and len(arrays["asked"]) == len(arrays["answers"]) == entries
         and len(lengths) == captions
-        and (not entries or (columns.min() >= 0 and columns.max() < width))
+        and (not entries or (columns.min() >= 0 and columns.max() < _MOST_COLUMNS))
         and (not captions or (lengths.min() >= 0 and lengths.max() < len(penalty)))
         and all(bool(np.isfinite(arrays[name]).all()) for name in ("asked", "answers", "penalty"))
     )
     if not fits:
         raise _unfit("a number lies beyond its bounds")
-    return Rows(starts, columns, arrays["asked"], arrays["answers"], lengths, penalty, int(kept.facts["width"]))
+    return Rows(starts, columns, arrays["asked"], arrays["answers"], lengths, penalty, int(columns.max(initial=-1)) + 1)
 
 
 def _texts(kept: Kept, *names: str) -> list[str]:
