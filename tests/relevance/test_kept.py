@@ -94,7 +94,7 @@ def test_what_was_used_last_stays(tmp_path: Path) -> None:
         os.utime(cache.place("tfidf", key) / HEADER, (100 + age, 100 + age))
     assert cache.find("tfidf", keys[0]) is not None  # used now, so the second one is the oldest
     size = sum(file.stat().st_size for file in cache.place("tfidf", keys[0]).iterdir())
-    stranger = tmp_path / "relevance" / ("tfidf-" + "0" * 32)
+    stranger = tmp_path / "relevance" / ("tfidf-" + "0" * 16)
     stranger.mkdir()
     (stranger / HEADER).write_text("{}")
     (stranger / "thesis.txt").write_text("mine")

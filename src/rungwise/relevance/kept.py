@@ -34,7 +34,7 @@ HEADER = "kept.json"
 VERSION = 1
 _PARTS = frozenset({HEADER, "*.npy"})
 _WHAT = "kept relevance"
-_ENTRY = re.compile(r"[a-z-]{1,32}-[0-9a-f]{32}")
+_ENTRY = re.compile(r"[a-z-]{1,32}-[0-9a-f]{16}")
 _NAME = re.compile(r"[a-z_]{1,32}")
 _DTYPES = ("<f4", "<i4", "<i8")
 _DAY = 86400.0
@@ -80,7 +80,7 @@ class KeptFolder:
             kind: Of the source, such as ``tfidf``.
             key: 64 hexadecimal digits, of all that the entry depends on.
         """
-        return self.folder / f"{kind}-{key[:32]}"
+        return self.folder / f"{kind}-{key[:16]}"
 
     def find(self, kind: str, key: str) -> Kept | None:
         """An entry, whose files are as they were written; None where there is none.

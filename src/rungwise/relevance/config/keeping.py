@@ -67,13 +67,13 @@ def made_once(
         return source
     folder, key = KeptFolder(cache), _key(kind, data, recipe)
     place = folder.place(kind, key)
-    if (found := _found(folder, kind, key, recipe, say)) is not None:
+    if (found := _found(folder, kind, key, recipe, lambda _: None)) is not None:
         say(f"{title}, found in {place}")
         return found
     with ExitStack() as alone:
         try:
             alone.enter_context(folder.making(key))
-            # Another process may have made it while this one waited.
+            # Another process may have made it, or mended it, while this one waited.
             found = _found(folder, kind, key, recipe, say)
             refused = ""
         except UserError as error:
