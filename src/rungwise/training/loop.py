@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,7 +22,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from rungwise.core.configuration import dump_yaml, load_yaml, to_plain
+from rungwise.core.configuration import dump_yaml, to_plain
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
@@ -30,20 +30,21 @@ from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
 from rungwise.losses import Loss
 from rungwise.relevance.base import Relevance
-from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, missing, save_checkpoint
+from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
-from rungwise.training.config import TrainConfig, with_later_settings
+from rungwise.training.config import TrainConfig
 from rungwise.training.logs import TensorBoardWatcher
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
-from rungwise.training.reports import EpochReport, StepReport, Watcher
+from rungwise.training.reports import EpochReport, StageReport, StepReport, Watcher
+from rungwise.training.resuming import refuse_other_run, refuse_others
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SKIPPED
 from rungwise.training.snapshots import Snapshots
 from rungwise.training.updates import Updates
 
 REPORT_STEPS = 10
-CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
-HISTORY, SKIPPED = "history.jsonl", "skipped.txt"
-_WRITER = "a training run"
+WRITER = "a training run"
+"""Who holds the lock of a run's folder, for messages."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class TrainResult:
         best_epoch: It was taken after this epoch, from 1; 0 if there is none yet.
         measure: The measure that chose it, as the history calls it.
         best_value: Its number on the validation split; None if there is no snapshot yet.
+        best_rsum: Its rsum, whichever measure chose it; NaN if there is none yet.
         history: One mapping of numbers an epoch.
         finished: False when the run was asked to stop; it can be resumed.
     """
@@ -63,13 +65,9 @@ class TrainResult:
     best_epoch: int
     measure: str
     best_value: float | None
-    history: list[dict[str, float]]
+    best_rsum: float
+    history: list[dict[str, Any]]
     finished: bool
-
-    @property
-    def best_rsum(self) -> float:
-        """The validation rsum of the snapshot, whichever measure chose it; NaN if there is none yet."""
-        return self.history[self.best_epoch - 1]["rsum"] if self.best_epoch else float("nan")
 
 
 def train(
@@ -107,11 +105,13 @@ def train(
         UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
             belong to this run, or another training writes in ``out`` now. What stood there stays.
     """
+    if config.stages:
+        raise UserError("the configuration has stages; rungwise.training.stages.run runs them one after the other")
     with ExitStack() as lock:
         locked = is_first() and out.exists()
         if locked:
-            lock.enter_context(alone(out, _WRITER))
-        _refuse_others(out, resume)
+            lock.enter_context(alone(out, WRITER))
+        refuse_others(out, resume)
         with joined(device) as (processes, place):
             watchers = [watcher] if watcher and processes.first else []
 
@@ -128,9 +128,11 @@ def train(
             )
             run = _Run(prepared, data, out, watchers)
             if processes.first and not locked:  # so that a refused run leaves no folder behind
-                lock.enter_context(alone(out, _WRITER))
-                _refuse_others(out, resume)
+                lock.enter_context(alone(out, WRITER))
+                refuse_others(out, resume)
             run.accept(resume)
+            for one in watchers:
+                one.begin(StageReport(config.total_epochs))
             return run.go()
 
 
@@ -159,12 +161,18 @@ class _Run:
         settings, data_hash = to_plain(self.config), self.data.content_hash()
         if resume:
             self.state, tensors = load_checkpoint(self.out / CHECKPOINT)
-            self._refuse_other_run(settings, data_hash)
+            now = RunState(
+                settings=settings,
+                data_hash=data_hash,
+                frozen_hash=self.snapshots.frozen_hash,
+                start_hash=self.prepared.start_hash,
+            )
+            refuse_other_run(self.out / CHECKPOINT, self.state, now, self.config)
             self.trained.restore(tensors, begun=self.state.total_steps > 0)
             self.snapshots.pending = self.trained.best
             self._say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.settings, self.state.data_hash = settings, data_hash
-        self.state.frozen_hash = self.snapshots.frozen_hash
+        self.state.frozen_hash, self.state.start_hash = self.snapshots.frozen_hash, self.prepared.start_hash
         if not self.processes.first:
             return
         for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL):  # what a killed run left unfinished
@@ -194,11 +202,10 @@ class _Run:
         finished = False
         try:
             with _stop_requests() as stop:
-                while self.state.epoch < self.config.total_epochs and not self.processes.any(stop.is_set()):
+                while not (finished := self._is_over()) and not self.processes.any(stop.is_set()):
                     if self._epoch(self.prepared.batches_of(self.state.epoch), stop):
                         self._validate()
                     self._save()
-                finished = self.state.epoch == self.config.total_epochs
         finally:
             for watcher in self.watchers:
                 watcher.close()
@@ -207,8 +214,20 @@ class _Run:
             if self.processes.first and self.state.best_epoch:
                 self.snapshots.finish(self._provenance())
         state = self.state
-        measure = self.config.snapshot.name
-        return TrainResult(self.out / MODEL, state.best_epoch, measure, state.best_value, state.history, finished)
+        return TrainResult(
+            model_folder=self.out / MODEL,
+            best_epoch=state.best_epoch,
+            measure=self.config.snapshot.name,
+            best_value=state.best_value,
+            best_rsum=state.history[state.best_epoch - 1]["rsum"] if state.best_epoch else float("nan"),
+            history=state.history,
+            finished=finished,
+        )
+
+    def _is_over(self) -> bool:
+        """Whether all epochs are done, or enough of them; the first process knows the best one."""
+        over = self.config.is_over(self.state.epoch, self.state.best_epoch)
+        return self.processes.any(over and self.processes.first)
 
     def _epoch(self, batches: Sequence[Any], stop: threading.Event) -> bool:
         """The rest of the present epoch; False when asked to stop before its end."""
@@ -323,38 +342,6 @@ class _Run:
             self.trained.best = self.snapshots.pending
             save_checkpoint(self.out / CHECKPOINT, self.trained, self.state)
 
-    def _refuse_other_run(self, settings: dict[str, Any], data_hash: str) -> None:
-        """A run goes on with the settings and data it was started with; only its last phase may be made longer."""
-        state, path = self.state, self.out / CHECKPOINT
-        if state.data_hash != data_hash:
-            raise UserError(
-                f"{path}: the run was started with other data ({state.data_hash[:12]} then, {data_hash[:12]} now);"
-                " resume with the same, or start anew in another folder"
-            )
-        then, now = with_later_settings(state.settings), dict(settings)
-        del then["preset"], now["preset"]  # which decides nothing
-        # The same data may stand elsewhere by now; their hash was compared.
-        then["data"], now["data"] = ({**one["data"], "path": ""} for one in (then, now))
-        before, after = then.pop("epochs"), now.pop("epochs")
-        lines = differing(then, now)
-        begun = state.epoch + (state.step > 0)
-        old = replace(self.config, epochs=tuple(before)) if len(before) == len(after) else None
-        whole = self.config.schedule.of_the_whole_run and begun and tuple(before) != self.config.epochs
-        if old is None or whole or any(old.learning_rate(at) != self.config.learning_rate(at) for at in range(begun)):
-            lines.append(f"epochs: {before} then, {after} now, which changes epochs that are done")
-        elif self.config.total_epochs < begun:
-            lines.append(f"epochs: {before} then, {after} now, fewer than are done")
-        if lines:
-            raise UserError(
-                f"{path}: the run was started with other settings: {'; '.join(lines)}; resume with the same (epochs may"
-                " be made longer), or start anew in another folder"
-            )
-        if state.frozen_hash and state.frozen_hash != self.snapshots.frozen_hash:
-            raise UserError(
-                f"{path}: the run was started with other frozen weights; resume with the same model and weights, or"
-                " start anew in another folder"
-            )
-
     def _open_tensorboard(self) -> None:
         if not self.processes.first:
             return
@@ -362,31 +349,6 @@ class _Run:
             self.watchers.append(TensorBoardWatcher(self.out / "tensorboard", self.state.total_steps + 1, self._say))
         except ImportError:
             self._say("no TensorBoard events: pip install 'rungwise[tensorboard]' to have them")
-
-
-def _refuse_others(out: Path, resume: bool) -> None:
-    """Refuse a folder that holds a run, unless that is to go on, or files of no run under the names of a run's files.
-
-    Raises:
-        UserError: Naming the file.
-    """
-    if resume:
-        if not (out / CHECKPOINT).exists():
-            raise missing(out / CHECKPOINT)
-        return
-    if (out / CHECKPOINT).exists():
-        raise UserError(f"{out}: holds a run already; go on with it (resume), or name another folder")
-    if (out / CONFIG).exists():
-        try:
-            load_yaml(TrainConfig, out / CONFIG)
-        except UserError:
-            raise UserError(
-                f"{out / CONFIG}: is no run's configuration, and would be overwritten; name another folder"
-            ) from None
-    elif others := [name for name in (MODEL, HISTORY, SKIPPED) if (out / name).exists()]:
-        raise UserError(
-            f"{out / others[0]}: is of no run that stands here, and would be overwritten; name another folder"
-        )
 
 
 @contextmanager

@@ -13,6 +13,23 @@ from rungwise.training.snapshot_config import shown
 
 
 @dataclass(frozen=True)
+class StageReport:
+    """A run, or a stage of one, that begins.
+
+    Attributes:
+        epochs: Of the stage.
+        name: Of the stage; empty where a run has no stages.
+        number: Of the stage, from 1.
+        of: How many stages there are.
+    """
+
+    epochs: int
+    name: str = ""
+    number: int = 1
+    of: int = 1
+
+
+@dataclass(frozen=True)
 class StepReport:
     """The last few steps.
 
@@ -77,6 +94,9 @@ class Watcher:
     def skipped(self, issues: tuple[Issue, ...]) -> None:
         """Items the run goes on without."""
 
+    def begin(self, report: StageReport) -> None:
+        """A run, or a stage of it, was accepted and begins or goes on."""
+
     def step(self, report: StepReport) -> None:
         """Some steps are done."""
 
@@ -92,7 +112,7 @@ WIDTH = 80
 
 
 class TerminalWatcher(Watcher):
-    """A bar with the time left for the whole run, and a line for each epoch that fits 80 columns.
+    """A bar with the time left for the run, or for its present stage, and a line for each epoch that fits 80 columns.
 
     >>> watcher = TerminalWatcher(Console(width=80, force_terminal=False))
     >>> watcher.say("2 pictures")
@@ -103,6 +123,7 @@ class TerminalWatcher(Watcher):
         self.console = console or Console()
         self.progress: Progress | None = None
         self.title = ""
+        self.place = ""
         self.validated = ""
 
     def say(self, message: str) -> None:
@@ -123,12 +144,19 @@ class TerminalWatcher(Watcher):
         if progress.done >= total:
             self.close()
 
+    def begin(self, report: StageReport) -> None:
+        """Say which stage begins; the time left from here on is that of the stage."""
+        self.rsum, self.place = float("nan"), ""
+        if report.name:
+            self.place = f"stage {report.number}/{report.of}, "
+            self.say(f"stage {report.number} of {report.of}, {report.name}: {report.epochs} epochs")
+
     def step(self, report: StepReport) -> None:
         """Advance the bar of the run."""
         progress = self._started("steps", report.steps * report.epochs)
         progress.at(
             (report.epoch - 1) * report.steps + report.step,
-            f"epoch {report.epoch}/{report.epochs}, step",
+            f"{self.place}epoch {report.epoch}/{report.epochs}, step",
             f"loss {report.loss:.4f}{self.validated}",
         )
 
