@@ -112,6 +112,14 @@ def test_what_no_epoch_could_be_measured_with_is_one_line(snapshot: Snapshot, me
     assert "\n" not in str(caught.value)
 
 
+def test_degrees_that_a_measure_refuses_are_one_line(pairs: Pairs, coloured: ImageCaptions) -> None:
+    matrix = degrees(coloured).dense() - 0.5
+    source = Given(matrix, coloured.image_of_caption, len(coloured))
+    with pytest.raises(UserError, match="nDCG@5 cannot be had with these degrees: .* is negative, .*unit_interval: tr"):
+        Validation(Snapshot(measure="nDCG@5"), pairs, nullcontext, source)
+    Validation(Snapshot(measure="CS@5"), pairs, nullcontext, source)
+
+
 def test_degrees_that_are_not_known_are_one_line(pairs: Pairs, coloured: ImageCaptions) -> None:
     matrix = degrees(coloured).dense()
     matrix[40, pairs.captions[3]] = np.nan

@@ -42,6 +42,8 @@ class Validation:
         self.autocast = autocast
         self._check_protocol(pairs.collection)
         self._relevance = _OfPairs.of(relevance, pairs, config) if config.chosen.measure.graded else None
+        if self._relevance is not None and self._relevance.matrix is not None:
+            self._check_degrees(self._relevance.matrix)
 
     def measure(self, model: TrainableScorer) -> dict[str, float]:
         """The numbers of the model as it is now, by their canonical names; the one that chooses is among them."""
@@ -71,6 +73,24 @@ class Validation:
         numbers[self.config.name] = chosen.number(result.numbers)
         return {name: float(value) for name, value in numbers.items()}
 
+    def _check_degrees(self, degrees: NDArray[np.float32]) -> None:
+        """Measure a ranking by the degrees themselves: what the measure refuses shows now, and not after an epoch."""
+        data = self.pairs.collection
+        try:
+            evaluate(
+                similarity=np.nan_to_num(degrees),
+                image_of_caption=data.image_of_caption,
+                measures=[self.config.chosen.measure],
+                protocol=self.config.protocol,
+                positives=_positives(self.config, data),
+                relevance=degrees,
+            )
+        except UserError as error:
+            raise UserError(
+                f"snapshot.measure: {self.config.chosen} cannot be had with these degrees: {error}; a source's degrees"
+                " are brought to 0..1 by snapshot.relevance '{kind: combine, of: [SOURCE], unit_interval: true}'"
+            ) from None
+
     def _check_protocol(self, data: ImageCaptions) -> None:
         """Refuse what no epoch could be measured with."""
         config, chosen = self.config, self.config.chosen
@@ -91,12 +111,16 @@ class Validation:
 
 
 class _OfPairs:
-    """Degrees of the validation pairs, by positions among them."""
+    """Degrees of the validation pairs, by positions among them.
+
+    Attributes:
+        matrix: (images, captions) all of them; None where they are asked for anew.
+    """
 
     def __init__(self, source: Degrees, pairs: Pairs, matrix: NDArray[np.float32] | None) -> None:
         self._source = source
         self._pairs = pairs
-        self._matrix = matrix
+        self.matrix = matrix
 
     @classmethod
     def of(cls, source: Degrees | None, pairs: Pairs, config: Snapshot) -> _OfPairs:
@@ -129,8 +153,8 @@ class _OfPairs:
 
     def block(self, images: Any, captions: Any) -> NDArray[np.float32]:
         """(len(images), len(captions)) degrees."""
-        if self._matrix is not None:
-            return np.asarray(self._matrix[np.ix_(images, captions)])
+        if self.matrix is not None:
+            return np.asarray(self.matrix[np.ix_(images, captions)])
         return self._source.block(self._pairs.images[images], self._pairs.captions[captions])
 
 
