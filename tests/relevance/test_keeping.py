@@ -195,7 +195,7 @@ def test_sources_that_are_quick_say_that_they_were_made(tmp_path: Path) -> None:
     said = Told()
     labelled = replace(DATA, labels=(("pets",), ("pets",), ("sport",)))
     source_config("labels").build(labelled, building=said.building(tmp_path))
-    assert said[0].startswith("relevance: labels of 4 captions, made in ")
+    assert said[0].startswith("relevance: labels of these, 4 captions, made in ")
     assert not (tmp_path / "relevance").exists()
 
 

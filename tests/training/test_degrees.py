@@ -302,10 +302,10 @@ def test_degrees_that_were_made_are_found(name: str, data: ImageCaptions, tmp_pa
     building = Building(cache=tmp_path / "relevance", say=lines.append)
     images, captions = training_positions(data)
     first = training_degrees(DataConfig(relevance=name), data, building).block(images, captions)
-    assert f"{name} of {len(captions)} captions, made in " in lines[-1]
+    assert f"{name} of collection/train, {len(captions)} captions, made in " in lines[-1]
     assert f"kept in {tmp_path / 'relevance' / name}-" in lines[-1]
     again = training_degrees(DataConfig(relevance=name), data, building).block(images, captions)
-    assert lines[-1].startswith(f"relevance: {name} of {len(captions)} captions, found in {tmp_path}")
+    assert lines[-1].startswith(f"relevance: {name} of collection/train, {len(captions)} captions, found in {tmp_path}")
     np.testing.assert_array_equal(again, first)
     # The validation split, counted in the training split, is something else.
     config = TrainConfig(snapshot=Snapshot(measure="CS@5", relevance=name))

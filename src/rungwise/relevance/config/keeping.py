@@ -60,7 +60,7 @@ def made_once(
     Raises:
         UserError: As ``make``.
     """
-    title = f"relevance: {kind} of {len(data.captions):,} captions"
+    title = f"relevance: {kind} of {data.name}, {len(data.captions):,} captions"
     if recipe is None:
         source, took = _timed(make)
         say(f"{title}, made in {took}")
