@@ -1,11 +1,13 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from rungwise.cli import main
-from rungwise.training.recipes import load_preset, preset_names, systems
+from rungwise.cli.presets import row_text
+from rungwise.training.recipes import datasets_of, load_preset, preset_names, presets, systems
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -60,3 +62,40 @@ def test_a_system_that_there_is_not_is_refused_with_the_nearest(capsys: pytest.C
 def test_the_list_needs_no_torch() -> None:
     look = "import sys; from rungwise.cli import main; main(['presets', 'sam']); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", look], check=True, capture_output=True)
+
+
+def test_the_page_of_presets_says_what_they_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "presets.md").read_text(encoding="utf-8")
+    for part in (systems_table(), printed_rows(), assumptions()):
+        assert part in page, f"docs/presets.md should hold\n\n{part}"
+
+
+def systems_table() -> str:
+    """The systems, as the page lists them."""
+    lines = ["| system | what it is | datasets |", "| --- | --- | --- |"]
+    for system in systems():
+        about = load_preset(system).about
+        what = (about.rpartition("; ")[0] or about).rstrip(".")
+        lines.append(f"| `{system}` | {what} | {', '.join(datasets_of(system))} |")
+    return "\n".join(lines)
+
+
+def printed_rows() -> str:
+    """The printed rows of every preset that has some."""
+    lines = ["| preset | rows |", "| --- | --- |"]
+    lines += [
+        f"| `{preset.name}` | {'; '.join(map(row_text, preset.reproduces))} |"
+        for preset in presets()
+        if preset.reproduces
+    ]
+    return "\n".join(lines)
+
+
+def assumptions() -> str:
+    """What was assumed, with the presets that share it."""
+    sharing: dict[str, list[str]] = {}
+    for preset in presets():
+        known = load_preset(f"{preset.system}/{preset.dataset}").assumes if preset.variant else ()
+        for one in preset.assumes[len(known) :]:
+            sharing.setdefault(one, []).append(f"`{preset.name}`")
+    return "\n".join(f"* {one} ({', '.join(names)})" for one, names in sharing.items())
