@@ -28,7 +28,7 @@ from random import Random
 from rungwise.training.stage import merged
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 300.0
+PATIENCE = 900.0
 """Seconds after which a run counts as hung."""
 
 _POLL = 0.002
