@@ -18,8 +18,10 @@ from rungwise.core.version import __version__
 COMMANDS = {
     "demo": "make pictures, train, measure, and search them in the browser",
     "inspect": "what a folder of pictures and captions holds, and what is odd in it",
+    "presets": "the presets of train, and the printed rows that they stand for",
     "train": "train a joint embedding from a preset or a configuration file",
     "evaluate": "how good a model's rankings are",
+    "table": "a table that a paper prints, with your runs in it",
     "compare": "whether one model ranks better than another beyond chance",
     "calibrate": "learn where relevance ends, from captions or from grades",
     "relevance": "degrees of relevance from captions, models, labels or people",

@@ -20,15 +20,9 @@ from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
 from rungwise.training.schedules import AnySchedule, Phases
 from rungwise.training.snapshot_config import Snapshot, as_text
-from rungwise.training.stage import AnyStages, merged
+from rungwise.training.stage import AnyStages, Stage, check_model_kept, check_names, merged
 from rungwise.training.steps import AnyStep, Plain
-from rungwise.training.tuning import AnyTuning, Whole
-
-_LATER = (
-    "start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing",
-    "preset", "stages", "snapshot", "ema", "compile", "logs",
-)  # fmt: skip
-"""Settings that runs of earlier versions did not know."""
+from rungwise.training.tuning import AnyTuning, NewHeads, Weights, Whole
 
 Log = Literal["tensorboard", "jsonl", "wandb", "mlflow"]
 """Where a run's numbers are written."""
@@ -102,6 +96,8 @@ class TrainConfig:
         logs: Where the numbers of the run are written: tensorboard, jsonl, wandb, mlflow.
         feature_precision: In what features of a frozen image encoder are computed where they are not at hand: float32,
             bfloat16, or auto, which takes bfloat16 where that is faster and a probe shows that it stays close.
+        resident: Share of a GPU's free memory that features of the training pictures may take to stay there; 0 leaves
+            them on the host.
         seed: Seed of the weights, the batches and all draws.
         checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
     """
@@ -133,6 +129,7 @@ class TrainConfig:
     compile: Literal["no", "yes", "auto"] = "auto"
     logs: tuple[Log, ...] = ("tensorboard", "jsonl")
     feature_precision: Precision = "float32"
+    resident: float = 0.25
     seed: int = 0
     checkpoint_steps: int = 200
 
@@ -147,18 +144,21 @@ class TrainConfig:
             raise UserError(f"weight_decay must not be negative, got {self.weight_decay:g}")
         if self.weight_decay and self.optimizer.decay:
             raise UserError(
-                "weight_decay is a term of the loss and goes with optimizer adam; adamw takes its own,"
+                f"weight_decay is a term of the loss and goes with optimizer adam; {self.optimizer.kind} takes its own,"
                 " optimizer.weight_decay"
             )
         if not all(0 <= rate < math.inf for rate in self.learning_rates):
             raise UserError(f"learning_rates must not be negative, got {', '.join(map(str, self.learning_rates))}")
         if self.warm_up_epochs < 0:
             raise UserError(f"warm_up_epochs must not be negative, got {self.warm_up_epochs}")
+        if not 0 <= self.resident <= 1:
+            raise UserError(f"resident must lie in 0..1, got {self.resident:g}")
         if not 0 <= self.ema < 1:
             raise UserError(f"ema must lie in 0..1 and below 1, got {self.ema:g}")
         if not 0 <= self.seed < 1 << 32:
             raise UserError(f"seed must lie in 0..{(1 << 32) - 1}, got {self.seed}")
-        self.loss.check_batch(self.batch_size)
+        self.loss.check()
+        self.stage_configs()
 
     @property
     def needs_relevance(self) -> bool:
@@ -170,17 +170,68 @@ class TrainConfig:
         """Of all phases."""
         return sum(self.epochs)
 
+    def is_over(self, epoch: int, best_epoch: int) -> bool:
+        """Whether a run ends here: all epochs are done, or too many have brought no better snapshot.
+
+        Args:
+            epoch: Epochs that are done.
+            best_epoch: After which of them the best snapshot was taken, from 1; 0 if there is none.
+
+        >>> config = TrainConfig(epochs=(9,), learning_rates=(1e-3,), snapshot=Snapshot(patience=2))
+        >>> config.is_over(4, best_epoch=3), config.is_over(5, best_epoch=3), config.is_over(9, best_epoch=9)
+        (False, True, True)
+        """
+        tired = self.snapshot.patience and epoch - best_epoch >= self.snapshot.patience
+        return bool(epoch >= self.total_epochs or tired)
+
     def stage_configs(self) -> tuple[tuple[str, TrainConfig], ...]:
         """The name and the configuration of each stage, in their order; none where the run has no stages.
+
+        The settings of a stage are merged with those of the run, see :func:`rungwise.training.stage.merged`. A stage
+        that goes on from the one before has an empty ``start`` here: whoever runs it knows the folder.
 
         Raises:
             UserError: Naming the stage and the setting that does not fit.
         """
-        own = to_plain(replace(self, stages=()))
-        return tuple(
-            (stage.name, from_plain(TrainConfig, merged(own, stage.settings), f"stage {stage.name}"))
-            for stage in self.stages
-        )
+        if not self.stages:
+            return ()
+        check_names(self.stages)
+        own = to_plain(replace(self, stages=(), preset=""))
+        found: list[tuple[str, TrainConfig]] = []
+        described = False
+        for stage in self.stages:
+            config = from_plain(TrainConfig, merged(own, stage.settings), f"stage {stage.name}")
+            if found and not stage.says("start"):
+                config = self._going_on(stage, config, found[-1][1] if described else None)
+            else:
+                described = not config.start
+            described = described or isinstance(config.tune, Weights)
+            found.append((stage.name, config))
+        return tuple(found)
+
+    def _going_on(self, stage: Stage, config: TrainConfig, before: TrainConfig | None) -> TrainConfig:
+        """A stage that goes on with the model of the one before.
+
+        Args:
+            stage: Which.
+            config: Of the stage.
+            before: Of the stage before, if its model is the one that its configuration describes; else None.
+        """
+        tune, where = config.tune, f"stage {stage.name}"
+        if isinstance(tune, NewHeads) and not stage.says("tune"):
+            raise UserError(
+                f"{where}: tune: the run's new_heads would stand on the new heads of the stage before; say what becomes"
+                " of its model, such as tune: whole"
+            )
+        if isinstance(tune, Whole) and before is not None:
+            check_model_kept(stage, *(to_plain(one.model) for one in (self, before, config)))
+            return replace(config, start="", tune=replace(tune, configured=True))
+        if stage.says("model") and not isinstance(tune, Weights):
+            raise UserError(
+                f"{where}: model: tune: {tune.kind} goes on with the model of the stage before, whatever the"
+                " configuration says of it; leave model out, or say tune: weights"
+            )
+        return replace(config, start="")
 
     def learning_rate(self, epoch: int, share: float = 0.0) -> float:
         """In an epoch counted from 0.
@@ -196,7 +247,7 @@ class TrainConfig:
         >>> TrainConfig(schedule=OneCycle(), epochs=(10,), learning_rates=(1e-3,)).learning_rate(3)
         0.001
         """
-        return self._phase_rate(epoch) * self.schedule.factor((epoch + share) / self.total_epochs)
+        return self._phase_rate(epoch) * self.schedule.factor(epoch + share, self.total_epochs)
 
     def _phase_rate(self, epoch: int) -> float:
         for length, rate in zip(self.epochs, self.learning_rates, strict=True):
@@ -206,12 +257,30 @@ class TrainConfig:
         return self.learning_rates[-1]
 
 
+def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfig:
+    """The configuration of a run, from the settings that its checkpoint keeps.
+
+    Args:
+        settings: Plain values, also as an earlier version wrote them.
+        where: What an error names.
+
+    Raises:
+        UserError: If they are no configuration.
+
+    >>> config_of_settings({"epochs": [3], "learning_rates": [0.1]}, "checkpoint.safetensors").total_epochs
+    3
+    """
+    return from_plain(TrainConfig, with_later_settings(settings), str(where))
+
+
 def with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a run wrote them, with the defaults of those that this version has besides.
+
+    Raises:
+        UserError: If they are settings of no run.
 
     >>> with_later_settings({"seed": 3})["optimizer"]
     {'kind': 'adam'}
     """
-    usual = to_plain(TrainConfig())
-    known = {**{name: value for name, value in usual.items() if name in _LATER}, **settings}
-    return {**known, "data": {"share": usual["data"]["share"], **known.get("data", {})}}
+    plain: dict[str, Any] = to_plain(from_plain(TrainConfig, dict(settings), "the settings in the checkpoint"))
+    return plain

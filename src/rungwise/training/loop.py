@@ -12,16 +12,15 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from rungwise.core.configuration import dump_yaml, load_yaml, to_plain
+from rungwise.core.configuration import dump_yaml, to_plain
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
@@ -29,21 +28,21 @@ from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
 from rungwise.losses import Loss
 from rungwise.relevance.base import Relevance
-from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, missing, save_checkpoint
+from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
-from rungwise.training.config import TrainConfig, with_later_settings
+from rungwise.training.config import TrainConfig
 from rungwise.training.logs import TensorBoardWatcher
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
-from rungwise.training.reports import EpochReport, StepReport, Watcher
+from rungwise.training.reports import EpochReport, StageReport, StepReport, Watcher
+from rungwise.training.resuming import refuse_other_run, refuse_others
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SKIPPED
 from rungwise.training.snapshots import Snapshots
-from rungwise.training.updates import Updates
 from rungwise.training.validating import Validation
 
 REPORT_STEPS = 10
-CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
-HISTORY, SKIPPED = "history.jsonl", "skipped.txt"
-_WRITER = "a training run"
+WRITER = "a training run"
+"""Who holds the lock of a run's folder, for messages."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class TrainResult:
     model_folder: Path
     best_epoch: int
     best_rsum: float
-    history: list[dict[str, float]]
+    history: list[dict[str, Any]]
     finished: bool
 
 
@@ -99,11 +98,13 @@ def train(
         UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
             belong to this run, or another training writes in ``out`` now. What stood there stays.
     """
+    if config.stages:
+        raise UserError("the configuration has stages; rungwise.training.stages.run runs them one after the other")
     with ExitStack() as lock:
         locked = is_first() and out.exists()
         if locked:
-            lock.enter_context(alone(out, _WRITER))
-        _refuse_others(out, resume)
+            lock.enter_context(alone(out, WRITER))
+        refuse_others(out, resume)
         with joined(device) as (processes, place):
             watchers = [watcher] if watcher and processes.first else []
 
@@ -120,9 +121,11 @@ def train(
             )
             run = _Run(prepared, data, out, watchers)
             if processes.first and not locked:  # so that a refused run leaves no folder behind
-                lock.enter_context(alone(out, _WRITER))
-                _refuse_others(out, resume)
+                lock.enter_context(alone(out, WRITER))
+                refuse_others(out, resume)
             run.accept(resume)
+            for one in watchers:
+                one.begin(StageReport(config.total_epochs))
             return run.go()
 
 
@@ -131,14 +134,13 @@ class _Run:
 
     def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watchers: list[Watcher]) -> None:
         self.prepared = prepared
-        self.config, self.work = prepared.config, prepared.work
-        self.updates = Updates(prepared.optimizer, prepared.work.parameters, prepared.config.clip_norm)
+        self.config, self.work, self.updates = prepared.config, prepared.work, prepared.updates
         self.validation = Validation(prepared.config.snapshot, prepared.validation, prepared.work.autocast)
         self.processes = prepared.work.processes
         self.data = data
         self.out = out
         self.watchers = watchers
-        self.trained = Trained(prepared.model, prepared.loss, prepared.optimizer)
+        self.trained = prepared.trained
         self.snapshots = Snapshots(prepared.model, out / MODEL)
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
@@ -151,12 +153,19 @@ class _Run:
         settings, data_hash = to_plain(self.config), self.data.content_hash()
         if resume:
             self.state, tensors = load_checkpoint(self.out / CHECKPOINT)
-            self._refuse_other_run(settings, data_hash)
-            self.trained.restore(tensors, begun=self.state.total_steps > 0)
+            now = RunState(
+                settings=settings,
+                data_hash=data_hash,
+                frozen_hash=self.snapshots.frozen_hash,
+                start_hash=self.prepared.start_hash,
+            )
+            refuse_other_run(self.out / CHECKPOINT, self.state, now, self.config)
+            self.trained.restore(tensors, steps=self.state.total_steps)
+            self.updates.restore(self.state.scaling)
             self.snapshots.pending = self.trained.best
             self._say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.settings, self.state.data_hash = settings, data_hash
-        self.state.frozen_hash = self.snapshots.frozen_hash
+        self.state.frozen_hash, self.state.start_hash = self.snapshots.frozen_hash, self.prepared.start_hash
         if not self.processes.first:
             return
         for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL):  # what a killed run left unfinished
@@ -186,11 +195,10 @@ class _Run:
         finished = False
         try:
             with _stop_requests() as stop:
-                while self.state.epoch < self.config.total_epochs and not self.processes.any(stop.is_set()):
+                while not (finished := self._is_over()) and not self.processes.any(stop.is_set()):
                     if self._epoch(self.prepared.batches_of(self.state.epoch), stop):
                         self._validate()
                     self._save()
-                finished = self.state.epoch == self.config.total_epochs
         finally:
             for watcher in self.watchers:
                 watcher.close()
@@ -200,6 +208,11 @@ class _Run:
                 self.snapshots.finish(self._provenance())
         state = self.state
         return TrainResult(self.out / MODEL, state.best_epoch, state.best_rsum, state.history, finished)
+
+    def _is_over(self) -> bool:
+        """Whether all epochs are done, or enough of them; the first process knows the best one."""
+        over = self.config.is_over(self.state.epoch, self.state.best_epoch)
+        return self.processes.any(over and self.processes.first)
 
     def _epoch(self, batches: Sequence[Any], stop: threading.Event) -> bool:
         """The rest of the present epoch; False when asked to stop before its end."""
@@ -237,7 +250,7 @@ class _Run:
         # Draws depend on the step alone, so that a resumed run repeats them without any state to save.
         seed = config.seed + 1_000_003 * (self.state.total_steps + 1)
         outcome = config.step.backward(self.work, loss_function, batch, seed)
-        self.gradient_norm = self.updates.finish()
+        self.gradient_norm = self.updates.finish(outcome.value, self.state.epoch + 1, self.state.step + 1)
         total = outcome.value * (len(batch) if loss_function.reduction == "mean" else 1)
         if outcome.vectors is not None and len(batch) >= min(config.batch_size, len(self.work.pairs)):
             self.last = total / len(batch), spread(*outcome.vectors)
@@ -247,7 +260,8 @@ class _Run:
         """Close the epoch: measure on the validation split and keep the model if it is the best."""
         state = self.state
         if self.processes.first:
-            self._measure()
+            with self.updates.averaged():
+                self._measure()
         state.epoch, state.step, state.loss_sum, state.pairs = state.epoch + 1, 0, 0.0, 0
         self.processes.wait()
 
@@ -279,13 +293,9 @@ class _Run:
         }
 
     def _report_step(self, steps: int) -> None:
+        self.updates.check()
         state = self.state
         loss = state.loss_sum / max(state.pairs, 1)
-        if not np.isfinite(loss):
-            raise UserError(
-                f"the loss is {loss} at epoch {state.epoch + 1}, step {state.step}; lower the learning rate or use"
-                " precision float32, and resume from the last checkpoint or start anew"
-            )
         batch_loss, vector_spread = self.last or (torch.tensor(torch.nan), torch.tensor(torch.nan))
         report = StepReport(
             total_step=state.total_steps,
@@ -307,41 +317,10 @@ class _Run:
             watcher.say(message)
 
     def _save(self) -> None:
+        self.state.scaling = self.updates.settled(self.state.scaling, self._say)
         if self.processes.first:
             self.trained.best = self.snapshots.pending
             save_checkpoint(self.out / CHECKPOINT, self.trained, self.state)
-
-    def _refuse_other_run(self, settings: dict[str, Any], data_hash: str) -> None:
-        """A run goes on with the settings and data it was started with; only its last phase may be made longer."""
-        state, path = self.state, self.out / CHECKPOINT
-        if state.data_hash != data_hash:
-            raise UserError(
-                f"{path}: the run was started with other data ({state.data_hash[:12]} then, {data_hash[:12]} now);"
-                " resume with the same, or start anew in another folder"
-            )
-        then, now = with_later_settings(state.settings), dict(settings)
-        del then["preset"], now["preset"]  # which decides nothing
-        # The same data may stand elsewhere by now; their hash was compared.
-        then["data"], now["data"] = ({**one["data"], "path": ""} for one in (then, now))
-        before, after = then.pop("epochs"), now.pop("epochs")
-        lines = differing(then, now)
-        begun = state.epoch + (state.step > 0)
-        old = replace(self.config, epochs=tuple(before)) if len(before) == len(after) else None
-        whole = self.config.schedule.of_the_whole_run and begun and tuple(before) != self.config.epochs
-        if old is None or whole or any(old.learning_rate(at) != self.config.learning_rate(at) for at in range(begun)):
-            lines.append(f"epochs: {before} then, {after} now, which changes epochs that are done")
-        elif self.config.total_epochs < begun:
-            lines.append(f"epochs: {before} then, {after} now, fewer than are done")
-        if lines:
-            raise UserError(
-                f"{path}: the run was started with other settings: {'; '.join(lines)}; resume with the same (epochs may"
-                " be made longer), or start anew in another folder"
-            )
-        if state.frozen_hash and state.frozen_hash != self.snapshots.frozen_hash:
-            raise UserError(
-                f"{path}: the run was started with other frozen weights; resume with the same model and weights, or"
-                " start anew in another folder"
-            )
 
     def _open_tensorboard(self) -> None:
         if not self.processes.first:
@@ -350,31 +329,6 @@ class _Run:
             self.watchers.append(TensorBoardWatcher(self.out / "tensorboard", self.state.total_steps + 1, self._say))
         except ImportError:
             self._say("no TensorBoard events: pip install 'rungwise[tensorboard]' to have them")
-
-
-def _refuse_others(out: Path, resume: bool) -> None:
-    """Refuse a folder that holds a run, unless that is to go on, or files of no run under the names of a run's files.
-
-    Raises:
-        UserError: Naming the file.
-    """
-    if resume:
-        if not (out / CHECKPOINT).exists():
-            raise missing(out / CHECKPOINT)
-        return
-    if (out / CHECKPOINT).exists():
-        raise UserError(f"{out}: holds a run already; go on with it (resume), or name another folder")
-    if (out / CONFIG).exists():
-        try:
-            load_yaml(TrainConfig, out / CONFIG)
-        except UserError:
-            raise UserError(
-                f"{out / CONFIG}: is no run's configuration, and would be overwritten; name another folder"
-            ) from None
-    elif others := [name for name in (MODEL, HISTORY, SKIPPED) if (out / name).exists()]:
-        raise UserError(
-            f"{out / others[0]}: is of no run that stands here, and would be overwritten; name another folder"
-        )
 
 
 @contextmanager

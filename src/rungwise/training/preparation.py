@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,18 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.splits import with_share
 from rungwise.encoders.inference import computed_in
 from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
 from rungwise.models.pairs import captions_of
+from rungwise.models.resident import resident
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.config import Building
+from rungwise.training.averaging import WeightAverage
 from rungwise.training.batch_degrees import BatchDegrees
+from rungwise.training.checkpoint import Trained
 from rungwise.training.config import TrainConfig
 from rungwise.training.degrees import training_degrees, with_training_thresholds
 from rungwise.training.optimizers import Group
@@ -30,6 +34,7 @@ from rungwise.training.processes import Processes
 from rungwise.training.sampling import Drawn, Epoch
 from rungwise.training.starting import model_of
 from rungwise.training.steps import Work
+from rungwise.training.updates import Updates
 
 Progress = Callable[[str, int, int], None]
 """Told of progress: of what, how many more, of how many."""
@@ -45,10 +50,11 @@ class Prepared:
         loss: After the warm-up.
         warm_up: The loss of the first epochs, where the configuration asks for some.
         validation: Pairs that choose the snapshot.
-        optimizer: Of model and loss.
+        updates: Of model and loss.
         work: What every step works on.
         batches_of: The batches of an epoch.
         issues: Images that the run goes on without.
+        start_hash: Fingerprint of the model that the run begins from; empty where it begins anew.
     """
 
     config: TrainConfig
@@ -56,10 +62,17 @@ class Prepared:
     loss: Loss
     warm_up: Loss
     validation: Pairs
-    optimizer: torch.optim.Optimizer
+    updates: Updates
     work: Work
     batches_of: Epoch
     issues: tuple[Issue, ...]
+    start_hash: str
+
+    @property
+    def trained(self) -> Trained:
+        """What a checkpoint keeps of it."""
+        optimizer, average = self.updates.optimizer, self.updates.average
+        return Trained(self.model, self.loss, optimizer, self.config.optimizer, average)
 
 
 def prepare(
@@ -88,6 +101,7 @@ def prepare(
     Raises:
         UserError: If data, model, loss, sampler and step do not fit together.
     """
+    data = _shared(config, data, say)
     train, validation = (
         _images(data, name, splits)
         for name, splits in (("train", config.data.train), ("validation", (config.data.validation,)))
@@ -97,7 +111,8 @@ def prepare(
     config, source = _with_degrees(config, data, relevance, say)
     degrees = None if source is None else BatchDegrees(source, config.data.reference == "batch")
     loss = config.loss.build().to(device)
-    model = _model(config, data, train, say).to(device)
+    model, start_hash = _model(config, data, train, say)
+    model = model.to(device)
     _remark(config, data, model, loss, say)
     config.step.check(model, loss, processes, config.sampler.draws_lists)
     with processes.first_before_others(), computed_in(config.feature_precision, say=say):
@@ -105,19 +120,30 @@ def prepare(
             _read(model, data, name, images, cache, say, progress)
             for name, images in (("train", train), ("validation", validation))
         )
-    parameters = [one for part in (model, loss) for one in part.parameters() if one.requires_grad]
-    autocast = partial(_autocast, device, config.precision == "bfloat16")
+    pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
+    updates = _updates(config, model, loss)
+    autocast = partial(_autocast, device, config.precision)
     return Prepared(
         config,
         model,
         loss,
         warm_up(loss),
         chosen,
-        _optimizer(config, model, loss),
-        Work(model, pairs, degrees, autocast, processes, parameters),
+        updates,
+        Work(model, pairs, degrees, autocast, processes, updates.parameters, updates.scaled),
         _batches(config, data, pairs, source),
         pairs.rows.issues + chosen.rows.issues,
+        start_hash,
     )
+
+
+def _shared(config: TrainConfig, data: ImageCaptions, say: Callable[[str], None]) -> ImageCaptions:
+    """The collection with the share of its training pictures that everything in the run sees."""
+    shared = with_share(data, config.data.train, config.data.share, config.seed)
+    if shared is not data:
+        seen, all_of_them = (sum(one in config.data.train for one in which.splits) for which in (shared, data))
+        say(f"train: {seen:,} of {all_of_them:,} pictures (share {config.data.share:g}, seed {config.seed})")
+    return shared
 
 
 def _images(data: ImageCaptions, name: str, splits: tuple[str, ...]) -> NDArray[np.int64]:
@@ -152,11 +178,11 @@ def _with_degrees(
 
 def _model(
     config: TrainConfig, data: ImageCaptions, images: NDArray[np.int64], say: Callable[[str], None]
-) -> TrainableScorer:
-    model = model_of(config, texts_at(data, captions_of(data, images)), data.features, say)
+) -> tuple[TrainableScorer, str]:
+    model, start_hash = model_of(config, texts_at(data, captions_of(data, images)), data.features, say)
     if config.gradient_checkpointing:
         model.recompute_layers()
-    return model
+    return model, start_hash
 
 
 def _remark(
@@ -205,8 +231,20 @@ def _read(
     return pairs
 
 
-def _autocast(device: torch.device, half: bool) -> AbstractContextManager[Any]:
-    return torch.autocast(device.type, torch.bfloat16, enabled=half)
+def _autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
+    kind: torch.dtype = getattr(torch, precision)
+    return torch.autocast(device.type, kind, enabled=kind != torch.float32)
+
+
+def _updates(config: TrainConfig, model: TrainableScorer, loss: Loss) -> Updates:
+    named = [*model.named_parameters(), *loss.named_parameters(prefix="loss")]
+    return Updates(
+        _optimizer(config, model, loss),
+        [(name, parameter) for name, parameter in named if parameter.requires_grad],
+        config.clip_norm,
+        scales=config.precision == "float16",
+        average=WeightAverage(model, config.ema) if config.ema else None,
+    )
 
 
 def _optimizer(config: TrainConfig, model: TrainableScorer, loss: Loss) -> torch.optim.Optimizer:

@@ -45,6 +45,14 @@ class Processes:
         """This process's part of a batch."""
         return np.array_split(chosen, self.world)[self.rank]
 
+    def shares(self, items: int) -> list[int]:
+        """How many of a batch's items each process takes.
+
+        >>> Processes(0, 3).shares(5)
+        [2, 2, 1]
+        """
+        return [len(part) for part in np.array_split(np.arange(items), self.world)]
+
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any process; all must ask together."""
         if self.world == 1:
@@ -79,7 +87,7 @@ def asked_for() -> int:
 
 @contextmanager
 def joined(device: str | None) -> Iterator[tuple[Processes, torch.device]]:
-    """Join the processes of the run; yields them, and the device of this one.
+    """Join the processes of the run; yields them, and the device of this one. Within it, they are those that joined.
 
     Args:
         device: What was asked for; None takes ``cuda`` where there is one. With several processes each takes the GPU of
@@ -95,6 +103,9 @@ def joined(device: str | None) -> Iterator[tuple[Processes, torch.device]]:
     if place.type == "cuda" and place.index is None:
         place = torch.device(choose_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}"))
         torch.cuda.set_device(place)
+    if dist.is_initialized():
+        yield Processes(dist.get_rank(), dist.get_world_size(), place), place
+        return
     with process_group("nccl" if place.type == "cuda" else "gloo", timeout=LONGEST_WAIT):
         yield Processes(dist.get_rank(), dist.get_world_size(), place), place
 

@@ -12,6 +12,23 @@ from rungwise.data.collection import Issue
 
 
 @dataclass(frozen=True)
+class StageReport:
+    """A run, or a stage of one, that begins.
+
+    Attributes:
+        epochs: Of the stage.
+        name: Of the stage; empty where a run has no stages.
+        number: Of the stage, from 1.
+        of: How many stages there are.
+    """
+
+    epochs: int
+    name: str = ""
+    number: int = 1
+    of: int = 1
+
+
+@dataclass(frozen=True)
 class StepReport:
     """The last few steps.
 
@@ -74,6 +91,9 @@ class Watcher:
     def skipped(self, issues: tuple[Issue, ...]) -> None:
         """Items the run goes on without."""
 
+    def begin(self, report: StageReport) -> None:
+        """A run, or a stage of it, was accepted and begins or goes on."""
+
     def step(self, report: StepReport) -> None:
         """Some steps are done."""
 
@@ -85,7 +105,7 @@ class Watcher:
 
 
 class TerminalWatcher(Watcher):
-    """A bar with the time left for the whole run, and a line for each epoch that fits 80 columns.
+    """A bar with the time left for the run, or for its present stage, and a line for each epoch that fits 80 columns.
 
     >>> watcher = TerminalWatcher(Console(width=80, force_terminal=False))
     >>> watcher.say("2 pictures")
@@ -96,6 +116,7 @@ class TerminalWatcher(Watcher):
         self.console = console or Console()
         self.progress: Progress | None = None
         self.title = ""
+        self.place = ""
         self.rsum = float("nan")
 
     def say(self, message: str) -> None:
@@ -116,13 +137,20 @@ class TerminalWatcher(Watcher):
         if progress.done >= total:
             self.close()
 
+    def begin(self, report: StageReport) -> None:
+        """Say which stage begins; the time left from here on is that of the stage."""
+        self.rsum, self.place = float("nan"), ""
+        if report.name:
+            self.place = f"stage {report.number}/{report.of}, "
+            self.say(f"stage {report.number} of {report.of}, {report.name}: {report.epochs} epochs")
+
     def step(self, report: StepReport) -> None:
         """Advance the bar of the run."""
         progress = self._started("steps", report.steps * report.epochs)
         rsum = "" if self.rsum != self.rsum else f"  rsum {self.rsum:.1f}"
         progress.at(
             (report.epoch - 1) * report.steps + report.step,
-            f"epoch {report.epoch}/{report.epochs}, step",
+            f"{self.place}epoch {report.epoch}/{report.epochs}, step",
             f"loss {report.loss:.4f}{rsum}",
         )
 
