@@ -55,7 +55,11 @@ class LossConfig:
             UserError: The options do not fit, or shares have not been turned into thresholds.
         """
         if self.needs_thresholds:
-            raise UserError("loss.shares must be turned into thresholds by a relevance source before training")
+            raise UserError(
+                "loss.shares become thresholds when training begins: pass this configuration to"
+                " rungwise.training.loop.train, with data.relevance or relevance=; for a loss of your own loop, measure"
+                " them with rungwise.relevance.describe.thresholds(source, shares) and give thresholds"
+            )
         options = {name: _built(value) for name, value in self._options().items() if name != "shares"}
         try:
             return self.loss_class(**options)
