@@ -8,6 +8,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
+from rungwise.data.splits import with_share
 from rungwise.losses import Ladder, MaxOfHinges, Weighted
 from rungwise.relevance import CIDErD, DocumentFrequencies, TfIdf, describe, load
 from rungwise.relevance.config import Building, source_config
@@ -314,3 +315,22 @@ def test_degrees_that_were_made_are_found(name: str, data: ImageCaptions, tmp_pa
     validation_degrees(config, data, building=building)
     assert "found in" in lines[-1]
     assert len(list((tmp_path / "relevance").glob(f"{name}-*"))) == 2
+
+
+def test_a_drawn_share_is_all_that_a_source_knows(data: ImageCaptions, tmp_path: Path) -> None:
+    shared = with_share(data, ("train",), 0.5, seed=0)
+    images, captions = training_positions(shared)
+    assert 0 < len(images) <= 0.5 * len(training_positions(data)[0])
+    found = training_degrees(DataConfig(relevance="cider-d"), shared)
+    np.testing.assert_array_equal(
+        found.block(images, captions), of_the_part(shared, source_config("cider-d").build(shared.split("train")))
+    )
+    with pytest.raises(UserError, match="must lie in"):
+        found.block([shared.splits.index("undrawn")], captions)
+    # Degrees that were saved of the whole training split hold those of a share of it.
+    whole = data.split("train")
+    source = TfIdf(whole.captions, whole.image_of_caption, images=len(whole))
+    source.save(tmp_path / "whole")
+    saved = training_degrees(DataConfig(relevance=str(tmp_path / "whole")), shared).block(images, captions)
+    full = training_degrees(DataConfig(relevance=str(tmp_path / "whole")), data).block(images, captions)
+    np.testing.assert_array_equal(saved, full)

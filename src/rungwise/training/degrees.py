@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
+from rungwise.data.splits import UNDRAWN
 from rungwise.models.pairs import captions_of
 from rungwise.relevance import describe
 from rungwise.relevance.base import Degrees, Relevance, hash_of_captions
@@ -115,8 +116,10 @@ def _found(config: DataConfig, data: ImageCaptions, building: Building | None) -
     training = data.split(*config.train)
     if names_source(config.relevance):
         return OfPart(degrees_of(config.relevance, training, building=building), data, training)
-    if _captions_hash(config.relevance) == hash_of_captions(training.captions, training.image_of_caption):
-        return OfPart(degrees_of(config.relevance, training), data, training)
+    # Of what is trained on, or of the training split that a share was drawn from.
+    for part in (training, data.split(*config.train, *({UNDRAWN} & set(data.splits)))):
+        if _captions_hash(config.relevance) == hash_of_captions(part.captions, part.image_of_caption):
+            return OfPart(degrees_of(config.relevance, part), data, part)
     stored = degrees_of(config.relevance, data)
     if stored.frequencies_from not in (None, "train"):
         raise UserError(
