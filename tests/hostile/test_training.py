@@ -21,9 +21,12 @@ def killed(*arguments: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["one run", "three stages, EMA and patience"])
-def test_a_run_that_is_killed_and_goes_on_ends_the_same(case: str) -> None:
-    assert f"{case}: " in killed("--kills", "3", "--only", case)
+@pytest.mark.parametrize(
+    ("case", "kills"),
+    [("one run", 3), ("three stages, EMA and patience", 3), ("three stages, two processes", 1)],
+)
+def test_a_run_that_is_killed_and_goes_on_ends_the_same(case: str, kills: int) -> None:
+    assert f"{case}: " in killed("--kills", str(kills), "--only", case)
 
 
 @pytest.mark.long
