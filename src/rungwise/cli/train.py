@@ -30,8 +30,8 @@ QUICK = "quick"
 SETTINGS = (
     "stages", "data", "model", "start", "tune", "loss", "sampler", "step", "warm-up-epochs", "epochs",
     "learning-rates", "optimizer", "schedule", "rates", "batch-size", "clip-norm", "weight-decay",
-    "gradient-checkpointing", "snapshot", "ema", "precision", "compile", "logs", "feature-precision", "seed",
-    "checkpoint-steps",
+    "gradient-checkpointing", "snapshot", "ema", "precision", "compile", "logs", "feature-precision", "resident",
+    "seed", "checkpoint-steps",
 )  # fmt: skip
 """The settings of a configuration, by which a misspelt option is known before torch is loaded."""
 
