@@ -331,7 +331,9 @@ def speed(data: ImageCaptions, batch: int, turns: int, steps: int) -> None:
         )
     made = batch / statistics.median(plain_row.seconds)
     if made < SLOW * PLAIN_PAIRS:
-        print(f"the plain loop makes {made:.0f} pairs/s, below {SLOW} of {PLAIN_PAIRS:.0f}: the machine is busy or slower")
+        print(
+            f"the plain loop makes {made:.0f} pairs/s, below {SLOW} of {PLAIN_PAIRS:.0f}: the machine is busy or slower"
+        )
     print(aim("4 times the plain loop, random batches", ratio(plain_row, rows[1]), 4.0, least=True))
     print(aim("1.6 times the floor, random batches", ratio(rows[1], rows[5]), 1.6, least=False))
 
