@@ -1,7 +1,9 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.splits import with_splits, with_validation
 
@@ -35,3 +37,21 @@ def test_pictures_are_held_out_where_none_validate() -> None:
     assert with_validation(one) is one
     other = with_validation(replace(data, splits=("a",) * 1000), train=("a",), validation="dev")
     assert set(other.splits) == {"a", "dev"}
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "meant"),
+    [("val", "vali", "val"), ("dev", "val", "dev"), ("holdout", "holduot", "holdout")],
+)
+def test_no_pictures_are_held_out_where_a_name_is_misspelt(there: str, asked: str, meant: str) -> None:
+    data = replace(many(10), splits=("train",) * 6 + (there,) * 2 + ("test",) * 2, name="photos")
+    with pytest.raises(
+        UserError, match=f"photos: no picture is in split '{asked}', .*; did you mean {meant}[?] It has"
+    ):
+        with_validation(data, validation=asked)
+    assert with_validation(data, validation=there) is data
+
+
+def test_a_split_that_is_trained_on_is_none_that_validates() -> None:
+    data = replace(many(10), splits=("train",) * 5 + ("val",) * 5)
+    assert with_validation(data, train=("train", "val"), validation="held").splits.count("held") >= 1

@@ -18,6 +18,8 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError, read_text
+from rungwise.core.setting_names import near_setting
+from rungwise.core.version import __version__
 
 T = TypeVar("T")
 
@@ -53,6 +55,12 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "unexpected_keyword_argument":
+            near = near_setting(kind, first["loc"])
+            raise UserError(
+                f"{where}: {place}: unexpected, there is no such setting;{f' did you mean {near}?' if near else ''} a"
+                f" file of a newer version needs a newer rungwise (this is {__version__})"
+            ) from None
         raise UserError(f"{where}: {place}: {first['msg']} (got {_shown(first['input'])})") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
