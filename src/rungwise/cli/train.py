@@ -25,9 +25,10 @@ QUICK = "quick"
 """The preset of those who name none."""
 
 SETTINGS = (
-    "data", "model", "start", "tune", "loss", "sampler", "step", "warm-up-epochs", "epochs", "learning-rates",
-    "optimizer", "schedule", "rates", "batch-size", "clip-norm", "weight-decay", "gradient-checkpointing",
-    "precision", "feature-precision", "seed", "checkpoint-steps",
+    "stages", "data", "model", "start", "tune", "loss", "sampler", "step", "warm-up-epochs", "epochs",
+    "learning-rates", "optimizer", "schedule", "rates", "batch-size", "clip-norm", "weight-decay",
+    "gradient-checkpointing", "snapshot", "ema", "precision", "compile", "logs", "feature-precision", "seed",
+    "checkpoint-steps",
 )  # fmt: skip
 """The settings of a configuration, by which a misspelt option is known before torch is loaded."""
 

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
+import tyro
 from pydantic import BeforeValidator
 
-from rungwise.core.configuration import STRICT, short_text, to_plain
+from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.errors import UserError
 from rungwise.encoders.inference import Precision
 from rungwise.losses import MaxOfHinges
 from rungwise.models import AnyModel, VSEConfig
-from rungwise.relevance.config import source_config
 from rungwise.training.loss_config import AnyLoss, config_of
 from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
 from rungwise.training.schedules import AnySchedule, Phases
+from rungwise.training.snapshot_config import Snapshot, as_text
+from rungwise.training.stage import AnyStages, merged
 from rungwise.training.steps import AnyStep, Plain
 from rungwise.training.tuning import AnyTuning, Whole
 
-_LATER = ("start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing")
+_LATER = (
+    "start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing",
+    "preset", "stages", "snapshot", "ema", "compile", "logs",
+)  # fmt: skip
 """Settings that runs of earlier versions did not know."""
 
-
-def _as_text(value: Any) -> Any:
-    """A source with options, which YAML gives as a mapping, in one line."""
-    return short_text(source_config(value)) if isinstance(value, Mapping) else value
+Log = Literal["tensorboard", "jsonl", "wandb", "mlflow"]
+"""Where a run's numbers are written."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,22 @@ class DataConfig:
         train: Splits to train on.
         validation: Split that chooses the snapshot.
         join_restval: Count COCO's restval pictures as training pictures.
+        share: Of the training pictures: so many of them are trained on, drawn by the run's seed.
     """
 
     __pydantic_config__ = STRICT
 
     path: str = ""
-    relevance: Annotated[str, BeforeValidator(_as_text)] = ""
+    relevance: Annotated[str, BeforeValidator(as_text)] = ""
     reference: Literal["image", "batch"] = "image"
     train: tuple[str, ...] = ("train",)
     validation: str = "val"
     join_restval: bool = False
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UserError(f"data.share must lie above 0 and be at most 1, got {self.share:g}")
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class TrainConfig:
     """A training run; the preset ``vsepp`` is VSE++ as published.
 
     Attributes:
+        preset: Which preset this was read from; empty for a file of one's own. It decides nothing.
+        stages: Stages that follow each other, each with what differs in it; empty is one stage.
         data: Pictures and captions.
         model: What is trained.
         start: A model to begin from: a folder, or a name that rungwise index takes; empty begins anew.
@@ -74,7 +85,7 @@ class TrainConfig:
             alone leave their early plateau sooner.
         epochs: Number of epochs of each phase.
         learning_rates: The optimizer's learning rate in each phase.
-        optimizer: Which takes the steps: adam, adamw.
+        optimizer: Which takes the steps: adam, adamw, sgd.
         schedule: How the rate moves within the run: phases (it does not), one_cycle, cosine.
         rates: Factors of the learning rate for the image encoder, the text encoder and the heads.
         batch_size: Image-caption pairs a step, of all processes together.
@@ -83,7 +94,12 @@ class TrainConfig:
             decay of adamw is set in optimizer.
         gradient_checkpointing: Trained encoders compute their layers twice instead of keeping what they gave: less
             memory, more time.
-        precision: bfloat16 computes the encoders under autocast; weights and loss stay in float32.
+        snapshot: The measure that chooses the best epoch, and how long a run goes on without a better one.
+        ema: Decay of a moving average of the weights, which is then what is validated and kept; 0 keeps none.
+        precision: bfloat16 and float16 compute the encoders under autocast; weights and loss stay in float32. float16
+            scales its gradients.
+        compile: Compile the encoders: no, yes, or auto, which does it on a GPU where it pays.
+        logs: Where the numbers of the run are written: tensorboard, jsonl, wandb, mlflow.
         feature_precision: In what features of a frozen image encoder are computed where they are not at hand: float32,
             bfloat16, or auto, which takes bfloat16 where that is faster and a probe shows that it stays close.
         seed: Seed of the weights, the batches and all draws.
@@ -92,6 +108,8 @@ class TrainConfig:
 
     __pydantic_config__ = STRICT
 
+    preset: Annotated[str, tyro.conf.Fixed, tyro.conf.Suppress] = ""
+    stages: AnyStages = ()
     data: DataConfig = field(default_factory=DataConfig)
     model: AnyModel = field(default_factory=VSEConfig)
     start: str = ""
@@ -109,7 +127,11 @@ class TrainConfig:
     clip_norm: float = 2.0
     weight_decay: float = 0.0
     gradient_checkpointing: bool = False
-    precision: Literal["float32", "bfloat16"] = "float32"
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    ema: float = 0.0
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    compile: Literal["no", "yes", "auto"] = "auto"
+    logs: tuple[Log, ...] = ("tensorboard", "jsonl")
     feature_precision: Precision = "float32"
     seed: int = 0
     checkpoint_steps: int = 200
@@ -132,6 +154,8 @@ class TrainConfig:
             raise UserError(f"learning_rates must not be negative, got {', '.join(map(str, self.learning_rates))}")
         if self.warm_up_epochs < 0:
             raise UserError(f"warm_up_epochs must not be negative, got {self.warm_up_epochs}")
+        if not 0 <= self.ema < 1:
+            raise UserError(f"ema must lie in 0..1 and below 1, got {self.ema:g}")
         if not 0 <= self.seed < 1 << 32:
             raise UserError(f"seed must lie in 0..{(1 << 32) - 1}, got {self.seed}")
         self.loss.check_batch(self.batch_size)
@@ -145,6 +169,18 @@ class TrainConfig:
     def total_epochs(self) -> int:
         """Of all phases."""
         return sum(self.epochs)
+
+    def stage_configs(self) -> tuple[tuple[str, TrainConfig], ...]:
+        """The name and the configuration of each stage, in their order; none where the run has no stages.
+
+        Raises:
+            UserError: Naming the stage and the setting that does not fit.
+        """
+        own = to_plain(replace(self, stages=()))
+        return tuple(
+            (stage.name, from_plain(TrainConfig, merged(own, stage.settings), f"stage {stage.name}"))
+            for stage in self.stages
+        )
 
     def learning_rate(self, epoch: int, share: float = 0.0) -> float:
         """In an epoch counted from 0.
@@ -177,4 +213,5 @@ def with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     {'kind': 'adam'}
     """
     usual = to_plain(TrainConfig())
-    return {**{name: value for name, value in usual.items() if name in _LATER}, **settings}
+    known = {**{name: value for name, value in usual.items() if name in _LATER}, **settings}
+    return {**known, "data": {"share": usual["data"]["share"], **known.get("data", {})}}

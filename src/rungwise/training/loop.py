@@ -27,16 +27,18 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation import evaluate
 from rungwise.losses import Loss
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, missing, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig, with_later_settings
+from rungwise.training.logs import TensorBoardWatcher
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
-from rungwise.training.reports import EpochReport, StepReport, TensorBoardWatcher, Watcher
+from rungwise.training.reports import EpochReport, StepReport, Watcher
 from rungwise.training.snapshots import Snapshots
+from rungwise.training.updates import Updates
+from rungwise.training.validating import Validation
 
 REPORT_STEPS = 10
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
@@ -129,7 +131,9 @@ class _Run:
 
     def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watchers: list[Watcher]) -> None:
         self.prepared = prepared
-        self.config, self.work, self.optimizer = prepared.config, prepared.work, prepared.optimizer
+        self.config, self.work = prepared.config, prepared.work
+        self.updates = Updates(prepared.optimizer, prepared.work.parameters, prepared.config.clip_norm)
+        self.validation = Validation(prepared.config.snapshot, prepared.validation, prepared.work.autocast)
         self.processes = prepared.work.processes
         self.data = data
         self.out = out
@@ -138,6 +142,7 @@ class _Run:
         self.snapshots = Snapshots(prepared.model, out / MODEL)
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
+        self.gradient_norm = torch.tensor(torch.nan)
 
     def accept(self, resume: bool) -> None:
         """Find the run's state, and write down what is run; up to here nothing of a run that stands was touched."""
@@ -208,9 +213,7 @@ class _Run:
                 state.loss_sum += float(losses)
                 return False
             batch = batches[state.step]
-            rate = config.learning_rate(state.epoch, (state.step + 0.5) / len(batches))
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate * group["factor"]
+            self.updates.begin(config.learning_rate(state.epoch, (state.step + 0.5) / len(batches)))
             losses += self._step(batch, loss_function)
             seen += len(batch)
             state.step += 1
@@ -231,12 +234,10 @@ class _Run:
     def _step(self, batch: Any, loss_function: Loss) -> Tensor:
         """One step of the optimizer; returns the batch's loss, summed over its pairs."""
         config = self.config
-        self.optimizer.zero_grad(set_to_none=True)
         # Draws depend on the step alone, so that a resumed run repeats them without any state to save.
         seed = config.seed + 1_000_003 * (self.state.total_steps + 1)
         outcome = config.step.backward(self.work, loss_function, batch, seed)
-        torch.nn.utils.clip_grad_norm_(self.work.parameters, config.clip_norm)
-        self.optimizer.step()
+        self.gradient_norm = self.updates.finish()
         total = outcome.value * (len(batch) if loss_function.reduction == "mean" else 1)
         if outcome.vectors is not None and len(batch) >= min(config.batch_size, len(self.work.pairs)):
             self.last = total / len(batch), spread(*outcome.vectors)
@@ -251,18 +252,15 @@ class _Run:
         self.processes.wait()
 
     def _measure(self) -> None:
-        state, pairs = self.state, self.prepared.validation
-        scores = self.work.model.scores_of(pairs, self.work.autocast)
-        result = evaluate(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
+        state = self.state
         numbers = {
             "epoch": float(state.epoch + 1),
             "learning_rate": self.config.learning_rate(state.epoch, 0.5),
             "loss": state.loss_sum / max(state.pairs, 1),
             "pairs_per_second": self.timed_pairs / max(self.seconds, 1e-9),
-            "rsum": float(result["rsum"]),
-            **{f"{side}/R@{k}": float(result[f"{side}/R@{k}"]) for side in ("i2t", "t2i") for k in (1, 5, 10)},
+            **self.validation.measure(self.work.model),
         }
-        best = numbers["rsum"] > state.best_rsum
+        best = self.validation.better(numbers["rsum"], state.best_rsum)
         state.history.append(numbers)
         if best:
             state.best_rsum, state.best_epoch = numbers["rsum"], state.epoch + 1
@@ -299,6 +297,7 @@ class _Run:
             batch_loss=float(batch_loss),
             spread=float(vector_spread),
             epochs=self.config.total_epochs,
+            gradient_norm=float(self.gradient_norm),
         )
         for watcher in self.watchers:
             watcher.step(report)
@@ -321,6 +320,7 @@ class _Run:
                 " resume with the same, or start anew in another folder"
             )
         then, now = with_later_settings(state.settings), dict(settings)
+        del then["preset"], now["preset"]  # which decides nothing
         # The same data may stand elsewhere by now; their hash was compared.
         then["data"], now["data"] = ({**one["data"], "path": ""} for one in (then, now))
         before, after = then.pop("epochs"), now.pop("epochs")
