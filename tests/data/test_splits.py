@@ -45,9 +45,7 @@ def test_pictures_are_held_out_where_none_validate() -> None:
 )
 def test_no_pictures_are_held_out_where_a_name_is_misspelt(there: str, asked: str, meant: str) -> None:
     data = replace(many(10), splits=("train",) * 6 + (there,) * 2 + ("test",) * 2, name="photos")
-    with pytest.raises(
-        UserError, match=f"photos: no picture is in split '{asked}', .*; did you mean {meant}[?] It has"
-    ):
+    with pytest.raises(UserError, match=f"no picture is in split '{asked}', .*; did you mean {meant}[?] It has"):
         with_validation(data, validation=asked)
     assert with_validation(data, validation=there) is data
 

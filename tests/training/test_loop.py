@@ -31,6 +31,7 @@ from rungwise.training.loop import train
 from rungwise.training.loss_config import LossConfig, config_of
 from rungwise.training.recipes import load_config
 from rungwise.training.reports import EpochReport, StepReport, Watcher
+from rungwise.training.timing import SPENT
 from tests.training.conftest import files, trainable
 from tests.training.every_loss import NAMED
 
@@ -76,7 +77,9 @@ def test_a_run_learns_and_leaves_what_it_says(config: TrainConfig, coloured: Ima
     assert result.best_rsum == max(one["rsum"] for one in result.history)
     assert result.history[-1]["loss"] < 0.7 * result.history[0]["loss"]
     assert [one["learning_rate"] for one in result.history] == [1e-2] * 6 + [1e-3] * 2
-    assert {"config.yaml", "model", "checkpoint.safetensors", "history.jsonl", "tensorboard"} == files(tmp_path / "run")
+    assert {"config.yaml", "model", "checkpoint.safetensors", "history.jsonl", "steps.jsonl", "tensorboard"} == files(
+        tmp_path / "run"
+    )
     assert len((tmp_path / "run" / "history.jsonl").read_text().splitlines()) == 8
     assert diary.steps[-1].step == diary.steps[-1].steps
     assert any("36 computed" in line for line in diary.said)
@@ -136,7 +139,7 @@ def test_resumed_run_ends_with_the_same_weights(
 
 def _numbers(folder: Path) -> list[dict[str, float]]:
     lines = (folder / "history.jsonl").read_text().splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key != "pairs_per_second"} for line in lines]
+    return [{key: value for key, value in json.loads(line).items() if key not in SPENT} for line in lines]
 
 
 def test_ctrl_c_stops_cleanly_and_can_be_resumed(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:

@@ -332,6 +332,26 @@ def _shown_of(field: dataclasses.Field[Any], value: Any) -> Any:
     return _without_place(value) if field.metadata.get("elsewhere") and isinstance(value, str) else _plain(value)
 
 
+def without_any_place(values: Any) -> Any:
+    """Plain values for others to see: every text that names a place of this machine keeps its last part alone.
+
+    A text that holds a mapping in one line, as :func:`short_text` writes it, is looked through as well.
+
+    >>> without_any_place({"data": {"path": "/data/photos"}, "start": "{kind: folder, path: /data/run}", "seed": 0})
+    {'data': {'path': 'photos'}, 'start': '{kind: folder, path: run}', 'seed': 0}
+    """
+    if isinstance(values, Mapping):
+        return {name: without_any_place(one) for name, one in values.items()}
+    if isinstance(values, list | tuple):
+        return [without_any_place(one) for one in values]
+    if not isinstance(values, str):
+        return values
+    if values.startswith("{"):
+        inner = without_any_place(parse_yaml(values, "the value"))
+        return yaml.safe_dump(inner, default_flow_style=True, sort_keys=False, width=10**6).strip()
+    return _without_place(values)
+
+
 def _without_place(text: str) -> str:
     """The last part of a path, after a prefix such as ``hf:``; any other text as it is."""
     prefix = match[0] if (match := re.match(r"[a-z_]{2,}:", text)) else ""

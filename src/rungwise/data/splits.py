@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from rungwise.core.errors import UserError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions
 
-
 _VALIDATES = ("val", "valid", "validation", "dev")
 """What collections call the split that validates."""
 

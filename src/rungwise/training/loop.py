@@ -7,14 +7,12 @@ which pairs meet.
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -32,11 +30,13 @@ from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, missing, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig, with_later_settings
-from rungwise.training.logs import TensorBoardWatcher
+from rungwise.training.logs import LOGS, check_logs, opened
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import EpochReport, StepReport, Watcher
 from rungwise.training.snapshots import Snapshots
+from rungwise.training.stopping import stop_requests
+from rungwise.training.timing import Spent, memory
 from rungwise.training.updates import Updates
 from rungwise.training.validating import Validation
 
@@ -74,14 +74,14 @@ def train(
     cache: Path | None = None,
     resume: bool = False,
     device: str | None = None,
-    watcher: Watcher | None = None,
+    watcher: Watcher | Sequence[Watcher] | None = None,
 ) -> TrainResult:
     """Train a model and keep the snapshot with the best validation rsum.
 
     Writes into ``out``: ``config.yaml``, ``model/`` (the snapshot), ``checkpoint.safetensors``, ``history.jsonl``,
-    ``tensorboard/`` and, where images had to be left out, ``skipped.txt``. Nothing is written before the run is
-    accepted. Ctrl-C ends the present step, writes a checkpoint and returns. Under ``torchrun`` all processes call it;
-    the first one writes.
+    what ``config.logs`` names and, where images had to be left out, ``skipped.txt``. Nothing is written before the run
+    is accepted. Ctrl-C ends the present step, writes a checkpoint and returns. Under ``torchrun`` all processes call
+    it; the first one writes.
 
     Args:
         config: The run.
@@ -93,19 +93,21 @@ def train(
         resume: Go on from ``out``'s checkpoint, to the same final weights as if nothing had happened. The configuration
             must be that of the run; ``epochs`` alone may be made longer.
         device: Where to compute; None takes ``cuda`` where there is one.
-        watcher: Told of progress.
+        watcher: Told of progress; one or several.
 
     Raises:
         UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
             belong to this run, or another training writes in ``out`` now. What stood there stays.
     """
+    check_logs(config)
     with ExitStack() as lock:
         locked = is_first() and out.exists()
         if locked:
             lock.enter_context(alone(out, _WRITER))
         _refuse_others(out, resume)
         with joined(device) as (processes, place):
-            watchers = [watcher] if watcher and processes.first else []
+            given = [watcher] if isinstance(watcher, Watcher) else list(watcher or ())
+            watchers = given if processes.first else []
 
             def say(message: str) -> None:
                 for one in watchers:
@@ -143,6 +145,7 @@ class _Run:
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
         self.gradient_norm = torch.tensor(torch.nan)
+        self.spent = Spent(prepared.work.data_time)
 
     def accept(self, resume: bool) -> None:
         """Find the run's state, and write down what is run; up to here nothing of a run that stands was touched."""
@@ -159,7 +162,7 @@ class _Run:
         self.state.frozen_hash = self.snapshots.frozen_hash
         if not self.processes.first:
             return
-        for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL):  # what a killed run left unfinished
+        for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL, *LOGS):  # what a killed run left unfinished
             sweep(self.out / name)
         with replacing(self.out / CONFIG) as draft:
             draft.write_text(dump_yaml(self.config), encoding="utf-8")
@@ -180,12 +183,13 @@ class _Run:
     def go(self) -> TrainResult:
         """Train until the end or until asked to stop."""
         begun, first = time.perf_counter(), self.state.epoch
-        self._open_tensorboard()
+        if self.processes.first:
+            self.watchers += opened(self.config, self.out, self.state.total_steps + 1, self._say)
         if self.prepared.loss.rests_at is not None:
             self.watchers.append(CollapseWatch(self.prepared.loss.rests_at, self._say, memory=self.state.collapse))
         finished = False
         try:
-            with _stop_requests() as stop:
+            with stop_requests() as stop:
                 while self.state.epoch < self.config.total_epochs and not self.processes.any(stop.is_set()):
                     if self._epoch(self.prepared.batches_of(self.state.epoch), stop):
                         self._validate()
@@ -195,7 +199,8 @@ class _Run:
             for watcher in self.watchers:
                 watcher.close()
             if self.state.epoch > first:
-                self._say(f"{self.state.epoch - first} epochs in {time.perf_counter() - begun:.1f} s")
+                seconds = time.perf_counter() - begun
+                self._say(self.spent.summary(self.state.epoch - first, seconds, self.work.device))
             if self.processes.first and self.state.best_epoch:
                 self.snapshots.finish(self._provenance())
         state = self.state
@@ -208,6 +213,7 @@ class _Run:
         loss_function = self.prepared.warm_up if state.epoch < config.warm_up_epochs else self.prepared.loss
         losses = torch.zeros((), dtype=torch.float64, device=self.work.device)
         begun, seen, self.seconds, self.timed_pairs = time.perf_counter(), 0, 0.0, 0
+        self.data_before = self.spent.data.seconds
         while state.step < len(batches):
             if self.processes.any(stop.is_set()):
                 state.loss_sum += float(losses)
@@ -223,7 +229,8 @@ class _Run:
             if due or state.step % REPORT_STEPS == 0 or state.step == len(batches):
                 state.loss_sum += float(losses)
                 losses.zero_()
-                self.seconds += time.perf_counter() - begun
+                passed = time.perf_counter() - begun
+                self.seconds, self.spent.steps = self.seconds + passed, self.spent.steps + passed
                 self.timed_pairs += seen
                 self._report_step(len(batches))
                 if due and state.step < len(batches):
@@ -252,13 +259,19 @@ class _Run:
         self.processes.wait()
 
     def _measure(self) -> None:
-        state = self.state
+        state, before = self.state, self.spent.validation.seconds
+        with self.spent.validation:
+            measured = self.validation.measure(self.work.model)
         numbers = {
             "epoch": float(state.epoch + 1),
             "learning_rate": self.config.learning_rate(state.epoch, 0.5),
             "loss": state.loss_sum / max(state.pairs, 1),
             "pairs_per_second": self.timed_pairs / max(self.seconds, 1e-9),
-            **self.validation.measure(self.work.model),
+            **measured,
+            "seconds": self.seconds,
+            "data_seconds": self.spent.data.seconds - self.data_before,
+            "validation_seconds": self.spent.validation.seconds - before,
+            **memory(self.work.device),
         }
         best = self.validation.better(numbers["rsum"], state.best_rsum)
         state.history.append(numbers)
@@ -298,6 +311,9 @@ class _Run:
             spread=float(vector_spread),
             epochs=self.config.total_epochs,
             gradient_norm=float(self.gradient_norm),
+            learning_rate=self.updates.rate,
+            seconds=self.seconds,
+            data_seconds=self.spent.data.seconds - self.data_before,
         )
         for watcher in self.watchers:
             watcher.step(report)
@@ -308,6 +324,8 @@ class _Run:
 
     def _save(self) -> None:
         if self.processes.first:
+            for watcher in self.watchers:
+                watcher.saving()
             self.trained.best = self.snapshots.pending
             save_checkpoint(self.out / CHECKPOINT, self.trained, self.state)
 
@@ -343,14 +361,6 @@ class _Run:
                 " start anew in another folder"
             )
 
-    def _open_tensorboard(self) -> None:
-        if not self.processes.first:
-            return
-        try:
-            self.watchers.append(TensorBoardWatcher(self.out / "tensorboard", self.state.total_steps + 1, self._say))
-        except ImportError:
-            self._say("no TensorBoard events: pip install 'rungwise[tensorboard]' to have them")
-
 
 def _refuse_others(out: Path, resume: bool) -> None:
     """Refuse a folder that holds a run, unless that is to go on, or files of no run under the names of a run's files.
@@ -371,28 +381,7 @@ def _refuse_others(out: Path, resume: bool) -> None:
             raise UserError(
                 f"{out / CONFIG}: is no run's configuration, and would be overwritten; name another folder"
             ) from None
-    elif others := [name for name in (MODEL, HISTORY, SKIPPED) if (out / name).exists()]:
+    elif others := [name for name in (MODEL, HISTORY, SKIPPED, *LOGS) if (out / name).exists()]:
         raise UserError(
             f"{out / others[0]}: is of no run that stands here, and would be overwritten; name another folder"
         )
-
-
-@contextmanager
-def _stop_requests() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C (or a polite kill) sets; a second one interrupts as usual."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals reach the main thread only
-        return
-
-    def request(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

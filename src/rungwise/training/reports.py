@@ -26,6 +26,9 @@ class StepReport:
         spread: Of its embeddings, see :func:`rungwise.training.collapse.spread`.
         epochs: Of the run.
         gradient_norm: Of all gradients together, before they are cut; of the last step; nan where it is not known.
+        learning_rate: Of the last step, before the factors of groups.
+        seconds: Of the epoch's steps so far, since the process took it up.
+        data_seconds: How many of these were spent waiting for data.
     """
 
     total_step: int
@@ -38,6 +41,9 @@ class StepReport:
     spread: float
     epochs: int = 1
     gradient_norm: float = float("nan")
+    learning_rate: float = float("nan")
+    seconds: float = 0.0
+    data_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,8 @@ class EpochReport:
         total_step: Steps finished in the run.
         epoch: From 1.
         epochs: Of the run.
-        numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate`` and the validation measures.
+        numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate``, the validation measures, the seconds that
+            steps (``seconds``), data among them (``data_seconds``) and validation took, and the peaks of memory.
         best: Whether this is the best snapshot so far.
     """
 
@@ -57,6 +64,25 @@ class EpochReport:
     epochs: int
     numbers: dict[str, float]
     best: bool
+
+
+def of_step(report: StepReport) -> dict[str, float]:
+    """The numbers of a report by the names that they have wherever runs are compared.
+
+    >>> of_step(StepReport(10, 1, 10, 20, 0.5, 100.0, batch_loss=0.4, spread=0.1))["train/loss"]
+    0.5
+    """
+    names = ("loss", "learning_rate", "gradient_norm", "spread", "pairs_per_second")
+    return {f"train/{name}": getattr(report, name) for name in names}
+
+
+def of_epoch(report: EpochReport) -> dict[str, float]:
+    """The same of an epoch.
+
+    >>> of_epoch(EpochReport(235, 1, 30, {"rsum": 512.0}, best=True))
+    {'epoch/rsum': 512.0}
+    """
+    return {f"epoch/{name}": value for name, value in report.numbers.items()}
 
 
 class Watcher:
@@ -79,6 +105,9 @@ class Watcher:
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is done."""
+
+    def saving(self) -> None:
+        """A checkpoint is about to be written: a resumed run does not repeat what was reported up to here."""
 
     def close(self) -> None:
         """The run is over, or stopped."""

@@ -6,7 +6,7 @@ A step asks the model for a batch and for its scores or vectors, and the loss fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from rungwise.training.cached_gradients import cached_backward
 from rungwise.training.distributed import GlobalNegatives, average_gradients
 from rungwise.training.processes import Processes
 from rungwise.training.samplers import ListBatch
+from rungwise.training.timing import Stopwatch
 
 Positions = NDArray[np.int64]
 
@@ -39,6 +40,7 @@ class Work:
         autocast: Opens the context in which encoders compute.
         processes: Of the run.
         parameters: Everything that is trained, the loss's own included.
+        data_time: Stands around whatever waits for data.
     """
 
     model: TrainableScorer
@@ -47,6 +49,12 @@ class Work:
     autocast: Autocast
     processes: Processes
     parameters: list[torch.nn.Parameter]
+    data_time: Stopwatch = field(default_factory=Stopwatch)
+
+    def batch(self, chosen: Positions) -> Any:
+        """What the model computes of some pairs, on its device."""
+        with self.data_time:
+            return self.model.batch(self.pairs, chosen)
 
     @property
     def device(self) -> torch.device:
@@ -127,7 +135,7 @@ class Plain(Step):
         if isinstance(batch, ListBatch):
             return _of_lists(work, loss, batch)
         reads = loss.reads
-        scored = work.model.score(work.model.batch(work.pairs, batch), work.autocast, within=reads.within)
+        scored = work.model.score(work.batch(batch), work.autocast, within=reads.within)
         value = loss(
             scored.similarity,
             work.degrees.of_batch(work.pairs, batch, work.device) if reads.relevance and work.degrees else None,
@@ -228,7 +236,7 @@ def _through_vectors(work: Work, loss: Loss, own: Positions, seed: int, chunk: i
 
     def embed(part: Positions) -> tuple[Tensor, Tensor]:
         with work.autocast():
-            return model.embed(model.batch(pairs, part))
+            return model.embed(work.batch(part))
 
     def value_of(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
         seen[:] = [(image_vectors.detach(), text_vectors.detach())]
@@ -254,7 +262,7 @@ def _of_lists(work: Work, loss: Loss, lists: ListBatch) -> Outcome:
     images = np.concatenate([lists.images, lists.images_of_captions.ravel()])
     named = np.unique(np.concatenate([lists.captions_of_images.ravel(), lists.captions, first_caption[images]]))
     with work.autocast():
-        image_vectors, text_vectors = model.embed(model.batch(pairs, named))
+        image_vectors, text_vectors = model.embed(work.batch(named))
     similarity = model.similarity.block(image_vectors, text_vectors)
 
     def place(of_captions: Positions) -> Tensor:

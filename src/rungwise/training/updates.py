@@ -15,12 +15,16 @@ class Updates:
         optimizer: Of everything that is trained; its groups say their ``factor`` of the learning rate.
         parameters: Everything that is trained.
         clip_norm: The norm of all gradients together is cut to this.
+
+    Attributes:
+        rate: The learning rate of the present step, before the factors of the groups.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], clip_norm: float) -> None:
         self.optimizer = optimizer
         self.parameters = list(parameters)
         self.clip_norm = clip_norm
+        self.rate = float("nan")
 
     def begin(self, rate: float) -> None:
         """Prepare a step.
@@ -28,6 +32,7 @@ class Updates:
         Args:
             rate: The learning rate, before the factors of the groups.
         """
+        self.rate = rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
         self.optimizer.zero_grad(set_to_none=True)
