@@ -31,6 +31,7 @@ from rungwise.training.checkpoint import RunState, Trained, differing, load_chec
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig, with_later_settings
 from rungwise.training.logs import LOGS, check_logs, opened
+from rungwise.training.out_of_memory import for_model, for_steps, memory_explained
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import EpochReport, StepReport, Watcher
@@ -117,15 +118,17 @@ def train(
                 for one in watchers:
                     one.work(title, done, total)
 
-            prepared = prepare(
-                config, data, processes, place, relevance=relevance, cache=cache, say=say, progress=progress
-            )
+            with memory_explained(f"while model and data are read, on {place}", lambda: for_model(config)):
+                prepared = prepare(
+                    config, data, processes, place, relevance=relevance, cache=cache, say=say, progress=progress
+                )
             run = _Run(prepared, data, out, watchers)
             if processes.first and not locked:  # so that a refused run leaves no folder behind
                 lock.enter_context(alone(out, _WRITER))
                 _refuse_others(out, resume)
             run.accept(resume)
-            return run.go()
+            with memory_explained(f"in training on {place}", lambda: for_steps(config)):
+                return run.go()
 
 
 class _Run:

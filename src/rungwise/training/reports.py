@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -121,11 +123,13 @@ class TerminalWatcher(Watcher):
     2 pictures
     """
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.console = console or Console()
+        self._clock = clock
         self.progress: Progress | None = None
         self.title = ""
         self.rsum = float("nan")
+        self.validation = 0.0
 
     def say(self, message: str) -> None:
         """Print a sentence."""
@@ -147,18 +151,24 @@ class TerminalWatcher(Watcher):
 
     def step(self, report: StepReport) -> None:
         """Advance the bar of the run."""
-        progress = self._started("steps", report.steps * report.epochs)
+        # A resumed run begins in its middle; what it did before says nothing of its pace now.
+        at = (report.epoch - 1) * report.steps + report.step
+        progress = self._started("steps", report.steps * report.epochs, at)
         rsum = "" if self.rsum != self.rsum else f"  rsum {self.rsum:.1f}"
         progress.at(
-            (report.epoch - 1) * report.steps + report.step,
+            at,
             f"epoch {report.epoch}/{report.epochs}, step",
             f"loss {report.loss:.4f}{rsum}",
+            later=self.validation * (report.epochs - report.epoch + 1),
         )
 
     def epoch(self, report: EpochReport) -> None:
         """Print the epoch's line."""
         numbers = report.numbers
         self.rsum = numbers["rsum"]
+        self.validation = numbers.get("validation_seconds", 0.0)
+        if self.progress is not None:
+            self.progress.idle(self.validation)
         self.say(
             f"epoch {report.epoch:>2}/{report.epochs}  lr {numbers['learning_rate']:.0e}  loss {numbers['loss']:.4f}"
             f"  {numbers['pairs_per_second']:>6.0f} pairs/s  val rsum {numbers['rsum']:6.1f}"
@@ -177,5 +187,5 @@ class TerminalWatcher(Watcher):
         """The bar of this title, which takes the place of another one."""
         if self.progress is None or self.title != title:
             self.close()
-            self.progress, self.title = Progress(title, total, self.console, done=done), title
+            self.progress, self.title = Progress(title, total, self.console, self._clock, done), title
         return self.progress

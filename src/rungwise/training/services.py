@@ -92,13 +92,14 @@ class WeightsAndBiases(Service):
 
         library: Any = wandb
         identity = known or uuid.uuid4().hex[:12]
+        library.setup(settings=library.Settings(silent=True))
         mode = os.environ.get("WANDB_MODE")
         if mode is None and not library.login(prompt=False, verify=False):
             mode = "offline"
         try:
             self.run = self._opened(library, identity, config, mode)
         except library.errors.CommError as error:
-            self.run = self._opened(library, identity, config, "offline")
+            self.run = self._opened(library, uuid.uuid4().hex[:12], config, "offline")  # W&B holds on to the first name
             return identity, f"not reached ({_first_line(error)}); {self._kept()}"
         self.run.define_metric("*", step_metric="total_step")
         return identity, self._kept() if self.run.offline else self.run.url or "running"
