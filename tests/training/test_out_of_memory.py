@@ -12,6 +12,7 @@ from rungwise.training.loop import train
 from rungwise.training.out_of_memory import for_model, for_steps, memory_explained
 from rungwise.training.reports import StepReport, Watcher
 from rungwise.training.steps import CachedGradients, GlobalNegativesStep
+from tests.training.conftest import trainable
 
 CUDA = (
     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB of which 1.12 GiB is free."
@@ -48,7 +49,7 @@ def test_the_want_of_memory_is_one_line_with_the_present_values(fill, asked: str
         pytest.raises(
             UserError, match=f"^out of memory in training on cpu{asked}: lower batch_size [(]now 64[)], "
         ) as caught,
-        memory_explained("in training on cpu", lambda: for_steps(TrainConfig(batch_size=64))),
+        memory_explained("in training on cpu", lambda: for_steps(trainable(TrainConfig(batch_size=64)))),
     ):
         fill()
     assert "\n" not in str(caught.value)
@@ -63,7 +64,7 @@ def test_other_errors_go_through() -> None:
 
 
 def test_remedies_are_those_that_are_left() -> None:
-    config = TrainConfig(step=CachedGradients(chunk=48), gradient_checkpointing=True, precision="bfloat16")
+    config = TrainConfig(step=CachedGradients(chunk=48), precision="bfloat16")
     assert for_steps(config) == "lower batch_size (now 128), or lower step.chunk (now 48)"
     assert "{kind: global_negatives, chunk: 32}" in for_steps(replace(config, step=GlobalNegativesStep()))
     assert "model.image.backbone" in for_model(config)

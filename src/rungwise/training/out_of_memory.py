@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from rungwise.core.errors import UserError
 from rungwise.core.memory import asked_for, ran_out
+from rungwise.encoders.text import GRUConfig
 from rungwise.training.config import TrainConfig
 from rungwise.training.steps import Plain
 
@@ -42,7 +43,7 @@ def memory_explained(place: str, remedies: Callable[[], str]) -> Iterator[None]:
 def for_steps(config: TrainConfig) -> str:
     """What makes a step smaller.
 
-    >>> for_steps(TrainConfig(gradient_checkpointing=True, precision="bfloat16"))
+    >>> for_steps(TrainConfig(precision="bfloat16"))
     'lower batch_size (now 128), or set step: {kind: cached_gradients, chunk: 32}'
     """
     ways = [f"lower batch_size (now {config.batch_size})"]
@@ -52,7 +53,7 @@ def for_steps(config: TrainConfig) -> str:
     else:
         kind = "cached_gradients" if isinstance(config.step, Plain) else config.step.kind
         ways.append(f"set step: {{kind: {kind}, chunk: {max(1, min(64, config.batch_size // 4))}}}")
-    if not config.gradient_checkpointing:
+    if not config.gradient_checkpointing and _trains_layers(config):
         ways.append("set gradient_checkpointing: true (now false)")
     if config.precision == "float32":
         ways.append("set precision: bfloat16 (now float32)")
@@ -68,6 +69,12 @@ def for_model(config: TrainConfig) -> str:
     named = [name for name in ("image.backbone", "dimension") if _has(config.model, name)]
     which = f" ({', '.join(f'model.{name}' for name in named)})" if named else ""
     return f"choose a smaller model{which} or less data, or free some memory"
+
+
+def _trains_layers(config: TrainConfig) -> bool:
+    """Whether an encoder with layers is trained, so that they can be computed twice."""
+    sides = [getattr(config.model, name, None) for name in ("image", "text")]
+    return any(getattr(one, "frozen", True) is False and not isinstance(one, GRUConfig) for one in sides)
 
 
 def _has(owner: object, name: str) -> bool:
