@@ -5,7 +5,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.splits import with_splits, with_validation
+from rungwise.data.splits import UNDRAWN, with_share, with_splits, with_validation
 
 
 def many(count: int) -> ImageCaptions:
@@ -53,3 +53,44 @@ def test_no_pictures_are_held_out_where_a_name_is_misspelt(there: str, asked: st
 def test_a_split_that_is_trained_on_is_none_that_validates() -> None:
     data = replace(many(10), splits=("train",) * 5 + ("val",) * 5)
     assert with_validation(data, train=("train", "val"), validation="held").splits.count("held") >= 1
+
+
+def drawn(data: ImageCaptions, share: float, seed: int = 0, train: tuple[str, ...] = ("train",)) -> set[str]:
+    shared = with_share(data, train, share, seed)
+    assert shared.image_ids == data.image_ids
+    return {one for one, split in zip(shared.image_ids, shared.splits, strict=True) if split in train}
+
+
+def test_a_share_is_nested_stable_and_of_the_seed() -> None:
+    data = replace(many(1000), splits=("train",) * 900 + ("val",) * 100)
+    tenth = drawn(data, 0.1)
+    assert len(tenth) == 90
+    assert tenth < drawn(data, 0.25) < drawn(data, 0.999)
+    assert len(tenth & drawn(data, 0.1, seed=1)) < 30
+    turned = ImageCaptions(data.image_ids[::-1], (), np.zeros(0, np.int64), splits=data.splits[::-1])
+    assert drawn(turned, 0.1) == tenth
+    assert with_share(data, ("train",), 1.0, 0) is data
+    assert set(with_share(data, ("train",), 0.1, 0).splits) == {"train", UNDRAWN, "val"}
+    assert with_share(data, ("train",), 0.1, 0).splits[900:] == ("val",) * 100
+
+
+@pytest.mark.parametrize(
+    ("pictures", "share", "kept"), [(113_287, 0.03, 3398), (113_287, 0.05, 5664), (29_000, 0.25, 7250), (100, 0.29, 29)]
+)
+def test_the_whole_part_of_a_share_is_kept(pictures: int, share: float, kept: int) -> None:
+    data = replace(many(pictures), splits=("train",) * pictures)
+    assert len(drawn(data, share)) == kept
+
+
+def test_a_share_is_of_all_splits_that_are_trained_on() -> None:
+    data = replace(many(100), splits=("train",) * 50 + ("restval",) * 50)
+    both = drawn(data, 0.5, train=("train", "restval"))
+    assert len(both) == 50
+    assert 0 < sum(int(one.split(".")[0]) < 50 for one in both) < 50
+
+
+def test_a_share_that_leaves_nothing_says_what_would() -> None:
+    data = replace(many(30), splits=("train",) * 30)
+    with pytest.raises(UserError, match=r"a share of 0.01 of 30 training pictures leaves none; take at least 0.0334$"):
+        with_share(data, ("train",), 0.01, 0)
+    assert len(drawn(data, 0.0334)) == 1

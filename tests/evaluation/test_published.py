@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.evaluation import PAPERS, PROTOCOLS, evaluate, published, published_beside
+from rungwise.evaluation import PAPERS, PROTOCOLS, evaluate, printed, published, published_beside
 from rungwise.metrics import parse
 
 
@@ -72,3 +72,33 @@ def test_protocols_are_not_mixed(given, asked, said):
     with pytest.raises(UserError, match=said) as caught:
         published_beside(result_of(**given), **asked)
     assert "\n" not in str(caught.value)
+
+
+def test_a_mean_of_runs_has_its_deviation():
+    rows = [row for row in published("convse") if row.deviations]
+    assert [row.facts["stat"] for row in rows] == ["mean"] * 4
+    assert all(row.deviations.keys() == row.numbers.keys() for row in rows)
+    runs = [row for row in published("convse") if row.facts.get("run") and row.dataset == "coco"]
+    own = [row.numbers["rsum"] for row in runs if row.facts["method"] == "ConVSE"]
+    mean = next(row for row in rows if row.facts["method"] == "ConVSE" and row.dataset == "coco")
+    assert mean.numbers["rsum"] == pytest.approx(np.mean(own), abs=0.1)
+
+
+def test_numbers_that_contradict_their_table_are_marked():
+    doubted = [(row.facts["method"], name, why) for row in published("cmal2r") for name, why in row.doubts.items()]
+    assert doubted == [("ml-CCA", "MAP", "mean of parts=0.3200")]
+
+
+def test_degrees_by_another_source_stand_in_a_row_of_their_own():
+    rows = [row for row in published("sam") if row.table == "Table 2" and row.facts["method"] == "CVSE"]
+    assert {(row.relevance, "Nsum" in row.numbers) for row in rows} == {("", False), ("SPICE", True)}
+
+
+def test_correlations_with_people_are_printed_and_are_no_rankings():
+    ratings = [row for row in printed("sam") if row.table == "Table 1"]
+    assert ratings[0].numbers == {"Pearson(all)": 0.711, "Pearson(non_gt)": 0.0}
+    assert not [row for row in published("sam") if row.table == "Table 1"]
+
+
+def test_rows_of_fixed_features_say_so():
+    assert all(bool(row.features) == (paper == "cmal2r") for paper in PAPERS for row in published(paper))

@@ -18,6 +18,7 @@ from rungwise.core.version import __version__
 COMMANDS = {
     "demo": "make pictures, train, measure, and search them in the browser",
     "inspect": "what a folder of pictures and captions holds, and what is odd in it",
+    "presets": "the presets of train, and the printed rows that they stand for",
     "train": "train a joint embedding from a preset or a configuration file",
     "evaluate": "how good a model's rankings are",
     "compare": "whether one model ranks better than another beyond chance",

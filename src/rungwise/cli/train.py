@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refuse_unknown
+from rungwise.cli.picking import Picked, check_picked, pick
 from rungwise.cli.terminal import chosen_device, console, program, say, say_issues
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
-from rungwise.training.recipes import load_config, preset_names
+from rungwise.training.recipes import is_preset_name, load_config, systems
 
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
@@ -47,7 +48,8 @@ class Train:
     Every setting of the configuration can be overridden here.
 
     Attributes:
-        config: A preset or a YAML file. Left out, it is quick. The presets are PRESETS.
+        config: A preset or a YAML file. Left out, it is quick. A system alone takes the preset for the data; rungwise
+            presets lists all. Systems are SYSTEMS.
         data: Folder or caption file. Overrides the configuration's data.path.
         out: Folder of the run: model/, checkpoint, history.
         resume: Go on with the run that stands in --out. Its --epochs may be longer than before.
@@ -64,14 +66,14 @@ class Train:
 
 
 assert Train.__doc__ is not None
-Train.__doc__ = Train.__doc__.replace("PRESETS", ", ".join(preset_names()))
+Train.__doc__ = Train.__doc__.replace("SYSTEMS", ", ".join(systems()))
 
 
-def _parsed(arguments: list[str]) -> tuple[str | None, Any]:
-    """The configuration that is named, and the command with all settings in ``settings``."""
+def _parsed(arguments: list[str]) -> tuple[str | None, Any, Picked | None]:
+    """The configuration that is named, the command with all settings in ``settings``, and what the data chose."""
     said = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if any(word in HELP for word in said) and HELP_ALL not in said:
-        about = f"Train a joint embedding on pictures with captions. The presets are {', '.join(preset_names())}."
+        about = f"Train a joint embedding on pictures with captions. Systems with presets are {', '.join(systems())}."
         parse(Train, ["--help"], _COMMAND, examples=_EXAMPLES, description=about, more=len(SETTINGS))
     known = [f"--{name}{end}" for name in SETTINGS for end in ("", ".")]
     refuse_unknown([*options(Train), *known, HELP_ALL], said, _COMMAND)
@@ -81,9 +83,11 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any]:
     whole: Any = make_dataclass("Train", [settings_field], bases=(Train,), namespace={"__doc__": Train.__doc__})
     # The configuration file is named first: what it says becomes the default of every other option.
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
-    settings = load_config(named) if named else TrainConfig()
+    if picked := pick(arguments):
+        arguments = [picked.name, *arguments[1:]]
+    settings = load_config(picked.name if picked else named) if named else TrainConfig()
     default = whole(config=named or QUICK, settings=settings)
-    return named, parse(whole, arguments, _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,))
+    return named, parse(whole, arguments, _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,)), picked
 
 
 def main(arguments: list[str]) -> int:
@@ -91,30 +95,38 @@ def main(arguments: list[str]) -> int:
     begun = time.perf_counter()
     if unnamed := bool(arguments) and _is_data(arguments):
         arguments = [QUICK, *arguments]
-    named, asked = _parsed(arguments)
+    named, asked, picked = _parsed(arguments)
     config: TrainConfig = asked.settings
     if asked.data is not None:
         config = replace(config, data=replace(config.data, path=str(asked.data)))
     if not config.data.path:
         raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
     if named is None:
-        raise UserError(f"name a configuration first: one of {', '.join(preset_names())}, or a YAML file")
+        raise UserError(f"name a configuration first: one of {', '.join(systems())}, or a YAML file")
+    check_picked(named, picked, config.data.path)
     from rungwise.data.readers import read
     from rungwise.data.splits import with_splits, with_validation
-    from rungwise.training.loop import train
+    from rungwise.training.fitting import check_fits
     from rungwise.training.processes import is_first
     from rungwise.training.reports import TerminalWatcher
+    from rungwise.training.stages import run
 
     if unnamed and is_first():
-        say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(preset_names())}")
+        say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(systems())}")
+    if picked is not None and is_first():
+        say(picked.why)
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
-    data = read(config.data.path, join_restval=config.data.join_restval)
+    if picked is not None and not config.data.join_restval:
+        data = picked.data
+    else:
+        data = read(config.data.path, join_restval=config.data.join_restval)
+    check_fits(config, data)
     split = with_validation(with_splits(data), config.data.train, config.data.validation)
     if is_first():
         say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions, read in {_since(begun)}")
         say_issues(data.issues)
         _say_splits(data, split)
-    result = train(
+    result = run(
         config,
         split,
         asked.out,
@@ -138,7 +150,7 @@ def main(arguments: list[str]) -> int:
 def _is_data(arguments: list[str]) -> bool:
     """Whether the first word names data instead of a configuration: a folder, or a file that is no YAML."""
     first = Path(arguments[0])
-    if arguments[0].startswith("-") or arguments[0] in preset_names():
+    if arguments[0].startswith("-") or is_preset_name(arguments[0]):
         return False
     alone = len(arguments) == 1 or arguments[1].startswith("-")
     return first.is_dir() or (alone and first.is_file() and first.suffix.lower() not in (".yaml", ".yml"))

@@ -81,7 +81,7 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
         return "a model", _model(folder)
     # These bring torch along, which an exported model is checked without.
     from rungwise.encoders import cache
-    from rungwise.training.verification import is_run
+    from rungwise.training.run_folder import is_run
 
     if is_run(folder):
         return "a run", _run(folder)
@@ -125,7 +125,7 @@ def _cache(folder: Path) -> Iterator[Check]:
 
 
 def _run(folder: Path) -> Iterator[Check]:
-    from rungwise.training.loop import MODEL
+    from rungwise.training.run_folder import MODEL
     from rungwise.training.verification import verify_run
 
     yield from verify_run(folder)

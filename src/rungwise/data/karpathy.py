@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rungwise.data.gathering import Gatherer
 from rungwise.data.textfiles import read_text
 
 _HEAD_BYTES = 65536
+_NAME = re.compile(r"[\w.-]{1,64}")
 
 
 def karpathy_files(files: PictureFolder) -> list[Path]:
@@ -42,7 +44,8 @@ def read_karpathy(
     """One of Karpathy's files, with the pictures that lie anywhere below the folder.
 
     Image ids are the file names (with their ``filepath`` where a name alone is not unique), caption ids the ``sentid``.
-    Where the folder holds no picture at all, the collection has none either: its images are features of elsewhere.
+    Where the folder holds no picture at all, the collection has none either: its images are features of elsewhere. The
+    collection is named as the file says (``dataset``), else after the file.
 
     Args:
         path: The JSON file.
@@ -62,7 +65,8 @@ def read_karpathy(
     >>> data.image_ids, data.caption_ids, data.splits, data.paths
     (('a.jpg',), ('7',), ('train',), ())
     """
-    images = _images(path)
+    content = _content(path)
+    images = content["images"]
     names = Counter(str(image.get("filename")) for image in images)
     gatherer = Gatherer(files if files.pictures and not captions_only else None)
     for number, image in enumerate(images):
@@ -80,11 +84,14 @@ def read_karpathy(
             text = _need(sentence, "raw", str, inside)
             caption_id = sentence.get("sentid")
             gatherer.caption(position, text, inside, None if caption_id is None else str(caption_id))
-    return gatherer.collection(path.stem.removeprefix("dataset_"), "karpathy")
+    named = content.get("dataset")
+    name = named if isinstance(named, str) and _NAME.fullmatch(named) else path.stem.removeprefix("dataset_")
+    return gatherer.collection(name, "karpathy")
 
 
-def _images(path: Path) -> list[dict[str, Any]]:
-    content = parse_json(read_text(path), path)
+def _content(path: Path) -> dict[str, Any]:
+    """What a file says, its list of images checked."""
+    content: Any = parse_json(read_text(path), path)
     images = content.get("images") if isinstance(content, dict) else None
     if not isinstance(images, list):
         raise UserError(f"{path}: has no list 'images' as Karpathy's files have; give another file")
@@ -92,7 +99,8 @@ def _images(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path}: its list 'images' is empty; give another file")
     if not all(isinstance(image, dict) for image in images):
         raise UserError(f"{path}: its list 'images' holds something that is no object; correct it")
-    return images
+    found: dict[str, Any] = content
+    return found
 
 
 def _need(item: object, key: str, kind: type, where: str) -> Any:

@@ -1,10 +1,11 @@
-"""Splits for collections that come without any."""
+"""Splits for collections that come without any, and shares of the pictures that are trained on."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from difflib import get_close_matches
 
 from rungwise.core.errors import UserError
@@ -12,6 +13,9 @@ from rungwise.data.collection import NO_SPLIT, ImageCaptions
 
 _VALIDATES = ("val", "valid", "validation", "dev")
 """What collections call the split that validates."""
+
+UNDRAWN = "undrawn"
+"""The split of a training picture that a share of them leaves out."""
 
 
 def with_splits(data: ImageCaptions, *, validation: float = 0.1, test: float = 0.1) -> ImageCaptions:
@@ -74,7 +78,47 @@ def with_validation(
     return replace(data, splits=tuple(splits))
 
 
+def with_share(data: ImageCaptions, train: Sequence[str], share: float, seed: int) -> ImageCaptions:
+    """Keep a share of the training pictures; the others move to the split :data:`UNDRAWN`.
+
+    floor(share x pictures) are kept, with all their captions. They come first in an order that seed and ids alone
+    decide: the order of the collection does not matter, and a smaller share lies within a larger one of the same seed.
+
+    Args:
+        data: The collection, with splits.
+        train: Splits that are trained on.
+        share: Above 0, and at most 1, which leaves the collection as it is.
+        seed: Of the draw.
+
+    Raises:
+        UserError: If the share leaves no picture.
+
+    >>> data = ImageCaptions(("a", "b", "c", "d"), (), [], splits=("train", "train", "val", "train"))
+    >>> with_share(data, ("train",), 0.7, seed=0).splits
+    ('undrawn', 'train', 'val', 'train')
+    """
+    pool = [one for one, split in zip(data.image_ids, data.splits, strict=False) if split in train]
+    if share == 1 or not pool:
+        return data
+    # In decimal: as a float, 0.29 x 100 is less than 29.
+    count = int(Decimal(str(share)) * len(pool))
+    if not count:
+        raise UserError(
+            f"{data.name}: a share of {share:g} of {len(pool):,} training pictures leaves none; take at least"
+            f" {-(-10_000 // len(pool)) / 10_000:g}"
+        )
+    kept = set(sorted(pool, key=lambda one: _digest(f"{seed}/{one}"))[:count])
+    splits = (
+        UNDRAWN if split in train and one not in kept else split
+        for one, split in zip(data.image_ids, data.splits, strict=True)
+    )
+    return replace(data, splits=tuple(splits))
+
+
 def _place(image_id: str) -> float:
     """In 0..1, by the id alone."""
-    digest = hashlib.sha256(image_id.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8]) / 2**64
+    return int.from_bytes(_digest(image_id)[:8]) / 2**64
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

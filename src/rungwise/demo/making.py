@@ -20,9 +20,10 @@ from rungwise.scenes.collection import SceneConfig, SceneQuery, generate, load_s
 from rungwise.scenes.description import Statement
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
-from rungwise.training.loop import CHECKPOINT, train
+from rungwise.training.loop import train
 from rungwise.training.recipes import load_config
 from rungwise.training.reports import Watcher
+from rungwise.training.run_folder import CHECKPOINT
 
 FRESH_QUERIES = 400
 """For the calibration, about scenes that nobody draws; half of them name one object, the others two."""

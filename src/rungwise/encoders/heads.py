@@ -12,7 +12,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, by_name, check_size, on_command_line
+from rungwise.core.configuration import LATER, STRICT, by_name, check_size, on_command_line
 from rungwise.core.errors import UserError
 
 Activation = Literal["relu", "gelu", "tanh", "sigmoid"]
@@ -195,19 +195,21 @@ OneHead = Annotated[
 class StackHead:
     """Heads on top of each other, such as the MLP of ConVSE on the linear layer of VSE++.
 
-    Each gives vectors of the joint space's width, which the next one takes.
-
     Attributes:
         kind: Names the head.
         of: The heads, the one next to the encoder first.
+        width: Of the vectors between the heads; None for that of the joint space.
     """
 
     __pydantic_config__ = STRICT
 
     kind: Literal["stack"] = "stack"
     of: tuple[OneHead, ...] = field(default_factory=lambda: (LinearHead(), AdapterHead()))
+    width: int | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
+        if self.width is not None:
+            check_size("width", self.width)
         if not 1 <= len(self.of) <= 8:
             raise UserError(f"a stack must have 1 to 8 heads, got {len(self.of)}")
 
@@ -220,11 +222,11 @@ class StackHead:
         >>> StackHead(of=(LinearHead(), MLPHead(hidden=(8,)))).build(3, 2)(torch.zeros(5, 3)).shape
         torch.Size([5, 2])
         """
-        layers = []
-        for head in self.of:
-            layers.append(head.build(inputs, outputs))
-            inputs = outputs
-        return nn.Sequential(*layers)
+        between, layers = self.width or outputs, []
+        for head in self.of[:-1]:
+            layers.append(head.build(inputs, between))
+            inputs = between
+        return nn.Sequential(*layers, self.of[-1].build(inputs, outputs))
 
 
 AnyHead = Annotated[

@@ -173,6 +173,16 @@ class Backbone(PictureSide):
                     module.eval()
         return self
 
+    def under(self, config: ImageConfig) -> Backbone:
+        """See :meth:`ImageSide.under <rungwise.encoders.sides.ImageSide.under>`: crops, mirroring, batch statistics."""
+        seen = {one.name for one in fields(Preprocessing)} & {one.name for one in fields(config)}
+        same_view = all(getattr(config, name) == getattr(self.config, name) for name in seen)
+        if same_view and config.batch_norm == self.config.batch_norm:
+            return self
+        other = Backbone(config, self.preprocessing if same_view else None)
+        other.load_state_dict(self.state_dict())
+        return other
+
     def fingerprint(self) -> str:
         """Hash of everything that a feature depends on besides the picture."""
         digest = hashlib.sha256()

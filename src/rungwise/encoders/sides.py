@@ -60,6 +60,14 @@ class ImageSide(nn.Module, ABC):
     def fingerprint(self) -> str:
         """Hash of everything that a feature depends on besides the picture."""
 
+    def under(self, config: Any) -> ImageSide:
+        """This side with the same weights, as a configuration of it sees pictures and trains it.
+
+        Args:
+            config: Of the same network as this side's own.
+        """
+        return self
+
     def identity(self) -> str:
         """Everything but weights, configuration and preprocessing that a feature depends on, as text."""
         return ""

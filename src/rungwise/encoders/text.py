@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain
@@ -22,6 +23,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import last_of, max_of, mean_of
+from rungwise.encoders.prefix_gru import Prefixes, prefix_states
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
 from rungwise.encoders.vocabulary import (
     UNSPACED_LETTER,
@@ -38,6 +40,7 @@ from rungwise.language.word_vectors import load_word_vectors, word_vector_dimens
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
 _SPECIAL = (PAD, UNKNOWN, START, END)
 _MOST_LAYERS = 16
+_POOLS = {"last": last_of, "mean": mean_of, "max": max_of}
 
 Unspaced = Literal["runs", "characters"]
 
@@ -62,6 +65,7 @@ class GRUConfig:
         unspaced: How scripts without spaces (Chinese, Japanese, Thai, ...) are cut: into runs between blanks and marks,
             or into characters.
         frozen: The encoder stays as it is, such as that of a trained model under new heads; vectors are cached.
+        width: Of the states; None for that of the joint space.
     """
 
     __pydantic_config__ = STRICT
@@ -79,9 +83,12 @@ class GRUConfig:
     vocabulary: Literal["captions", "file", "both"] = field(default="captions", metadata=ELSEWHERE)
     unspaced: Unspaced = field(default="runs", metadata=ELSEWHERE)
     frozen: bool = field(default=False, metadata=ELSEWHERE)
+    width: int | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         check_size("text.word_dimension", self.word_dimension)
+        if self.width is not None:
+            check_size("text.width", self.width)
         check_size("text.layers", self.layers, _MOST_LAYERS)
         if self.context_length is not None and self.context_length < len((START, END)) + 1:
             raise UserError(
@@ -115,7 +122,7 @@ class GRUConfig:
 
         Args:
             texts: Captions of the training split.
-            dimension: Width of the joint space, which is that of the GRU's states.
+            dimension: Width of the joint space, which is that of the GRU's states unless :attr:`width` is set.
 
         Raises:
             UserError: If the file of word vectors cannot be read or has none of the words.
@@ -145,11 +152,11 @@ class GRUConfig:
             encoder.coverage = from_plain(WordCoverage, files.json(TEXT_ENCODER), str(files.path / TEXT_ENCODER))
         return encoder
 
-    def _encoder(self, vocabulary: Tokenizer, width: int) -> GRUEncoder:
+    def _encoder(self, vocabulary: Tokenizer, dimension: int) -> GRUEncoder:
         encoder = GRUEncoder(
             vocabulary,
             self.word_dimension,
-            width,
+            self.width or dimension,
             directions=self.directions,
             pool=self.pool,
             layers=self.layers,
@@ -221,9 +228,10 @@ def pad(tokens: Sequence[Sequence[int]], number: int = 0) -> tuple[Tensor, Tenso
 class GRUEncoder(TextSide):
     """Word vectors, a GRU, and its states pooled.
 
-    Batches of one direction are padded, not packed: with captions of similar length in a batch that is faster on CPUs.
-    Those of both directions are packed, so that the way back begins at the last token; with captions of similar length
-    that takes as long as turning the tokens round, and half as long with others.
+    On a processor, captions are read by :mod:`rungwise.encoders.prefix_gru`, which computes what captions of a batch
+    have in common once, and no padding. Elsewhere, and where layers above the first read in both directions, torch's
+    network reads them: padded where it reads in one direction, and packed otherwise, so that the way back begins at the
+    last token.
 
     Args:
         tokenizer: The vocabulary.
@@ -286,6 +294,8 @@ class GRUEncoder(TextSide):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) int64 to (n, width)."""
+        if self._reads_prefixes(tokens):
+            return self._by_prefixes(tokens, lengths)
         words = self.words(tokens)
         if not self.recurrent.bidirectional:
             states, _ = self.recurrent(words)
@@ -297,7 +307,30 @@ class GRUEncoder(TextSide):
             if self.pool == "last":
                 return torch.stack([last_of(onward, lengths), back[:, 0]]).mean(dim=0)
             states = torch.stack([onward, back]).mean(dim=0)
-        return {"last": last_of, "mean": mean_of, "max": max_of}[self.pool](states, lengths)
+        return _POOLS[self.pool](states, lengths)
+
+    def _reads_prefixes(self, tokens: Tensor) -> bool:
+        """Whether the states of a caption depend on those of its prefixes alone, and reading these is quicker."""
+        followed = torch.jit.is_tracing() or torch.compiler.is_compiling()  # such as to export the network as it is
+        one_way = self.recurrent.num_layers == 1 or not self.recurrent.bidirectional
+        return len(tokens) > 1 and tokens.device.type == "cpu" and one_way and not followed
+
+    def _by_prefixes(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        directions = 1 + self.recurrent.bidirectional
+        vectors = []
+        for direction in range(directions):
+            read = _turned(tokens, lengths) if direction else tokens
+            prefixes = Prefixes.of(read.numpy(), lengths.numpy())
+            states, rows = self.words(prefixes.elements), prefixes.element
+            for weights in self.recurrent.all_weights[direction::directions]:
+                states, rows = prefix_states(states, rows, weights, prefixes), None
+            if self.pool == "last":
+                vectors.append(states.index_select(0, last_of(prefixes.places.unsqueeze(2), lengths).squeeze(1)))
+            else:
+                places = _turned(prefixes.places, lengths) if direction else prefixes.places
+                vectors.append(F.embedding(places, states))
+        mean = vectors[0] if directions == 1 else torch.stack(vectors).mean(dim=0)
+        return mean if self.pool == "last" else _POOLS[self.pool](mean, lengths)
 
     def remarks(self) -> Sequence[str]:
         """How many words the file of word vectors held."""
@@ -320,3 +353,9 @@ class GRUEncoder(TextSide):
         if self.coverage is not None:
             texts[TEXT_ENCODER] = json.dumps(asdict(self.coverage), indent=2)
         return texts
+
+
+def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
+    """(n, longest) with the first ``lengths`` of each row in the opposite order."""
+    places = (lengths.unsqueeze(1) - 1 - torch.arange(rows.shape[1])).clamp(min=0)
+    return rows.gather(1, places)

@@ -24,8 +24,9 @@ from rungwise.evaluation.evaluate import DEFAULT_MEASURES, evaluate
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives, write_false_negatives
 from rungwise.evaluation.intervals import Interval
 from rungwise.evaluation.positives import positives_from_json, positives_from_labels
+from rungwise.evaluation.printed_tables import matching, table_named, tables_of
 from rungwise.evaluation.protocols import PROTOCOLS, Fold, Protocol, protocol_named
-from rungwise.evaluation.published import PAPERS, PublishedRow, published, published_beside
+from rungwise.evaluation.published import PAPERS, PublishedRow, printed, published, published_beside
 from rungwise.evaluation.ranked_lists import RankedLists, read_ranked_lists
 from rungwise.evaluation.report import report_page
 from rungwise.evaluation.result import Result
@@ -54,8 +55,10 @@ __all__ = [
     "find_false_negatives",
     "format_result",
     "in_positions_of_data",
+    "matching",
     "positives_from_json",
     "positives_from_labels",
+    "printed",
     "protocol_named",
     "published",
     "published_beside",
@@ -64,5 +67,7 @@ __all__ = [
     "render_table",
     "report_page",
     "similarity_source",
+    "table_named",
+    "tables_of",
     "write_false_negatives",
 ]

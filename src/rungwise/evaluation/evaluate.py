@@ -48,6 +48,8 @@ def evaluate(
     chunk: int | None = None,
     data_name: str = "",
     data_hash: str = "",
+    dataset: str = "",
+    split: str = "",
     model_hash: str = "",
     relevance_name: str = "",
     seed: int | None = None,
@@ -84,6 +86,8 @@ def evaluate(
         chunk: Queries that are measured at a time; no number depends on it.
         data_name: What the data are called, for the result.
         data_hash: Hash of the data, for the result.
+        dataset: Which published one the data are, such as ``"coco"``, for the result.
+        split: Of the data, for the result.
         model_hash: Hash of the model, for the result.
         relevance_name: What the degrees are called, for the result. Default: what their source says of itself.
         seed: The model's training seed, for the result.
@@ -170,6 +174,8 @@ def evaluate(
         ends="" if ends is None else name_of_ends(ends),
         data_name=data_name,
         data_hash=data_hash,
+        dataset=dataset,
+        split=split,
         model_hash=model_hash,
         seed=seed,
         version=__version__,

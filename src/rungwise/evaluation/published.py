@@ -9,8 +9,8 @@ contradicts another one of its table).
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
@@ -28,6 +28,15 @@ PAPERS: Mapping[str, str] = {
 }
 """Short name to title: the sources of the rows."""
 
+FEATURES: Mapping[tuple[str, str], str] = {
+    ("cmal2r", "wikipedia"): "4,096-d fc7 of a CNN and 100-d word2vec, 2,000 training and 866 test pairs",
+    ("cmal2r", "pascal_voc2007"): "512-d GIST and 399-d word frequencies, 5,000 training and 4,919 test pairs",
+}
+"""Of a paper and a dataset: the fixed features that its rows are made from, where a paper trains on such."""
+
+CORRELATION = "pearson"
+"""Protocol of the printed correlations with people's ratings: no ranking, so that no result is of it."""
+
 _METRICS = {
     "recall": "R@{k}",
     "coherent_score": "CS@{k}",
@@ -38,27 +47,41 @@ _METRICS = {
     "rsum": "rsum",
     "nsum": "Nsum",
     "ncs_non_gt_sum": "Nsum(non_gt)",
+    "pearson_r": "Pearson",
 }
-"""Names of measures; correlations with people's ratings are no measure of a ranking and stand in no row."""
+"""Names of measures."""
+
+_FRACTIONS = ("coherent_score", "pearson_r")
+"""Printed as fractions and shown so; others that are printed as fractions are shares, shown as percent."""
 
 _CAPTIONS_AN_IMAGE = {"one-caption-per-image": 1, "labels": 1}
 """Of the published test sets under a protocol; 5 under any other."""
 
 _DATASET_OF_PROTOCOL = {"coco-5k": "coco", "coco-1k-5fold": "coco", "flickr30k-1k": "flickr30k"}
 
+_NO_SETTING = (
+    "as_printed", "why=", "5-fold", "1-fold", "full_5K", "test_images", "backbone_by", "average", "stat=", "printed=",
+)  # fmt: skip
+"""Marks of a number, and what protocol and columns say: not what a row was made with."""
+
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row of a paper's table.
+    """One row of a paper's table, as far as it is of one protocol: a printed line may be several of these.
 
     Attributes:
         paper: Short name.
         table: Such as ``"Table 1"``.
         method: With backbone, fine-tuning, training set and setting as far as the paper says them.
         dataset: Such as ``"coco"``.
-        test_images: In the gallery.
+        test_images: In the gallery; 0 where there is none.
         protocol: The protocol here under which the row was made.
         numbers: Canonical name to value, on the scale of results here (rates 0..100, correlations -1..1).
+        facts: What the paper says of the row, by name: ``row``, ``method``, ``backbone``, ``finetuned`` (yes or no),
+            ``train_set``, and settings such as ``tau`` or ``L``.
+        relevance: What graded measures of the row took their degrees from; empty where the paper has one source.
+        deviations: Canonical name to standard deviation, where the row is the mean of several runs.
+        doubts: Canonical name to what its printed number contradicts.
     """
 
     paper: str
@@ -68,11 +91,20 @@ class PublishedRow:
     test_images: int
     protocol: str
     numbers: Mapping[str, float]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    relevance: str = ""
+    deviations: Mapping[str, float] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def features(self) -> str:
+        """The fixed features that the row was made from; empty where pictures were read."""
+        return FEATURES.get((self.paper, self.dataset), "")
 
 
 @cache
 def published(paper: str) -> tuple[PublishedRow, ...]:
-    """All rows of a paper.
+    """All rows of a paper that are measures of rankings.
 
     Raises:
         UserError: If no such paper is known; the message lists those that are.
@@ -81,19 +113,57 @@ def published(paper: str) -> tuple[PublishedRow, ...]:
     >>> row.method, row.protocol, row.numbers["i2t/CS@100"]
     ('VSE++, VGG19, re-implemented', 'one-caption-per-image', 0.235)
     """
+    return tuple(row for row in printed(paper) if row.protocol != CORRELATION)
+
+
+@cache
+def printed(paper: str) -> tuple[PublishedRow, ...]:
+    """All rows of a paper, correlations with people's ratings too.
+
+    Raises:
+        UserError: See :func:`published`.
+
+    >>> row = next(row for row in printed("convse") if row.deviations)
+    >>> row.method, row.dataset, row.numbers["rsum"], row.deviations["rsum"]
+    ('ConVSE, ResNet152, mean of 5 runs', 'coco', 474.4, 0.68)
+    """
     if paper not in PAPERS:
         raise UserError(f"paper {paper!r} is not known; there are {', '.join(PAPERS)}")
-    rows: dict[tuple[str, str, str, int, str], dict[str, float]] = {}
+    rows: dict[tuple[str, str, str, int, str, str], _Gathered] = {}
     text = resources.files("rungwise.evaluation").joinpath("published.csv").read_text(encoding="utf-8")
     for cells in csv.DictReader(text.splitlines()):
-        if cells["paper"] != paper or cells["metric"] not in _METRICS or "stat=std" in cells["setting"]:
+        if cells["paper"] != paper:
             continue
-        key = (cells["table"], _method(cells), cells["dataset"], int(cells["test_images"]), _protocol(cells))
-        measure = _METRICS[cells["metric"]].format(k=cells["k"])
-        name = measure if cells["direction"] == "both" else f"{cells['direction']}/{measure}"
-        of_share = cells["unit"] == "fraction" and cells["metric"] != "coherent_score"
-        rows.setdefault(key, {})[name] = float(cells["value"]) * (100 if of_share else 1)
-    return tuple(PublishedRow(paper, *key, numbers) for key, numbers in rows.items())
+        facts, relevance = _facts(cells)
+        images = int(cells["test_images"] or 0)
+        key = (cells["table"], _method(cells), cells["dataset"], images, _protocol(cells), relevance)
+        row = rows.setdefault(key, _Gathered(facts))
+        value = float(cells["value"])
+        if cells["unit"] == "fraction" and cells["metric"] not in _FRACTIONS:
+            value *= 100
+        name = _name(cells)
+        if "stat=std" in cells["setting"]:
+            row.deviations[name] = value
+            continue
+        row.numbers[name] = value
+        if "as_printed_suspect" in cells["setting"]:
+            row.doubts[name] = cells["setting"].partition("why=")[2].partition(";")[0].replace("_", " ")
+    return tuple(
+        PublishedRow(
+            paper,
+            table,
+            method,
+            dataset,
+            images,
+            protocol,
+            row.numbers,
+            facts=row.facts,
+            relevance=relevance,
+            deviations=row.deviations,
+            doubts=row.doubts,
+        )
+        for (table, method, dataset, images, protocol, relevance), row in rows.items()
+    )
 
 
 def published_beside(result: Result, paper: str, *, dataset: str | None = None, split: str = "") -> list[PublishedRow]:
@@ -115,7 +185,25 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
     Traceback (most recent call last):
     rungwise.core.errors.UserError: ladder_loss: its coco rows are of 1000 or 5000 images, this result is of 3; ...
     """
-    rows = published(paper)
+    return of_same_protocol(result, published(paper), paper, dataset=dataset, split=split)
+
+
+def of_same_protocol(
+    result: Result, rows: Iterable[PublishedRow], paper: str, *, dataset: str | None = None, split: str = ""
+) -> list[PublishedRow]:
+    """Those of some rows that may stand beside a result; see :func:`published_beside`.
+
+    Args:
+        result: Ours.
+        rows: Of one paper.
+        paper: What to call them in a refusal.
+        dataset: See there.
+        split: See there.
+
+    Raises:
+        UserError: If none may; the message says what differs.
+    """
+    rows = tuple(rows)
     if split not in ("", "all", "test"):
         raise UserError(
             f"{paper}: published rows are of test splits, this result is of split {split!r}; evaluate 'test'"
@@ -158,8 +246,28 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
     return found
 
 
+class _Gathered:
+    """The numbers of a row while the file is read."""
+
+    def __init__(self, facts: Mapping[str, str]) -> None:
+        self.facts = facts
+        self.numbers: dict[str, float] = {}
+        self.deviations: dict[str, float] = {}
+        self.doubts: dict[str, str] = {}
+
+
+def _name(cells: Mapping[str, str]) -> str:
+    """The canonical name of a number."""
+    measure = _METRICS[cells["metric"]].format(k=cells["k"])
+    if cells["metric"] == "pearson_r":
+        return f"{measure}({cells['setting'].removeprefix('pairs=')})"
+    return measure if cells["direction"] == "both" else f"{cells['direction']}/{measure}"
+
+
 def _protocol(cells: Mapping[str, str]) -> str:
     """Under which protocol a row was made, as its paper and its authors' program say."""
+    if cells["metric"] == "pearson_r":
+        return CORRELATION
     if cells["metric"] == "map":
         return "labels"
     # The program of the ladder paper keeps every image's first caption for CS. Its ranks are of all five: the mean rank
@@ -174,14 +282,29 @@ def _protocol(cells: Mapping[str, str]) -> str:
     return "coco-1k-5fold" if "5-fold" in cells["setting"] else "full"
 
 
+def _settings(cells: Mapping[str, str]) -> list[str]:
+    """The parts of the setting that tell a row from others."""
+    if cells["metric"] == "pearson_r":  # its setting says of which pairs, and is in the number's name
+        return []
+    return [part for part in cells["setting"].split(";") if part and not part.startswith((*_NO_SETTING, "phi="))]
+
+
+def _facts(cells: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """What the paper says of a row, and the source of its degrees."""
+    facts = {name: cells[name] for name in ("row", "method", "backbone", "finetuned", "train_set")}
+    for part in _settings(cells):
+        name, equals, value = part.partition("=")
+        facts[name] = value if equals else "yes"
+    if "stat=" in cells["setting"]:
+        facts["stat"] = "mean"
+    relevance = next((part[4:] for part in cells["setting"].split(";") if part.startswith("phi=")), "")
+    return facts, relevance
+
+
 def _method(cells: Mapping[str, str]) -> str:
     """What tells a row from others: its values' marks (suspect, inferred) do not."""
-    setting = [
-        part
-        for part in cells["setting"].split(";")
-        if part and not part.startswith(("as_printed", "why=", "5-fold", "1-fold", "test_images", "backbone_by"))
-    ]
     tuned = {"yes": "fine-tuned", "no": "", "": ""}[cells["finetuned"]]
     trained = f"trained on {cells['train_set']}" if cells["train_set"] not in ("", "?") else ""
-    parts = [cells["method"], cells["backbone"], tuned, trained, *(part.replace("_", " ") for part in setting)]
-    return ", ".join(part for part in parts if part)
+    mean = "mean of 5 runs" if "stat=" in cells["setting"] else ""
+    setting = (part.replace("_", " ") for part in _settings(cells))
+    return ", ".join(part for part in (cells["method"], cells["backbone"], tuned, trained, *setting, mean) if part)

@@ -39,6 +39,8 @@ class Result:
         remarks: Per name, how many queries were left out or counted 0, by reason.
         data_name: What the data are called.
         data_hash: Of the collection that was evaluated.
+        dataset: Which published one it is, such as ``"coco"``; empty for others.
+        split: Of the collection; empty where it is not known.
         model_hash: Of the model.
         seed: Of the training run, when the caller says it.
         version: Of rungwise.
@@ -62,6 +64,8 @@ class Result:
     ends: str = ""
     data_name: str = ""
     data_hash: str = ""
+    dataset: str = ""
+    split: str = ""
     model_hash: str = ""
     seed: int | None = None
     version: str = ""
@@ -198,6 +202,8 @@ class Result:
             ends=content.ends,
             data_name=content.data_name,
             data_hash=content.data_hash,
+            dataset=content.dataset,
+            split=content.split,
             model_hash=content.model_hash,
             seed=content.seed,
             version=content.version,

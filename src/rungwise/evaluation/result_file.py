@@ -40,6 +40,8 @@ class Content(BaseModel):
     ends: str = ""
     data_name: str = ""
     data_hash: str = ""
+    dataset: str = ""
+    split: str = ""
     model_hash: str = ""
     seed: int | None = None
     version: str = ""

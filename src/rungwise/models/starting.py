@@ -9,12 +9,15 @@ from typing import Any
 from torch import Tensor
 
 from rungwise.core.configuration import identity
+from rungwise.core.errors import UserError
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.heads import NoHead, OneHead, stacked
 from rungwise.models.vse import JointEmbedding
 from rungwise.models.vse_config import VSEConfig
 
 IMAGE_HEAD, TEXT_HEAD = "image_projection.", "text_projection."
+_VIEW = ("crops", "mirrored")
+"""What is seen of a picture, by the same weights."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +35,25 @@ class Begun:
     new: tuple[str, ...]
 
 
-def as_it_is(start: JointEmbedding, *, image: bool, text: bool) -> Begun:
+def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig | None = None) -> Begun:
     """The other model, to be trained further.
 
     Args:
         start: The other model.
         image: Train its image encoder.
         text: Train its text encoder.
+        like: A configuration of the same encoders. One that it freezes is not trained, and pictures are seen, and their
+            encoder is trained, as it says: ``crops``, ``mirrored``, ``batch_norm``.
+
+    Raises:
+        UserError: If ``like`` describes another image encoder.
     """
-    config = replace(
-        start.config, image=_frozen(start.config.image, not image), text=_frozen(start.config.text, not text)
-    )
+    own, text_config = start.config.image, start.config.text
+    if like is not None:
+        image, text = image and not like.image.frozen, text and not like.text.frozen
+        if isinstance(own, type(like.image)):  # rows of features may stand in for it
+            own = _seen_as(own, like.image)
+    config = replace(start.config, image=_frozen(own, not image), text=_frozen(text_config, not text))
     return _put_together(config, start, True, True)
 
 
@@ -75,8 +86,9 @@ def with_weights_that_fit(
 ) -> Begun:
     """A model of a configuration, with what fits of the other model's weights.
 
-    An encoder is taken whole, its vocabulary included, where both configurations describe the same. The weights of
-    heads are taken by name and shape; a stack whose first head is the other model's takes that.
+    An encoder is taken whole, its vocabulary included, where both configurations describe the same and its vectors are
+    of the same width. The weights of heads are taken by name and shape; a stack whose first head is the other model's
+    takes that.
 
     Args:
         config: Of the new model.
@@ -89,10 +101,11 @@ def with_weights_that_fit(
     """
     own_image = config.image if features is None else start.config.image
     same_image = _same(own_image, start.config.image)
-    same_text = _same(config.text, start.config.text) and config.dimension == start.config.dimension
-    if same_image and same_text:
+    same_text = _same(config.text, start.config.text)
+    if same_image and same_text and config.dimension == start.config.dimension:
         return _put_together(replace(config, image=own_image), start, True, True)
     new = JointEmbedding.create(config, captions, features)
+    same_text = same_text and new.text_encoder.width == start.text_encoder.width
     return _put_together(new.config, start, same_image, same_text, new)
 
 
@@ -115,7 +128,7 @@ def _put_together(
     ):
         if was.frozen and not now.frozen:
             side.requires_grad_(True)
-    model = JointEmbedding(config, sides[0].backbone, lambda: sides[1].text_encoder)
+    model = JointEmbedding(config, sides[0].backbone.under(config.image), lambda: sides[1].text_encoder)
     found = _heads(start.state_dict())
     fitting = {}
     for name, tensor in _heads(model.state_dict()).items():
@@ -151,9 +164,23 @@ def _unstacked(name: str) -> str:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two configurations describe the same encoder, wherever its weights come from."""
+    """Whether two configurations describe the same weights of an encoder, wherever they come from."""
     names = [getattr(side, "model", getattr(side, "source", None)) for side in (one, other)]
-    return names[0] == names[1] and identity(one) == identity(other)
+    known = [{name: value for name, value in identity(side).items() if name not in _VIEW} for side in (one, other)]
+    return names[0] == names[1] and known[0] == known[1]
+
+
+def _seen_as(own: Any, like: Any) -> Any:
+    """A configuration of an image encoder with what another one of the same encoder says of views and training."""
+    if not _same(own, like):
+        mine, others = (identity(one) for one in (own, like))
+        name = next((one for one in mine if one not in _VIEW and mine[one] != others.get(one)), "kind")
+        raise UserError(
+            f"tune: model.image describes another encoder than the model that is begun from ({name}:"
+            f" {others.get(name)!r}, not {mine.get(name)!r}); give it the same, or leave configured out"
+        )
+    known = {one.name for one in fields(own)}
+    return replace(own, **{name: getattr(like, name) for name in (*_VIEW, "batch_norm") if name in known})
 
 
 def _frozen(side: Any, frozen: bool) -> Any:

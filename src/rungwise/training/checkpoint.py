@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ class RunState:
         settings: The configuration that the run was started with, as plain values.
         data_hash: Of the collection that it was started with.
         frozen_hash: Of the model's frozen weights, which the checkpoint does not hold; empty where there are none.
+        start_hash: Of the model that it began from; empty where it began anew.
         collapse: What the collapse watch remembers.
     """
 
@@ -58,6 +60,7 @@ class RunState:
     settings: dict[str, Any] = field(default_factory=dict)
     data_hash: str = ""
     frozen_hash: str = ""
+    start_hash: str = ""
     collapse: CollapseMemory = field(default_factory=CollapseMemory)
 
 
@@ -194,6 +197,28 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
     Raises:
         UserError: If there is no checkpoint, or it is damaged, was altered, or is of an earlier version.
     """
+    with _opened(path) as file:
+        said = file.metadata()
+        tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        state = _state(path, said)
+        if "sha256" in said:  # earlier versions wrote no checksum
+            _refuse_altered(path, said, tensors)
+    return state, tensors
+
+
+def read_state(path: Path) -> RunState:
+    """A run's state alone; the tensors beside it are neither read nor checked.
+
+    Raises:
+        UserError: As :func:`load_checkpoint`.
+    """
+    with _opened(path) as file:
+        return _state(path, file.metadata())
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A checkpoint's file; what is wrong with it is one line."""
     try:
         require_regular(path)
     except MissingFileError:
@@ -202,16 +227,7 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
         raise UserError(f"{path}: not a readable checkpoint ({str(error).removeprefix(f'{path}: ')})") from None
     try:
         with safe_open(path, framework="pt") as file:
-            said = file.metadata()
-            saved = json.loads(said["state"])
-            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if "identity" in saved:
-            raise UserError(
-                f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
-            )
-        if "sha256" in said:  # earlier versions wrote no checksum
-            _refuse_altered(path, said, tensors)
-        return TypeAdapter(RunState).validate_python(saved), tensors
+            yield file
     except ValidationError as error:
         first = error.errors()[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -219,6 +235,15 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
     except (SafetensorError, OSError, RecursionError, TypeError, KeyError, ValueError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{path}: not a readable checkpoint ({reason}); start anew in another folder") from error
+
+
+def _state(path: Path, said: Mapping[str, str]) -> RunState:
+    saved = json.loads(said["state"])
+    if "identity" in saved:
+        raise UserError(
+            f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
+        )
+    return TypeAdapter(RunState).validate_python(saved)
 
 
 def missing(path: Path) -> UserError:

@@ -20,9 +20,9 @@ from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
 from rungwise.training.schedules import AnySchedule, Phases
 from rungwise.training.snapshot_config import Snapshot, as_text
-from rungwise.training.stage import AnyStages, merged
+from rungwise.training.stage import AnyStages, Stage, check_model_kept, check_names, merged
 from rungwise.training.steps import AnyStep, Plain
-from rungwise.training.tuning import AnyTuning, Whole
+from rungwise.training.tuning import AnyTuning, NewHeads, Weights, Whole
 
 _LATER = (
     "start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing",
@@ -159,6 +159,7 @@ class TrainConfig:
         if not 0 <= self.seed < 1 << 32:
             raise UserError(f"seed must lie in 0..{(1 << 32) - 1}, got {self.seed}")
         self.loss.check_batch(self.batch_size)
+        self.stage_configs()
 
     @property
     def needs_relevance(self) -> bool:
@@ -170,17 +171,68 @@ class TrainConfig:
         """Of all phases."""
         return sum(self.epochs)
 
+    def is_over(self, epoch: int, best_epoch: int) -> bool:
+        """Whether a run ends here: all epochs are done, or too many have brought no better snapshot.
+
+        Args:
+            epoch: Epochs that are done.
+            best_epoch: After which of them the best snapshot was taken, from 1; 0 if there is none.
+
+        >>> config = TrainConfig(epochs=(9,), learning_rates=(1e-3,), snapshot=Snapshot(patience=2))
+        >>> config.is_over(4, best_epoch=3), config.is_over(5, best_epoch=3), config.is_over(9, best_epoch=9)
+        (False, True, True)
+        """
+        tired = self.snapshot.patience and epoch - best_epoch >= self.snapshot.patience
+        return bool(epoch >= self.total_epochs or tired)
+
     def stage_configs(self) -> tuple[tuple[str, TrainConfig], ...]:
         """The name and the configuration of each stage, in their order; none where the run has no stages.
+
+        The settings of a stage are merged with those of the run, see :func:`rungwise.training.stage.merged`. A stage
+        that goes on from the one before has an empty ``start`` here: whoever runs it knows the folder.
 
         Raises:
             UserError: Naming the stage and the setting that does not fit.
         """
-        own = to_plain(replace(self, stages=()))
-        return tuple(
-            (stage.name, from_plain(TrainConfig, merged(own, stage.settings), f"stage {stage.name}"))
-            for stage in self.stages
-        )
+        if not self.stages:
+            return ()
+        check_names(self.stages)
+        own = to_plain(replace(self, stages=(), preset=""))
+        found: list[tuple[str, TrainConfig]] = []
+        described = False
+        for stage in self.stages:
+            config = from_plain(TrainConfig, merged(own, stage.settings), f"stage {stage.name}")
+            if found and not stage.says("start"):
+                config = self._going_on(stage, config, found[-1][1] if described else None)
+            else:
+                described = not config.start
+            described = described or isinstance(config.tune, Weights)
+            found.append((stage.name, config))
+        return tuple(found)
+
+    def _going_on(self, stage: Stage, config: TrainConfig, before: TrainConfig | None) -> TrainConfig:
+        """A stage that goes on with the model of the one before.
+
+        Args:
+            stage: Which.
+            config: Of the stage.
+            before: Of the stage before, if its model is the one that its configuration describes; else None.
+        """
+        tune, where = config.tune, f"stage {stage.name}"
+        if isinstance(tune, NewHeads) and not stage.says("tune"):
+            raise UserError(
+                f"{where}: tune: the run's new_heads would stand on the new heads of the stage before; say what becomes"
+                " of its model, such as tune: whole"
+            )
+        if isinstance(tune, Whole) and before is not None:
+            check_model_kept(stage, *(to_plain(one.model) for one in (self, before, config)))
+            return replace(config, start="", tune=replace(tune, configured=True))
+        if stage.says("model") and not isinstance(tune, Weights):
+            raise UserError(
+                f"{where}: model: tune: {tune.kind} goes on with the model of the stage before, whatever the"
+                " configuration says of it; leave model out, or say tune: weights"
+            )
+        return replace(config, start="")
 
     def learning_rate(self, epoch: int, share: float = 0.0) -> float:
         """In an epoch counted from 0.
@@ -206,6 +258,22 @@ class TrainConfig:
         return self.learning_rates[-1]
 
 
+def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfig:
+    """The configuration of a run, from the settings that its checkpoint keeps.
+
+    Args:
+        settings: Plain values, also as an earlier version wrote them.
+        where: What an error names.
+
+    Raises:
+        UserError: If they are no configuration.
+
+    >>> config_of_settings({"epochs": [3], "learning_rates": [0.1]}, "checkpoint.safetensors").total_epochs
+    3
+    """
+    return from_plain(TrainConfig, with_later_settings(settings), str(where))
+
+
 def with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a run wrote them, with the defaults of those that this version has besides.
 
@@ -214,4 +282,6 @@ def with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     usual = to_plain(TrainConfig())
     known = {**{name: value for name, value in usual.items() if name in _LATER}, **settings}
+    if known["tune"].get("kind") == "whole":
+        known["tune"] = {**to_plain(Whole()), **known["tune"]}
     return {**known, "data": {"share": usual["data"]["share"], **known.get("data", {})}}

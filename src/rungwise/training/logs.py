@@ -17,12 +17,10 @@ from rungwise.core.reading import read_text
 from rungwise.data.collection import Issue
 from rungwise.training.config import TrainConfig
 from rungwise.training.reports import EpochReport, StepReport, Watcher, of_epoch, of_step
-from rungwise.training.services import MLflow, ServiceWatcher, WeightsAndBiases
+from rungwise.training.run_folder import STEPS
+from rungwise.training.services import MLflow, Service, ServiceWatcher, WeightsAndBiases
 
-STEPS = "steps.jsonl"
-SERVICES = {"wandb": WeightsAndBiases, "mlflow": MLflow}
-LOGS = (STEPS, *(service.id_file for service in SERVICES.values()))
-"""Files of a run's folder that are written here."""
+SERVICES: dict[str, type[Service]] = {"wandb": WeightsAndBiases, "mlflow": MLflow}
 
 _LIVE_SECONDS = 1.0
 """Between two writes of steps, unless a checkpoint is about to be written: each of them waits for the disk."""

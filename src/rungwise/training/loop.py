@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rungwise.core.configuration import dump_yaml, load_yaml, to_plain
+from rungwise.core.configuration import dump_yaml, to_plain
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
@@ -27,14 +27,16 @@ from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
 from rungwise.losses import Loss
 from rungwise.relevance.base import Relevance
-from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, missing, save_checkpoint
+from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
-from rungwise.training.config import TrainConfig, with_later_settings
-from rungwise.training.logs import LOGS, check_logs, opened
+from rungwise.training.config import TrainConfig
+from rungwise.training.logs import check_logs, opened
 from rungwise.training.out_of_memory import for_model, for_steps, memory_explained
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
-from rungwise.training.reports import EpochReport, StepReport, Watcher
+from rungwise.training.reports import AllOf, EpochReport, StageReport, StepReport, Watcher, watchers_of
+from rungwise.training.resuming import refuse_other_run, refuse_others
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED
 from rungwise.training.snapshots import Snapshots
 from rungwise.training.stopping import stop_requests
 from rungwise.training.timing import Spent, memory
@@ -42,9 +44,8 @@ from rungwise.training.updates import Updates
 from rungwise.training.validating import Validation
 
 REPORT_STEPS = 10
-CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
-HISTORY, SKIPPED = "history.jsonl", "skipped.txt"
-_WRITER = "a training run"
+WRITER = "a training run"
+"""Who holds the lock of a run's folder, for messages."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class TrainResult:
     model_folder: Path
     best_epoch: int
     best_rsum: float
-    history: list[dict[str, float]]
+    history: list[dict[str, Any]]
     finished: bool
 
 
@@ -100,33 +101,26 @@ def train(
         UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
             belong to this run, or another training writes in ``out`` now. What stood there stays.
     """
+    if config.stages:
+        raise UserError("the configuration has stages; rungwise.training.stages.run runs them one after the other")
     check_logs(config)
     with ExitStack() as lock:
         locked = is_first() and out.exists()
         if locked:
-            lock.enter_context(alone(out, _WRITER))
-        _refuse_others(out, resume)
+            lock.enter_context(alone(out, WRITER))
+        refuse_others(out, resume)
         with joined(device) as (processes, place):
-            given = [watcher] if isinstance(watcher, Watcher) else list(watcher or ())
-            watchers = given if processes.first else []
-
-            def say(message: str) -> None:
-                for one in watchers:
-                    one.say(message)
-
-            def progress(title: str, done: int, total: int) -> None:
-                for one in watchers:
-                    one.work(title, done, total)
-
+            told = AllOf(watchers_of(watcher) if processes.first else [])
             with memory_explained(f"while model and data are read, on {place}", lambda: for_model(config)):
                 prepared = prepare(
-                    config, data, processes, place, relevance=relevance, cache=cache, say=say, progress=progress
+                    config, data, processes, place, relevance=relevance, cache=cache, say=told.say, progress=told.work
                 )
-            run = _Run(prepared, data, out, watchers)
+            run = _Run(prepared, data, out, told)
             if processes.first and not locked:  # so that a refused run leaves no folder behind
-                lock.enter_context(alone(out, _WRITER))
-                _refuse_others(out, resume)
+                lock.enter_context(alone(out, WRITER))
+                refuse_others(out, resume)
             run.accept(resume)
+            told.begin(StageReport(config.total_epochs))
             with memory_explained(f"in training on {place}", lambda: for_steps(config)):
                 return run.go()
 
@@ -134,7 +128,7 @@ def train(
 class _Run:
     """One run's state and its steps."""
 
-    def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watchers: list[Watcher]) -> None:
+    def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watcher: AllOf) -> None:
         self.prepared = prepared
         self.config, self.work = prepared.config, prepared.work
         self.updates = Updates(prepared.optimizer, prepared.work.parameters, prepared.config.clip_norm)
@@ -142,7 +136,7 @@ class _Run:
         self.processes = prepared.work.processes
         self.data = data
         self.out = out
-        self.watchers = watchers
+        self.watcher = watcher
         self.trained = Trained(prepared.model, prepared.loss, prepared.optimizer)
         self.snapshots = Snapshots(prepared.model, out / MODEL)
         self.state = RunState()
@@ -152,17 +146,22 @@ class _Run:
 
     def accept(self, resume: bool) -> None:
         """Find the run's state, and write down what is run; up to here nothing of a run that stands was touched."""
-        for watcher in self.watchers:
-            watcher.skipped(self.prepared.issues)
+        self.watcher.skipped(self.prepared.issues)
         settings, data_hash = to_plain(self.config), self.data.content_hash()
         if resume:
             self.state, tensors = load_checkpoint(self.out / CHECKPOINT)
-            self._refuse_other_run(settings, data_hash)
+            now = RunState(
+                settings=settings,
+                data_hash=data_hash,
+                frozen_hash=self.snapshots.frozen_hash,
+                start_hash=self.prepared.start_hash,
+            )
+            refuse_other_run(self.out / CHECKPOINT, self.state, now, self.config)
             self.trained.restore(tensors, begun=self.state.total_steps > 0)
             self.snapshots.pending = self.trained.best
-            self._say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
+            self.watcher.say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.settings, self.state.data_hash = settings, data_hash
-        self.state.frozen_hash = self.snapshots.frozen_hash
+        self.state.frozen_hash, self.state.start_hash = self.snapshots.frozen_hash, self.prepared.start_hash
         if not self.processes.first:
             return
         for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL, *LOGS):  # what a killed run left unfinished
@@ -187,27 +186,31 @@ class _Run:
         """Train until the end or until asked to stop."""
         begun, first = time.perf_counter(), self.state.epoch
         if self.processes.first:
-            self.watchers += opened(self.config, self.out, self.state.total_steps + 1, self._say)
+            self.watcher.watchers += opened(self.config, self.out, self.state.total_steps + 1, self.watcher.say)
         if self.prepared.loss.rests_at is not None:
-            self.watchers.append(CollapseWatch(self.prepared.loss.rests_at, self._say, memory=self.state.collapse))
+            watch = CollapseWatch(self.prepared.loss.rests_at, self.watcher.say, memory=self.state.collapse)
+            self.watcher.watchers.append(watch)
         finished = False
         try:
             with stop_requests() as stop:
-                while self.state.epoch < self.config.total_epochs and not self.processes.any(stop.is_set()):
+                while not (finished := self._is_over()) and not self.processes.any(stop.is_set()):
                     if self._epoch(self.prepared.batches_of(self.state.epoch), stop):
                         self._validate()
                     self._save()
-                finished = self.state.epoch == self.config.total_epochs
         finally:
-            for watcher in self.watchers:
-                watcher.close()
+            self.watcher.close()
             if self.state.epoch > first:
                 seconds = time.perf_counter() - begun
-                self._say(self.spent.summary(self.state.epoch - first, seconds, self.work.device))
+                self.watcher.say(self.spent.summary(self.state.epoch - first, seconds, self.work.device))
             if self.processes.first and self.state.best_epoch:
                 self.snapshots.finish(self._provenance())
         state = self.state
         return TrainResult(self.out / MODEL, state.best_epoch, state.best_rsum, state.history, finished)
+
+    def _is_over(self) -> bool:
+        """Whether all epochs are done, or enough of them; the first process knows the best one."""
+        over = self.config.is_over(self.state.epoch, self.state.best_epoch)
+        return self.processes.any(over and self.processes.first)
 
     def _epoch(self, batches: Sequence[Any], stop: threading.Event) -> bool:
         """The rest of the present epoch; False when asked to stop before its end."""
@@ -282,8 +285,7 @@ class _Run:
             state.best_rsum, state.best_epoch = numbers["rsum"], state.epoch + 1
             self.snapshots.keep(self._provenance())
         self._write_history()
-        for watcher in self.watchers:
-            watcher.epoch(EpochReport(state.total_steps, state.epoch + 1, self.config.total_epochs, numbers, best))
+        self.watcher.epoch(EpochReport(state.total_steps, state.epoch + 1, self.config.total_epochs, numbers, best))
 
     def _provenance(self) -> dict[str, Any]:
         """What the card of the best model says."""
@@ -318,73 +320,10 @@ class _Run:
             seconds=self.seconds,
             data_seconds=self.spent.data.seconds - self.data_before,
         )
-        for watcher in self.watchers:
-            watcher.step(report)
-
-    def _say(self, message: str) -> None:
-        for watcher in self.watchers:
-            watcher.say(message)
+        self.watcher.step(report)
 
     def _save(self) -> None:
         if self.processes.first:
-            for watcher in self.watchers:
-                watcher.saving()
+            self.watcher.saving()
             self.trained.best = self.snapshots.pending
             save_checkpoint(self.out / CHECKPOINT, self.trained, self.state)
-
-    def _refuse_other_run(self, settings: dict[str, Any], data_hash: str) -> None:
-        """A run goes on with the settings and data it was started with; only its last phase may be made longer."""
-        state, path = self.state, self.out / CHECKPOINT
-        if state.data_hash != data_hash:
-            raise UserError(
-                f"{path}: the run was started with other data ({state.data_hash[:12]} then, {data_hash[:12]} now);"
-                " resume with the same, or start anew in another folder"
-            )
-        then, now = with_later_settings(state.settings), dict(settings)
-        del then["preset"], now["preset"]  # which decides nothing
-        # The same data may stand elsewhere by now; their hash was compared.
-        then["data"], now["data"] = ({**one["data"], "path": ""} for one in (then, now))
-        before, after = then.pop("epochs"), now.pop("epochs")
-        lines = differing(then, now)
-        begun = state.epoch + (state.step > 0)
-        old = replace(self.config, epochs=tuple(before)) if len(before) == len(after) else None
-        whole = self.config.schedule.of_the_whole_run and begun and tuple(before) != self.config.epochs
-        if old is None or whole or any(old.learning_rate(at) != self.config.learning_rate(at) for at in range(begun)):
-            lines.append(f"epochs: {before} then, {after} now, which changes epochs that are done")
-        elif self.config.total_epochs < begun:
-            lines.append(f"epochs: {before} then, {after} now, fewer than are done")
-        if lines:
-            raise UserError(
-                f"{path}: the run was started with other settings: {'; '.join(lines)}; resume with the same (epochs may"
-                " be made longer), or start anew in another folder"
-            )
-        if state.frozen_hash and state.frozen_hash != self.snapshots.frozen_hash:
-            raise UserError(
-                f"{path}: the run was started with other frozen weights; resume with the same model and weights, or"
-                " start anew in another folder"
-            )
-
-
-def _refuse_others(out: Path, resume: bool) -> None:
-    """Refuse a folder that holds a run, unless that is to go on, or files of no run under the names of a run's files.
-
-    Raises:
-        UserError: Naming the file.
-    """
-    if resume:
-        if not (out / CHECKPOINT).exists():
-            raise missing(out / CHECKPOINT)
-        return
-    if (out / CHECKPOINT).exists():
-        raise UserError(f"{out}: holds a run already; go on with it (resume), or name another folder")
-    if (out / CONFIG).exists():
-        try:
-            load_yaml(TrainConfig, out / CONFIG)
-        except UserError:
-            raise UserError(
-                f"{out / CONFIG}: is no run's configuration, and would be overwritten; name another folder"
-            ) from None
-    elif others := [name for name in (MODEL, HISTORY, SKIPPED, *LOGS) if (out / name).exists()]:
-        raise UserError(
-            f"{out / others[0]}: is of no run that stands here, and would be overwritten; name another folder"
-        )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.splits import with_share
 from rungwise.encoders.inference import computed_in
 from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer
@@ -49,6 +50,7 @@ class Prepared:
         work: What every step works on.
         batches_of: The batches of an epoch.
         issues: Images that the run goes on without.
+        start_hash: Fingerprint of the model that the run begins from; empty where it begins anew.
     """
 
     config: TrainConfig
@@ -60,6 +62,7 @@ class Prepared:
     work: Work
     batches_of: Epoch
     issues: tuple[Issue, ...]
+    start_hash: str
 
 
 def prepare(
@@ -88,6 +91,7 @@ def prepare(
     Raises:
         UserError: If data, model, loss, sampler and step do not fit together.
     """
+    data = _shared(config, data, say)
     train, validation = (
         _images(data, name, splits)
         for name, splits in (("train", config.data.train), ("validation", (config.data.validation,)))
@@ -97,7 +101,8 @@ def prepare(
     config, source = _with_degrees(config, data, relevance, say)
     degrees = None if source is None else BatchDegrees(source, config.data.reference == "batch")
     loss = config.loss.build().to(device)
-    model = _model(config, data, train, say).to(device)
+    model, start_hash = _model(config, data, train, say)
+    model = model.to(device)
     _remark(config, data, model, loss, say)
     config.step.check(model, loss, processes, config.sampler.draws_lists)
     with processes.first_before_others(), computed_in(config.feature_precision, say=say):
@@ -117,7 +122,17 @@ def prepare(
         Work(model, pairs, degrees, autocast, processes, parameters),
         _batches(config, data, pairs, source),
         pairs.rows.issues + chosen.rows.issues,
+        start_hash,
     )
+
+
+def _shared(config: TrainConfig, data: ImageCaptions, say: Callable[[str], None]) -> ImageCaptions:
+    """The collection with the share of its training pictures that everything in the run sees."""
+    shared = with_share(data, config.data.train, config.data.share, config.seed)
+    if shared is not data:
+        seen, all_of_them = (sum(one in config.data.train for one in which.splits) for which in (shared, data))
+        say(f"train: {seen:,} of {all_of_them:,} pictures (share {config.data.share:g}, seed {config.seed})")
+    return shared
 
 
 def _images(data: ImageCaptions, name: str, splits: tuple[str, ...]) -> NDArray[np.int64]:
@@ -152,11 +167,11 @@ def _with_degrees(
 
 def _model(
     config: TrainConfig, data: ImageCaptions, images: NDArray[np.int64], say: Callable[[str], None]
-) -> TrainableScorer:
-    model = model_of(config, texts_at(data, captions_of(data, images)), data.features, say)
+) -> tuple[TrainableScorer, str]:
+    model, start_hash = model_of(config, texts_at(data, captions_of(data, images)), data.features, say)
     if config.gradient_checkpointing:
         model.recompute_layers()
-    return model
+    return model, start_hash
 
 
 def _remark(

@@ -79,7 +79,7 @@ def asked_for() -> int:
 
 @contextmanager
 def joined(device: str | None) -> Iterator[tuple[Processes, torch.device]]:
-    """Join the processes of the run; yields them, and the device of this one.
+    """Join the processes of the run; yields them, and the device of this one. Within it, they are those that joined.
 
     Args:
         device: What was asked for; None takes ``cuda`` where there is one. With several processes each takes the GPU of
@@ -95,6 +95,9 @@ def joined(device: str | None) -> Iterator[tuple[Processes, torch.device]]:
     if place.type == "cuda" and place.index is None:
         place = torch.device(choose_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}"))
         torch.cuda.set_device(place)
+    if dist.is_initialized():
+        yield Processes(dist.get_rank(), dist.get_world_size(), place), place
+        return
     with process_group("nccl" if place.type == "cuda" else "gloo", timeout=LONGEST_WAIT):
         yield Processes(dist.get_rank(), dist.get_world_size(), place), place
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -11,6 +11,23 @@ from rich.console import Console
 from rungwise.core.printable import printable
 from rungwise.core.progress import Progress
 from rungwise.data.collection import Issue
+
+
+@dataclass(frozen=True)
+class StageReport:
+    """A run, or a stage of one, that begins.
+
+    Attributes:
+        epochs: Of the stage.
+        name: Of the stage; empty where a run has no stages.
+        number: Of the stage, from 1.
+        of: How many stages there are.
+    """
+
+    epochs: int
+    name: str = ""
+    number: int = 1
+    of: int = 1
 
 
 @dataclass(frozen=True)
@@ -102,6 +119,9 @@ class Watcher:
     def skipped(self, issues: tuple[Issue, ...]) -> None:
         """Items the run goes on without."""
 
+    def begin(self, report: StageReport) -> None:
+        """A run, or a stage of it, was accepted and begins or goes on."""
+
     def step(self, report: StepReport) -> None:
         """Some steps are done."""
 
@@ -115,8 +135,67 @@ class Watcher:
         """The run is over, or stopped."""
 
 
+def watchers_of(given: Watcher | Sequence[Watcher] | None) -> list[Watcher]:
+    """Whoever is told of a run, where one, several or nobody was named.
+
+    >>> len(watchers_of(None)), len(watchers_of(Watcher())), len(watchers_of([Watcher(), Watcher()]))
+    (0, 1, 2)
+    """
+    return [given] if isinstance(given, Watcher) else list(given or ())
+
+
+class AllOf(Watcher):
+    """Passes everything on to others.
+
+    >>> AllOf([Watcher(), Watcher()]).say("two that do not listen")
+    """
+
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self.watchers = list(watchers)
+
+    def say(self, message: str) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.say(message)
+
+    def work(self, title: str, done: int, total: int) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.work(title, done, total)
+
+    def skipped(self, issues: tuple[Issue, ...]) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.skipped(issues)
+
+    def begin(self, report: StageReport) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.begin(report)
+
+    def step(self, report: StepReport) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.step(report)
+
+    def epoch(self, report: EpochReport) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.epoch(report)
+
+    def saving(self) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.saving()
+
+    def close(self) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.close()
+
+
 class TerminalWatcher(Watcher):
-    """A bar with the time left for the whole run, and a line for each epoch that fits 80 columns.
+    """A bar with the time left for the run, or for its present stage, and a line for each epoch that fits 80 columns.
 
     >>> watcher = TerminalWatcher(Console(width=80, force_terminal=False))
     >>> watcher.say("2 pictures")
@@ -128,6 +207,7 @@ class TerminalWatcher(Watcher):
         self._clock = clock
         self.progress: Progress | None = None
         self.title = ""
+        self.place = ""
         self.rsum = float("nan")
         self.validation = 0.0
 
@@ -149,6 +229,13 @@ class TerminalWatcher(Watcher):
         if progress.done >= total:
             self.close()
 
+    def begin(self, report: StageReport) -> None:
+        """Say which stage begins; the time left from here on is that of the stage."""
+        self.rsum, self.place = float("nan"), ""
+        if report.name:
+            self.place = f"stage {report.number}/{report.of}, "
+            self.say(f"stage {report.number} of {report.of}, {report.name}: {report.epochs} epochs")
+
     def step(self, report: StepReport) -> None:
         """Advance the bar of the run."""
         # A resumed run begins in its middle; what it did before says nothing of its pace now.
@@ -157,7 +244,7 @@ class TerminalWatcher(Watcher):
         rsum = "" if self.rsum != self.rsum else f"  rsum {self.rsum:.1f}"
         progress.at(
             at,
-            f"epoch {report.epoch}/{report.epochs}, step",
+            f"{self.place}epoch {report.epoch}/{report.epochs}, step",
             f"loss {report.loss:.4f}{rsum}",
             later=self.validation * (report.epochs - report.epoch + 1),
         )

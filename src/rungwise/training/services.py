@@ -24,6 +24,7 @@ from rungwise.core.files import replacing
 from rungwise.core.reading import MissingFileError, read_text
 from rungwise.training.config import TrainConfig
 from rungwise.training.reports import EpochReport, StepReport, Watcher, of_epoch, of_step
+from rungwise.training.run_folder import IDS
 
 PATIENCE = 30.0
 """Seconds that the end of a run waits for a service."""
@@ -84,7 +85,7 @@ class WeightsAndBiases(Service):
     """
 
     title = "W&B"
-    id_file = "wandb_id.txt"
+    id_file = IDS["wandb"]
 
     def begin(self, known: str | None, config: TrainConfig) -> tuple[str, str]:
         """See :class:`Service`."""
@@ -146,7 +147,7 @@ class MLflow(Service):
     """
 
     title = "MLflow"
-    id_file = "mlflow_id.txt"
+    id_file = IDS["mlflow"]
 
     def begin(self, known: str | None, config: TrainConfig) -> tuple[str, str]:
         """See :class:`Service`."""
@@ -287,7 +288,7 @@ def _known(path: Path) -> str | None:
 
 def _flat(values: Mapping[str, Any], place: str = "") -> dict[str, str]:
     """Settings by names such as ``model.image.backbone``."""
-    found = {}
+    found: dict[str, str] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
             found |= _flat(value, f"{place}{name}.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -13,6 +15,15 @@ from tyro.constructors import PrimitiveConstructorSpec
 from rungwise.core.configuration import STRICT, from_plain, parse_yaml
 from rungwise.core.errors import UserError
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
+_OF_THE_RUN = ("preset", "stages", "data.path", "data.join_restval")
+"""Settings that a run has once, for all its stages."""
+
+_OF_THE_ENCODERS = (
+    "image.frozen", "image.crops", "image.mirrored", "image.batch_norm", "text.frozen",
+)  # fmt: skip
+"""Settings of a model that change none of its weights: how encoders are trained, and what of a picture is seen."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -20,7 +31,7 @@ class Stage:
 
     Attributes:
         name: Of the stage; its folder is named after it.
-        settings: Settings of the run that differ in this stage, as plain values.
+        settings: Settings of the run that differ in this stage, as plain values; see :func:`merged`.
     """
 
     __pydantic_config__ = STRICT
@@ -28,11 +39,79 @@ class Stage:
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise UserError(
+                f"stages: {self.name[:80]!r} names no folder; take up to 60 letters, digits, -, _ and ., a letter or"
+                " digit first"
+            )
+        for name in _OF_THE_RUN:
+            if _has(self.settings, name):
+                raise UserError(
+                    f"stage {self.name}: {name}: all stages of a run have the same; set it for the run, or leave it out"
+                )
+
+    def says(self, name: str) -> bool:
+        """Whether a setting stands in this stage.
+
+        >>> Stage("fine_tune", {"model": {"image": {"frozen": False}}}).says("model.image")
+        True
+        """
+        return _has(self.settings, name)
+
+
+def check_names(stages: Sequence[Stage]) -> None:
+    """Refuse two stages of one name, also where only a file system takes them for one.
+
+    Raises:
+        UserError: Naming the stage.
+    """
+    for name, count in Counter(one.name.lower() for one in stages).items():
+        if count > 1:
+            raise UserError(f"stages: {count} are named {name!r}; give each a name of its own")
+
+
+def check_model_kept(stage: Stage, run: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse a stage that changes a model which it goes on with as it is.
+
+    Args:
+        stage: That goes on with ``tune: whole``.
+        run: The run's own model, as plain values.
+        before: The model as the stage before says it.
+        now: As this stage says it.
+
+    Raises:
+        UserError: Naming the setting.
+    """
+    for name in _differing(before, now):
+        if name not in _OF_THE_ENCODERS and name in _differing(run, now):
+            raise UserError(
+                f"stage {stage.name}: model.{name}: tune: whole goes on with the model of the stage before, and only"
+                f" {', '.join(_OF_THE_ENCODERS)} may change; tune: weights makes it anew, with the weights that fit"
+            )
+
+
+def _differing(one: Any, other: Any, name: str = "") -> list[str]:
+    """Names of the values that differ, such as ``image.crops``."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        inner = ((key, f"{name}.{key}".lstrip(".")) for key in {**one, **other})
+        return [found for key, place in inner for found in _differing(one.get(key), other.get(key), place)]
+    return [] if one == other else [name]
+
+
+def _has(settings: Any, name: str) -> bool:
+    for part in name.split("."):
+        if not isinstance(settings, Mapping) or part not in settings:
+            return False
+        settings = settings[part]
+    return True
+
 
 def merged(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain settings with some of them changed: mappings deeply, anything else as a whole.
+    """Plain settings with some of them changed: mappings deeply; lists and single values as a whole.
 
-    A mapping that names another ``kind`` takes the place of the former one.
+    A mapping that names another ``kind`` takes the place of the former one, and so does a ``kind`` alone, as text: it
+    stands for that kind with all its defaults.
 
     >>> merged({"loss": {"kind": "ladder", "margins": [0.2]}, "seed": 0}, {"loss": {"margins": [0.3]}})
     {'loss': {'kind': 'ladder', 'margins': [0.3]}, 'seed': 0}
@@ -79,7 +158,10 @@ AnyStages = Annotated[
         is_instance=lambda value: isinstance(value, tuple) and all(isinstance(one, Stage) for one in value),
         str_from_instance=lambda value: [
             yaml.safe_dump(
-                [{"name": one.name, **one.settings} for one in value], default_flow_style=True, sort_keys=False
+                [{"name": one.name, **one.settings} for one in value],
+                default_flow_style=True,
+                sort_keys=False,
+                width=10**6,
             ).strip()
         ],
     ),

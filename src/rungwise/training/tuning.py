@@ -13,12 +13,14 @@ from rungwise.encoders.heads import AdapterHead, OneHead
 
 @dataclass(frozen=True)
 class Whole:
-    """Train the model that is begun from as it is; the configuration's own model is not asked.
+    """Train the model that is begun from as it is; the configuration's own model is not asked, or only for a little.
 
     Attributes:
         kind: Names the way in YAML.
         image: Train its image encoder.
         text: Train its text encoder.
+        configured: Take from the configuration's model what changes no weights: frozen, of both encoders, and crops,
+            mirrored and batch_norm of pictures. A later stage of a run does.
     """
 
     __pydantic_config__ = STRICT
@@ -26,6 +28,7 @@ class Whole:
     kind: Literal["whole"] = "whole"
     image: bool = True
     text: bool = True
+    configured: bool = False
 
 
 @dataclass(frozen=True)

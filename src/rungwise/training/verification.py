@@ -13,16 +13,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json, read_text
 from rungwise.training.checkpoint import differing, load_checkpoint
 from rungwise.training.config import TrainConfig, with_later_settings
-from rungwise.training.loop import CHECKPOINT, CONFIG, HISTORY
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, be it whole or not.
-
-    >>> is_run(Path("nowhere"))
-    False
-    """
-    return (folder / CHECKPOINT).exists() or (folder / HISTORY).exists()
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY
 
 
 def verify_run(folder: Path) -> Iterator[Check]:

@@ -1,0 +1,209 @@
+"""A GRU over the prefixes of a batch: captions that begin alike are read once as far as they are alike.
+
+A state of a GRU that reads from left to right depends on the words so far and on nothing else. Of 128 captions, all
+begin with <start>, most go on with "a", and some with "a man": their states are the same. Each distinct prefix is
+computed once here, and no padding is. The states are those of :class:`torch.nn.GRU`, and so are the gradients, up to
+rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """The distinct prefixes of some sequences, short ones first.
+
+    Prefixes of one length stand together, those that go on in a longer sequence before those that end earlier. So the
+    parents of a level, which are the prefixes that go on, are its first rows; and where no two prefixes share a parent,
+    the parents of a level are the first rows of the level before in the same order.
+
+    Attributes:
+        starts: (longest + 1,) where the prefixes of 1, 2, ... elements begin, and how many there are in all.
+        parents: For each level, which row of the level before its prefixes continue; None where that is 0, 1, 2, ....
+        parent_counts: How many rows of the level before are continued.
+        elements: (distinct,) what the sequences are made of, ascending.
+        element: (prefixes,) position among ``elements`` of the last one of each prefix.
+        places: (n, longest) the row of each sequence's prefixes; any row after its end.
+    """
+
+    starts: list[int]
+    parents: list[Tensor | None]
+    parent_counts: list[int]
+    elements: Tensor
+    element: Tensor
+    places: Tensor
+
+    @classmethod
+    def of(cls, sequences: Positions, lengths: Positions) -> Prefixes:
+        """Find them.
+
+        Args:
+            sequences: (n, longest) whole numbers of at least 0; what stands after the end of a sequence is not read.
+            lengths: (n,) of the sequences, at least 1.
+
+        >>> found = Prefixes.of(np.array([[2, 7, 0], [2, 7, 5], [2, 8, 5]]), np.array([2, 3, 3]))
+        >>> found.elements[found.element].tolist(), found.starts
+        ([2, 7, 8, 5, 5], [0, 1, 3, 5])
+        >>> found.places.tolist()[1:]
+        [[0, 1, 3], [0, 2, 4]]
+        """
+        count, longest = sequences.shape
+        inside = np.arange(longest) < lengths[:, None]
+        by_length = np.argsort(-lengths, kind="stable")
+        framed = np.where(inside, sequences, -1)[by_length]
+        alike = np.lexsort(framed.T[::-1])  # sequences with the same beginning stand together
+        ordered, held = framed[alike], inside[by_length][alike].T
+        new = np.ones_like(held)
+        new[:, 1:] = np.logical_or.accumulate(ordered[1:] != ordered[:-1], axis=1).T
+        # Of each prefix, the longest sequence that has it stands for it.
+        level, row = np.nonzero(held)
+        first = np.flatnonzero(new[held])
+        longest_of = np.minimum.reduceat(alike[row], first)
+        level_of = level[first]
+        order = np.lexsort((longest_of, level_of))
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order))
+        places = np.zeros((count, longest), np.int64)
+        places[by_length[alike[row]], level] = number[np.cumsum(new[held]) - 1]
+        level_of, sequence = level_of[order], by_length[longest_of[order]]
+        starts = np.searchsorted(level_of, np.arange(longest + 1)).tolist()
+        goes_on = lengths[sequence] > level_of + 1
+        parent = places[sequence, level_of - 1]
+        parents: list[Tensor | None] = [None]
+        parent_counts = [0]
+        for at in range(1, longest):
+            begin, end = starts[at], starts[at + 1]
+            parent_counts.append(int(np.count_nonzero(goes_on[starts[at - 1] : begin])))
+            own = parent[begin:end] - starts[at - 1]
+            parents.append(None if parent_counts[at] == end - begin else torch.from_numpy(own))
+        elements, element = (
+            torch.from_numpy(one) for one in np.unique(sequences[sequence, level_of], return_inverse=True)
+        )
+        return cls(starts, parents, parent_counts, elements, element, torch.from_numpy(places))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.element)
+
+
+def prefix_states(
+    inputs: Tensor,
+    rows: Tensor | None,
+    weights: Sequence[Tensor],
+    prefixes: Prefixes,
+) -> Tensor:
+    """The states of a GRU after each prefix (Cho et al. 2014, as :class:`torch.nn.GRU` computes them).
+
+    Products are computed in bfloat16 under such an autocast, states are added up in float32.
+
+    Args:
+        inputs: (m, W) vectors.
+        rows: (prefixes,) which of them is that of the last element of each prefix; None where they are in order.
+        weights: ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh`` of the layer, as torch has them.
+        prefixes: Of the batch.
+
+    Returns:
+        (prefixes, D) float32.
+
+    >>> network, x = torch.nn.GRU(2, 3), torch.randn(4, 2)
+    >>> prefixes = Prefixes.of(np.arange(4)[None], np.array([4]))
+    >>> states = prefix_states(x, None, list(network.parameters()), prefixes)
+    >>> torch.allclose(states, network(x)[0], atol=1e-6)
+    True
+    """
+    input_weight, weight, input_bias, bias = weights
+    gates = F.linear(inputs, input_weight, input_bias)
+    states: Tensor = _PrefixStates.apply(gates, rows, weight, bias, prefixes)
+    return states
+
+
+class _PrefixStates(torch.autograd.Function):
+    """One function, so that the slope of the weights is one product over all prefixes instead of one a level."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, gates: Tensor, rows: Tensor | None, weight: Tensor, bias: Tensor, prefixes: Prefixes
+    ) -> Tensor:
+        width, precision, count = weight.shape[1], gates.dtype, len(prefixes)
+        own_weight, own_bias = weight.to(precision), bias.to(precision)
+        states = gates.new_empty((count, width), dtype=torch.float32)
+        before = gates.new_zeros((count, width))  # the state before each, as products read it
+        opened = gates.new_empty((count, 3 * width))  # reset, update, new
+        recurrent = gates.new_empty((count, width))  # what the state before adds to the new one, before the reset
+        for level, (begin, end) in enumerate(pairwise(prefixes.starts)):
+            reset_update, new = opened[begin:end, : 2 * width], opened[begin:end, 2 * width :]
+            given = gates[begin:end] if rows is None else gates.index_select(0, rows[begin:end])
+            if level == 0:
+                added, previous = own_bias.expand(end - begin, -1), states.new_zeros((end - begin, width))
+            else:
+                above, parents = prefixes.starts[level - 1], prefixes.parents[level]
+                previous = states[above : above + prefixes.parent_counts[level]]
+                rounded = previous.to(precision)
+                added = torch.addmm(own_bias, rounded, own_weight.t())
+                if parents is not None:
+                    added, previous, rounded = (one.index_select(0, parents) for one in (added, previous, rounded))
+                before[begin:end] = rounded
+            torch.add(given[:, : 2 * width], added[:, : 2 * width], out=reset_update).sigmoid_()
+            recurrent[begin:end] = added[:, 2 * width :]
+            torch.addcmul(given[:, 2 * width :], reset_update[:, :width], added[:, 2 * width :], out=new).tanh_()
+            torch.lerp(new.float(), previous, reset_update[:, width:].float(), out=states[begin:end])
+        ctx.save_for_backward(own_weight, before, opened, recurrent)
+        ctx.prefixes, ctx.rows, ctx.inputs, ctx.weight_type = prefixes, rows, len(gates), weight.dtype
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, None, Tensor, Tensor, None]:
+        weight, before, opened, recurrent = ctx.saved_tensors
+        prefixes: Prefixes = ctx.prefixes
+        width = weight.shape[1]
+        reset, update, new = opened.chunk(3, dim=1)
+        # What a state's slope is multiplied by on its way to each gate does not depend on later states.
+        to_new = (1 - update) * (1 - new * new)
+        factors = torch.empty_like(opened)
+        torch.mul(to_new * recurrent, reset * (1 - reset), out=factors[:, :width])
+        torch.mul(before - new, update * (1 - update), out=factors[:, width : 2 * width])
+        torch.mul(to_new, reset, out=factors[:, 2 * width :])
+        kept = update.float()
+        total = slopes.clone()
+        to_gates = torch.empty_like(opened)
+        for level in range(len(prefixes.starts) - 2, -1, -1):
+            begin, end = prefixes.starts[level], prefixes.starts[level + 1]
+            own, some = total[begin:end], to_gates[begin:end]
+            torch.mul(
+                own.to(weight.dtype).unsqueeze(1),
+                factors[begin:end].view(-1, 3, width),
+                out=some.view(-1, 3, width),
+            )
+            if level == 0:
+                break
+            above, count = prefixes.starts[level - 1], prefixes.parent_counts[level]
+            earlier, parents = total[above : above + count], prefixes.parents[level]
+            if parents is None:
+                earlier.addcmul_(own, kept[begin:end])
+            else:
+                earlier.index_add_(0, parents, own * kept[begin:end])
+                some = some.new_zeros((count, 3 * width)).index_add_(0, parents, some)
+            earlier += some @ weight
+        weight_slope = (to_gates.t() @ before).to(ctx.weight_type)
+        bias_slope = to_gates.sum(dim=0, dtype=ctx.weight_type)
+        # The slope of the gates' inputs differs in the new state, to which the reset gate lets only a part through.
+        torch.mul(total.to(weight.dtype), to_new, out=to_gates[:, 2 * width :])
+        if ctx.rows is not None:
+            added = torch.zeros((ctx.inputs, 3 * width), dtype=torch.float32, device=slopes.device)
+            to_gates = added.index_add_(0, ctx.rows, to_gates.float()).to(weight.dtype)
+        return to_gates, None, weight_slope, bias_slope, None

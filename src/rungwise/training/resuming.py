@@ -1,0 +1,103 @@
+"""Whether a run may begin or go on in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rungwise.core.configuration import load_yaml
+from rungwise.core.errors import UserError
+from rungwise.training.checkpoint import RunState, differing, missing
+from rungwise.training.config import TrainConfig, with_later_settings
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED, STAGES
+
+
+def refuse_others(out: Path, resume: bool) -> None:
+    """Refuse a folder that holds a run, unless that is to go on, or files of no run under the names of a run's files.
+
+    Raises:
+        UserError: Naming the file.
+    """
+    if resume:
+        if not (out / CHECKPOINT).exists():
+            raise missing(out / CHECKPOINT)
+        return
+    if (out / CHECKPOINT).exists() or (out / STAGES).exists():
+        raise UserError(f"{out}: holds a run already; go on with it (resume), or name another folder")
+    if (out / CONFIG).exists():
+        try:
+            load_yaml(TrainConfig, out / CONFIG)
+        except UserError:
+            raise UserError(
+                f"{out / CONFIG}: is no run's configuration, and would be overwritten; name another folder"
+            ) from None
+    elif others := [name for name in (MODEL, HISTORY, SKIPPED, *LOGS) if (out / name).exists()]:
+        raise UserError(
+            f"{out / others[0]}: is of no run that stands here, and would be overwritten; name another folder"
+        )
+
+
+def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainConfig) -> None:
+    """Refuse to go on with other data, settings or weights; the last phase alone may be made longer.
+
+    Args:
+        path: Of the checkpoint.
+        state: As it stands there.
+        now: What it would go on with: settings and hashes.
+        config: The same settings, typed.
+
+    Raises:
+        UserError: Naming what differs.
+    """
+    if state.data_hash != now.data_hash:
+        raise UserError(
+            f"{path}: the run was started with other data ({state.data_hash[:12]} then, {now.data_hash[:12]} now);"
+            " resume with the same, or start anew in another folder"
+        )
+    then = with_later_settings(state.settings)
+    lines = other_settings(then, now.settings, same_start=bool(state.start_hash))
+    before, after = then["epochs"], now.settings["epochs"]
+    begun = state.epoch + (state.step > 0)
+    old = replace(config, epochs=tuple(before)) if len(before) == len(after) else None
+    whole = config.schedule.of_the_whole_run and begun and tuple(before) != config.epochs
+    if old is None or whole or any(old.learning_rate(at) != config.learning_rate(at) for at in range(begun)):
+        lines.append(f"epochs: {before} then, {after} now, which changes epochs that are done")
+    elif config.total_epochs < begun:
+        lines.append(f"epochs: {before} then, {after} now, fewer than are done")
+    if lines:
+        raise UserError(
+            f"{path}: the run was started with other settings: {'; '.join(lines)}; resume with the same (epochs may"
+            " be made longer), or start anew in another folder"
+        )
+    if state.start_hash and state.start_hash != now.start_hash:
+        raise UserError(
+            f"{path}: the run began from another model than {config.start} is now; resume with the one that it began"
+            " from, or start anew in another folder"
+        )
+    if state.frozen_hash and state.frozen_hash != now.frozen_hash:
+        raise UserError(
+            f"{path}: the run was started with other frozen weights; resume with the same model and weights, or"
+            " start anew in another folder"
+        )
+
+
+def other_settings(then: Mapping[str, Any], now: Mapping[str, Any], *, same_start: bool) -> list[str]:
+    """Settings that differ, without those that decide nothing and without the epochs.
+
+    Args:
+        then: Settings as a run was started with them.
+        now: Settings to go on with.
+        same_start: The model that it began from is compared by its content; it may stand elsewhere by now.
+
+    >>> other_settings({"data": {"path": "a"}, "seed": 0}, {"data": {"path": "b"}, "seed": 1}, same_start=False)
+    ['seed: 0 then, 1 now']
+    """
+    left_out = {"preset", "epochs", "start"} if same_start else {"preset", "epochs"}
+    # The same data may stand elsewhere by now; their hash was compared.
+    one, other = (
+        {name: value for name, value in side.items() if name not in left_out} | {"data": {**side["data"], "path": ""}}
+        for side in (then, now)
+    )
+    return differing(one, other)

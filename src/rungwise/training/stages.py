@@ -1,0 +1,292 @@
+"""A run of stages: one after the other, each a run of its own, and what they leave together.
+
+Nothing of the whole needs a state of its own. A stage has a folder as soon as it begins, and it begins when the one
+before has left its model: whoever goes on sees by the folders which stage was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rungwise.core.configuration import dump_yaml, to_plain
+from rungwise.core.drafts import is_draft, sweep
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
+from rungwise.core.locks import alone
+from rungwise.core.reading import parse_json, read_text
+from rungwise.core.seals import read_seal
+from rungwise.data.collection import ImageCaptions
+from rungwise.models import load
+from rungwise.models.folder import WEIGHTS
+from rungwise.relevance.base import Relevance
+from rungwise.training.checkpoint import missing, read_state
+from rungwise.training.config import TrainConfig, config_of_settings
+from rungwise.training.loop import WRITER, TrainResult, train
+from rungwise.training.processes import is_first, joined
+from rungwise.training.reports import AllOf, EpochReport, StageReport, Watcher, watchers_of
+from rungwise.training.resuming import other_settings, refuse_others
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, stage_folder
+from rungwise.training.starting import started_from
+
+
+def run(
+    config: TrainConfig,
+    data: ImageCaptions,
+    out: Path,
+    *,
+    relevance: Relevance | None = None,
+    cache: Path | None = None,
+    resume: bool = False,
+    device: str | None = None,
+    watcher: Watcher | Sequence[Watcher] | None = None,
+) -> TrainResult:
+    """Run a configuration, with stages or without; see :func:`rungwise.training.loop.train`, which runs one stage.
+
+    Each stage begins from the best model of the one before, unless it says ``start``, and is a run in a folder of its
+    own, ``out/stages/1-NAME``. ``out`` gets ``config.yaml``, ``history.jsonl`` of all stages and, in the end, the best
+    model of the last one.
+
+    Args:
+        config: The run.
+        data: The collection, of all stages.
+        out: Folder of the run.
+        relevance: Degrees by positions in ``data``, for all stages; None takes those that each names.
+        cache: Folder of the feature cache; the default one if None.
+        resume: Go on with the stage that was interrupted; those that are finished are not run again.
+        device: Where to compute; None takes ``cuda`` where there is one.
+        watcher: Told of progress; one or several.
+
+    Returns:
+        As of the last stage, or of the one in which the run was asked to stop; its history is that of all stages, each
+        line with the name of its ``stage``.
+
+    Raises:
+        UserError: As :func:`~rungwise.training.loop.train`; or if the folder holds stages of another run.
+    """
+    if not config.stages:
+        return train(config, data, out, relevance=relevance, cache=cache, resume=resume, device=device, watcher=watcher)
+    whole = _Whole(config, out, AllOf(watchers_of(watcher)))
+    with ExitStack() as held:
+        if is_first() and out.exists():
+            whole.lock(held)
+        whole.check(data)
+        position = whole.interrupted(data) if resume else whole.at_the_beginning()
+        processes, _ = held.enter_context(joined(device))
+        processes.wait()  # until all have looked, before the first one writes
+        if processes.first:
+            whole.announce(position)
+        while True:
+            stage = whole.stages[position]
+            result = train(
+                stage.config,
+                data,
+                stage.folder,
+                relevance=relevance,
+                cache=cache,
+                resume=resume and (stage.folder / CHECKPOINT).exists(),
+                device=device,
+                watcher=_OfStage(whole, stage, held),
+            )
+            processes.wait()  # the next stage reads what the first process has written
+            resume = False
+            position += 1
+            if not result.finished or position == len(whole.stages):
+                break
+        history = whole.write_history() if processes.first else []
+        if result.finished and processes.first:
+            whole.keep(result.model_folder)
+    model = out / MODEL if result.finished else result.model_folder
+    return replace(result, model_folder=model, history=history)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One stage in its place.
+
+    Attributes:
+        number: From 1.
+        name: As the configuration says it.
+        config: Its settings, the model that it begins from included.
+        folder: Of its run.
+    """
+
+    number: int
+    name: str
+    config: TrainConfig
+    folder: Path
+
+
+class _Whole:
+    """What the stages of a run have in common."""
+
+    def __init__(self, config: TrainConfig, out: Path, watcher: AllOf) -> None:
+        self.config = config
+        self.out = out
+        self.watcher = watcher
+        self.stages = tuple(_placed(config, out))
+        self.locked = False
+
+    def lock(self, held: ExitStack) -> None:
+        """Let no other process write here."""
+        if not self.locked:
+            held.enter_context(alone(self.out, WRITER))
+        self.locked = True
+
+    def check(self, data: ImageCaptions) -> None:
+        """Refuse what a later stage would be refused for, where that can be known now.
+
+        Raises:
+            UserError: Naming the stage.
+        """
+        for stage in self.stages:
+            try:
+                data.split(*stage.config.data.train, stage.config.data.validation)
+                if stage.number == 1 or self.config.stages[stage.number - 1].says("start"):
+                    started_from(stage.config.start)
+            except UserError as error:
+                raise UserError(f"stage {stage.name}: {error}") from None
+
+    def at_the_beginning(self) -> int:
+        """The first stage's position, in a folder where no run stands.
+
+        Raises:
+            UserError: If another run stands there.
+        """
+        refuse_others(self.out, resume=False)
+        return 0
+
+    def interrupted(self, data: ImageCaptions) -> int:
+        """The position of the stage to go on with.
+
+        Raises:
+            UserError: If no run of these stages stands there.
+        """
+        if not (self.out / STAGES).is_dir():
+            if (self.out / CHECKPOINT).exists():
+                raise UserError(f"{self.out}: holds a run without stages; resume it with its own {CONFIG}")
+            raise missing(self.out / CHECKPOINT)
+        known = {stage.folder.name for stage in self.stages}
+        others = sorted(one.name for one in (self.out / STAGES).iterdir() if one.is_dir() and not is_draft(one.name))
+        if strangers := [name for name in others if name not in known]:
+            raise UserError(
+                f"{self.out / STAGES / strangers[0]}: of no stage of this configuration; resume with the run's own"
+                f" {self.out / CONFIG}, or start anew in another folder"
+            )
+        last = max((at for at, stage in enumerate(self.stages) if stage.folder.exists()), default=0)
+        for stage in self.stages[: last + 1]:
+            if stage.number <= last or (stage.folder / CHECKPOINT).exists():
+                self._refuse_other(stage, data, finished=stage.number <= last)
+        return last
+
+    def _refuse_other(self, stage: _Stage, data: ImageCaptions, finished: bool) -> None:
+        """Refuse the checkpoint of another stage, or a finished stage of other settings; others are not read again."""
+        path = stage.folder / CHECKPOINT
+        state = read_state(path)
+        then = to_plain(config_of_settings(state.settings, path))
+
+        def lines(config: TrainConfig) -> list[str]:
+            now = to_plain(config)
+            epochs = [] if then["epochs"] == now["epochs"] else [f"epochs: {then['epochs']} then, {now['epochs']} now"]
+            return other_settings(then, now, same_start=bool(state.start_hash)) + epochs
+
+        if lines(stage.config) and (other := next((one for one in self.stages if not lines(one.config)), None)):
+            raise UserError(
+                f"{path}: the checkpoint of stage {other.number}, {other.name}, in the place of stage {stage.number},"
+                f" {stage.name}; put that of {stage.name} back, or start anew in another folder"
+            )
+        if finished and (state.data_hash != data.content_hash() or lines(stage.config)):
+            what = "; ".join(lines(stage.config)) or "other data"
+            raise UserError(
+                f"{path}: stage {stage.name} is finished, and was run with other settings: {what}; a later stage has"
+                " begun from it: resume with the same, or start anew in another folder"
+            )
+
+    def announce(self, position: int) -> None:
+        """Say which stages there are."""
+        own = [one.name for one in self.config.stages if one.says("epochs")]
+        listed = ", ".join(f"{one.name} {'+'.join(map(str, one.config.epochs))}" for one in self.stages)
+        total = sum(one.config.total_epochs for one in self.stages)
+        said = f"{len(self.stages)} stages, {total} epochs: {listed}"
+        self.watcher.say(f"{said}; {', '.join(own)} by settings of the stage" if own else said)
+        for stage in self.stages[:position]:
+            self.watcher.say(f"stage {stage.number} of {len(self.stages)}, {stage.name}, is finished")
+
+    def begin(self, held: ExitStack) -> None:
+        """Write down what is run, once its first stage was accepted."""
+        self.lock(held)
+        for name in (CONFIG, HISTORY, MODEL):  # what a killed run left unfinished
+            sweep(self.out / name)
+        with replacing(self.out / CONFIG) as draft:
+            draft.write_text(dump_yaml(self.config), encoding="utf-8")
+
+    def write_history(self) -> list[dict[str, Any]]:
+        """Bring the histories of the stages together; returns their lines."""
+        lines = list(histories(self.out, self.config))
+        with replacing(self.out / HISTORY) as draft:
+            draft.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+        return lines
+
+    def keep(self, model: Path) -> None:
+        """Let the model of the last stage be that of the run; one that stands there and is the same is left alone."""
+        if not _same_weights(model, self.out / MODEL):
+            load(model, "cpu").save_pretrained(self.out / MODEL)
+
+
+def histories(out: Path, config: TrainConfig) -> Iterator[dict[str, Any]]:
+    """The lines of the histories of a run's stages, each with the name of its ``stage``.
+
+    Args:
+        out: Folder of the run.
+        config: With its stages.
+
+    Raises:
+        UserError: If a history is damaged.
+    """
+    for stage in _placed(config, out):
+        path = stage.folder / HISTORY
+        if path.exists():
+            for line in read_text(path, "text_bytes").splitlines():
+                yield {"stage": stage.name, **parse_json(line, path)}
+
+
+def _placed(config: TrainConfig, out: Path) -> Iterator[_Stage]:
+    """The stages of a run in their folders."""
+    model = ""
+    for at, (name, settings) in enumerate(config.stage_configs()):
+        if at and not config.stages[at].says("start"):
+            settings = replace(settings, start=model)
+        stage = _Stage(at + 1, name, settings, stage_folder(out, at + 1, name))
+        yield stage
+        model = str(stage.folder / MODEL)
+
+
+def _same_weights(one: Path, other: Path) -> bool:
+    try:
+        return read_seal(one)[WEIGHTS] == read_seal(other)[WEIGHTS]
+    except (UserError, KeyError):
+        return False
+
+
+class _OfStage(AllOf):
+    """Passes reports of a stage on, and keeps the files of the whole run up to date."""
+
+    def __init__(self, whole: _Whole, stage: _Stage, held: ExitStack) -> None:
+        super().__init__(whole.watcher.watchers)
+        self.whole = whole
+        self.stage = stage
+        self.held = held
+
+    def begin(self, report: StageReport) -> None:
+        """The run is accepted; says which stage begins."""
+        self.whole.begin(self.held)
+        super().begin(replace(report, name=self.stage.name, number=self.stage.number, of=len(self.whole.stages)))
+
+    def epoch(self, report: EpochReport) -> None:
+        """Passed on; the history of the whole run has a line more."""
+        self.whole.write_history()
+        super().epoch(report)
