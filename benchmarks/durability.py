@@ -35,6 +35,7 @@ from rungwise.relevance import CIDErD
 from rungwise.relevance.stored import load as load_degrees
 from rungwise.similarity import Cosine
 from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
+from rungwise.training.optimizers import Adam
 
 DIMENSION = 512
 FEATURES = 2048
@@ -140,7 +141,7 @@ def jobs(folder: Path, pictures: int) -> dict[str, Callable[[int], object]]:
     optimizer = torch.optim.Adam(layers.parameters())
     layers(torch.ones(2, 1024)).sum().backward()
     optimizer.step()
-    trained = Trained(layers, nn.Identity(), optimizer)
+    trained = Trained(layers, nn.Identity(), optimizer, Adam())
     embedding = JointEmbedding.create(VSEConfig(image=FeatureConfig(width=FEATURES), dimension=1024), captions[:2000])
     degrees = CIDErD(captions[:2000], owners[:2000])
     query = vectors[:1]

@@ -21,6 +21,7 @@ FLOORS = (
     "models",
     "evaluation",
     "training",
+    "doctor",
     "index",
     "quality",
     "serving",
@@ -41,9 +42,10 @@ APART = {
     "encoders": {"losses", "metrics", "calibration", "relevance", "scenes"},
     "models": {"losses", "metrics", "relevance", "scenes"},
     "evaluation": {"losses", "scenes", "encoders", "models"},
-    "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training"},
-    "quality": {"losses", "scenes", "encoders", "training"},
-    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "quality"},
+    "doctor": {"losses", "metrics", "calibration", "similarity", "evaluation"},
+    "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor"},
+    "quality": {"losses", "scenes", "encoders", "training", "doctor"},
+    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor", "quality"},
 }
 """Lower rooms that are none of a room's business."""
 

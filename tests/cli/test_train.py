@@ -44,7 +44,7 @@ def test_pictures_with_captions_are_all_that_is_needed(
     assert "no splits in the data: 6 of 48 pictures are held out to validate and" in said
     assert "captions, 12 computed in" in said  # equal texts are encoded once
     assert "4 epochs in" in said
-    assert f"rungwise evaluate {out / 'model'} '{pictures}'" in said
+    assert f"rungwise evaluate {out} '{pictures}'" in said
     model = load(out / "model")
     assert model.config.text.kind == "transformer"
     # A word that no caption holds is a word all the same.

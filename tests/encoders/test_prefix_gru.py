@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rungwise.encoders.prefix_gru import Prefixes, prefix_states
-from rungwise.encoders.text import GRUEncoder, learn_vocabulary, pad
+from rungwise.encoders.text import GRUEncoder, learn_vocabulary
+from rungwise.encoders.tokens import pad
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=9)
 WORDS = "one two three four five six seven"

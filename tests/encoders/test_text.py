@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core.configuration import identity
-from rungwise.encoders.text import GRUConfig, GRUEncoder, learn_vocabulary, pad
+from rungwise.encoders.text import GRUConfig, GRUEncoder, learn_vocabulary
+from rungwise.encoders.tokens import pad
 from rungwise.encoders.vocabulary import read_vocabulary, tokenise
 
 WORDS = "one two three four five six seven"

@@ -17,8 +17,8 @@ from rungwise.encoders.heads import LinearHead
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.networks import EncoderSettings, layers_of, network_of
 from rungwise.encoders.sides import TEXT_ENCODER
-from rungwise.encoders.text import pad
 from rungwise.encoders.text_cache import encode_texts
+from rungwise.encoders.tokens import pad
 from rungwise.encoders.transformer import TransformerConfig
 from rungwise.encoders.tuning import recompute_layers
 from rungwise.language.sentence_models import PACKAGED_MODEL

@@ -305,6 +305,7 @@ def _runs(root: Path) -> list[Writer]:
     from rungwise.data.readers import read
     from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
     from rungwise.training.loop import train
+    from rungwise.training.optimizers import Adam
 
     def checkpoint(step: int) -> Step:
         def save(place: Path) -> None:
@@ -312,7 +313,7 @@ def _runs(root: Path) -> list[Writer]:
 
             torch.manual_seed(step)
             model = torch.nn.Linear(40, 40)
-            trained = Trained(model, torch.nn.Identity(), torch.optim.Adam(model.parameters()))
+            trained = Trained(model, torch.nn.Identity(), torch.optim.Adam(model.parameters()), Adam())
             save_checkpoint(place / "checkpoint.safetensors", trained, RunState(total_steps=step))
 
         return save

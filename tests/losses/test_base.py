@@ -72,12 +72,11 @@ def test_a_warm_up_has_the_options_of_what_it_warms_up() -> None:
     ]
 
 
-def test_a_batch_must_hold_the_negatives_that_are_drawn() -> None:
-    for loss in (MaxOfHinges(negative_set=8), Weighted([SumOfHinges(), MaxOfHinges(negative_set=8)], [1.0, 1.0])):
-        loss.check_batch(9)
-        with pytest.raises(ValueError, match="negative_set is 8, but in a batch of 8 a query has 7 negatives"):
-            loss.check_batch(8)
-    SumOfHinges().check_batch(1)
+def test_a_loss_says_how_many_pairs_a_step_encodes() -> None:
+    larger = MaxOfHinges(negative_set=8)
+    for loss in (larger, Weighted([SumOfHinges(), larger, MaxOfHinges(negative_set=6)], [1.0, 1.0, 1.0])):
+        assert [loss.pairs_to_encode(batch) for batch in (1, 7, 8, 9, 100)] == [8, 8, 8, 9, 100]
+    assert [loss.pairs_to_encode(5) for loss in (SumOfHinges(), MaxOfHinges(), Ladder())] == [5] * 3
 
 
 def test_the_similarity_of_the_paper() -> None:

@@ -111,6 +111,49 @@ def test_mean_is_the_sum_over_the_pairs_and_none_adds_up_to_the_sum(family):
     torch.testing.assert_close(values["sum"] / 7, values["mean"])
 
 
+@pytest.mark.parametrize("extra", ["mask", "keep", "pair"])
+def test_queries_of_a_larger_block_lose_what_they_lose_in_it(family, extra):
+    torch.manual_seed(0)
+    block, relevance, batch = torch.randn(9, 9, requires_grad=True), torch.rand(9, 9), 4
+    positives = torch.eye(9, dtype=torch.bool)
+    for one, other in ((1, 2), (0, 6), (7, 8)):
+        positives[one, other] = positives[other, one] = True
+    values = []
+    for queries in (None, batch):
+        torch.manual_seed(1)
+        loss = family(reduction="none", extra_positives=extra)
+        i2t, t2i = loss(block, relevance, positives, **within(loss, block), queries=queries)
+        assert len(i2t) == len(t2i) == (queries or 9)
+        values.append(i2t[:batch].sum() + t2i[:batch].sum())
+    torch.testing.assert_close(values[1], values[0])
+    slopes = [torch.autograd.grad(value, block)[0] for value in values]
+    torch.testing.assert_close(*slopes)
+    torch.manual_seed(1)
+    loss = family(reduction="mean", extra_positives=extra)
+    mean = loss(block, relevance, positives, **within(loss, block), queries=batch)
+    pairs = int(positives[:batch].sum()) if extra == "pair" else batch
+    torch.testing.assert_close(mean, values[0] / pairs)
+
+
+def test_no_queries_at_all_lose_nothing_and_keep_the_gradient(family):
+    """As on a process none of whose pairs is in the mini-batch."""
+    loss, block = family(), torch.randn(5, 5, requires_grad=True)
+
+    class NoQueries(WholeBatch):
+        asking = (0, 0)
+
+    value = loss.value(NoQueries(block, torch.rand(5, 5), None, *within(loss, block).values()))
+    value.backward()
+    assert value == 0
+    assert block.grad.count_nonzero() == 0
+
+
+@pytest.mark.parametrize(("shape", "queries"), [((4, 4), 5), ((4, 4), 0), ((4, 8), 4)])
+def test_queries_that_a_block_does_not_have_are_refused(shape, queries):
+    with pytest.raises(ValueError, match="queries"):
+        losses.MaxOfHinges()(torch.zeros(shape), positives=torch.ones(shape), queries=queries)
+
+
 class Unprovided(WholeBatch):
     """Leaves out what a loss may declare, and gives the items other places."""
 

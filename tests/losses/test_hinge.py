@@ -72,6 +72,23 @@ def test_the_first_values_of_a_larger_block_are_a_mini_batch_against_a_larger_ne
     torch.testing.assert_close(torch.stack(firsts), torch.tensor(expected))
 
 
+def test_a_mini_batch_against_a_larger_negative_set_equals_nested_loops():
+    torch.manual_seed(0)
+    block, batch, n = torch.randn(9, 9), 4, 9
+    positives = torch.eye(9, dtype=torch.bool)
+    positives[1, 6] = positives[6, 1] = True  # a candidate beyond the batch that is another caption of a query's image
+    rows = block.tolist()
+    expected = 0.0
+    for q in range(batch):
+        for similar in (lambda a, b: rows[a][b], lambda a, b: rows[b][a]):
+            negatives = [similar(q, k) for k in range(n) if not positives[q, k]]
+            expected += max(0.0, 0.2 + max(negatives) - similar(q, q))
+    loss = MaxOfHinges(0.2, negative_set=n)
+    torch.testing.assert_close(loss(block, positives=positives, queries=batch), torch.tensor(expected))
+    mean = MaxOfHinges(0.2, negative_set=n, reduction="mean")
+    torch.testing.assert_close(mean(block, positives=positives, queries=batch), torch.tensor(expected / batch))
+
+
 def test_the_same_seed_draws_the_same():
     s = torch.randn(32, 32)
     one, two = (MaxOfHinges(negative_set=3, generator=torch.Generator().manual_seed(5))(s) for _ in range(2))

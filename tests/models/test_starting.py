@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from rungwise.core.errors import UserError
+from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead, StackHead
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import GRUConfig
@@ -94,3 +96,48 @@ def test_an_encoder_of_another_make_begins_anew() -> None:
     assert "harbour" in begun.model.text_encoder.tokenizer.get_vocab()
     wider = with_weights_that_fit(replace(model().config, dimension=6), model(), OTHERS)
     assert wider.new == ("text encoder", "image head")
+
+
+def test_a_configuration_says_what_of_an_encoder_is_trained_and_seen() -> None:
+    seen = replace(IMAGE, frozen=False, crops="RC", batch_norm="frozen")
+    begun = as_it_is(model(), image=True, text=True, like=replace(model().config, image=seen)).model
+    start = model()
+    assert begun.config.image == begun.backbone.config == seen
+    assert begun.backbone.preprocessing.crops == "RC"
+    assert begun.backbone.preprocessing.mirrored
+    assert all(one.requires_grad for one in begun.backbone.parameters())
+    for name, tensor in start.backbone.state_dict().items():
+        assert torch.equal(begun.backbone.state_dict()[name], tensor)
+    begun.train()
+    norms = [one for one in begun.backbone.modules() if isinstance(one, torch.nn.BatchNorm2d)]
+    assert norms
+    assert not any(one.training for one in norms)
+
+
+def test_what_either_side_freezes_is_not_trained() -> None:
+    free, frozen = replace(IMAGE, frozen=False), replace(model().config.text, frozen=True)
+    for trained, image in ((True, free), (False, IMAGE)):
+        begun = as_it_is(model(), image=True, text=True, like=replace(model().config, image=image))
+        assert begun.model.config.image.frozen is not trained
+    begun = as_it_is(model(), image=False, text=True, like=replace(model().config, image=free, text=frozen)).model
+    assert begun.config.image.frozen
+    assert begun.config.text.frozen
+    assert not any(one.requires_grad for one in begun.text_encoder.parameters())
+
+
+def test_a_configuration_of_another_encoder_is_refused() -> None:
+    other = replace(model().config, image=replace(IMAGE, size=64))
+    with pytest.raises(UserError, match=r"model.image describes another encoder .* \(size: 64, not 32\)"):
+        as_it_is(model(), image=True, text=True, like=other)
+    rows = replace(model().config, image=FeatureConfig())  # rows of features stand in for a backbone, and back
+    assert not as_it_is(model(), image=False, text=True, like=rows).new
+
+
+def test_an_encoder_that_sees_another_part_of_a_picture_has_the_same_weights() -> None:
+    start = model()
+    with torch.no_grad():
+        next(start.backbone.parameters()).add_(1.0)
+    begun = with_weights_that_fit(replace(start.config, image=replace(IMAGE, crops="10C")), start, WORDS)
+    assert begun.new == ()
+    assert torch.equal(next(begun.model.backbone.parameters()), next(start.backbone.parameters()))
+    assert begun.model.backbone.preprocessing.crops == "10C"

@@ -12,6 +12,7 @@ from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, sav
 from rungwise.training.collapse import CollapseMemory, CollapseWatch, spread
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
+from rungwise.training.optimizers import Adam
 from rungwise.training.reports import Watcher
 
 
@@ -110,6 +111,6 @@ class Stopping(Listener):
 def test_memory_is_kept_in_the_checkpoint(tmp_path: Path) -> None:
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.Adam(model.parameters())
-    trained = Trained(model, torch.nn.Identity(), optimizer)
+    trained = Trained(model, torch.nn.Identity(), optimizer, Adam())
     save_checkpoint(tmp_path / "c", trained, RunState(collapse=CollapseMemory(70, True)))
     assert load_checkpoint(tmp_path / "c")[0].collapse == CollapseMemory(70, True)

@@ -1,3 +1,5 @@
+"""Two processes equal one. Also tests rungwise.training.collectives."""
+
 import subprocess
 import sys
 from pathlib import Path

@@ -19,6 +19,7 @@ from rungwise.core import files as files_module
 from rungwise.core import folders as folders_module
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
+from rungwise.data.splits import with_share
 from rungwise.encoders.preprocessing import Crops
 from rungwise.encoders.text import GRUConfig
 from rungwise.evaluation import evaluate
@@ -26,7 +27,7 @@ from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, SumOfHinge
 from rungwise.models import load
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from rungwise.training import loop
-from rungwise.training.config import TrainConfig
+from rungwise.training.config import DataConfig, TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import LossConfig, config_of
 from rungwise.training.recipes import load_config
@@ -120,12 +121,12 @@ def test_resumed_run_ends_with_the_same_weights(
 
     def failing(run: loop._Run, *rest: object) -> torch.Tensor:
         if next(steps) == 13:
-            raise MemoryError("killed")
+            raise SystemError("killed")
         return real(run, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
         patch.setattr(loop._Run, "_step", failing)
-        with pytest.raises(MemoryError):
+        with pytest.raises(SystemError):
             train(config, coloured, tmp_path / "cut", cache=cache)
     result = train(config, coloured, tmp_path / "cut", cache=cache, resume=True)
     assert result.finished
@@ -438,12 +439,12 @@ def test_history_and_checkpoint_belong_together_after_a_run_was_cut_off(
 
     def killed(run: loop._Run) -> None:
         if run.state.epoch == 2 and run.state.step == 0:  # after model and history, before the checkpoint
-            raise MemoryError("killed")
+            raise SystemError("killed")
         real(run)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop._Run, "_save", killed)
-        with pytest.raises(MemoryError):
+        with pytest.raises(SystemError):
             train(config, coloured, out, cache=cache)
     assert len(_numbers(out)) == 2
 
@@ -526,3 +527,32 @@ def test_vectors_of_a_frozen_text_encoder_are_computed_once_with_their_progress(
         assert re.fullmatch(rf"train: 72 captions, {computed}", said)
         assert counted["train captions"] == 72
         assert counted["validation captions"] == 24
+
+
+def test_a_share_is_all_that_a_run_sees_of_the_training_pictures(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    owners = coloured.image_of_caption.tolist()
+    named = ["".join(chr(97 + digit) for digit in divmod(number, 26)) for number in range(48)]
+    words = tuple(f"{text} zz{named[owner]}" for text, owner in zip(coloured.captions, owners, strict=True))
+    data, diary = replace(coloured, captions=words), Diary()
+    loss = config_of(Ladder)(shares=(0.2,))
+    config = replace(config, loss=loss, data=replace(config.data, share=0.25, relevance="tfidf"), seed=3, epochs=(1, 1))
+    result = train(config, data, tmp_path / "run", cache=tmp_path / "cache", watcher=diary)
+    assert "train: 9 of 36 pictures (share 0.25, seed 3)" in diary.said
+    assert any(line.startswith("train: 9 images, 0 at hand, 9 computed") for line in diary.said)
+    known = set(load(result.model_folder).known_words)
+    seen = [number for number in range(36) if f"zz{named[number]}" in known]
+    shared = with_share(data, ("train",), 0.25, 3)
+    assert seen == [number for number in range(36) if shared.splits[number] == "train"]
+    other = replace(config, data=replace(config.data, share=0.5))
+    with pytest.raises(UserError, match="data.share: 0.25 then, 0.5 now"):
+        train(other, data, tmp_path / "run", cache=tmp_path / "cache", resume=True)
+    with pytest.raises(UserError, match="a share of 0.01 of 36 training pictures leaves none"):
+        train(replace(config, data=replace(config.data, share=0.01)), data, tmp_path / "none")
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.01, float("nan")])
+def test_a_share_lies_above_nothing_and_up_to_all(share: float) -> None:
+    with pytest.raises(UserError, match="data.share must lie above 0 and be at most 1, got"):
+        DataConfig(share=share)

@@ -116,12 +116,11 @@ def test_a_name_alone_takes_the_defaults() -> None:
     assert from_plain(TrainConfig, {"loss": "ladder"}, "config.yaml").loss == config_of(Ladder)()
 
 
-def test_a_negative_set_must_fit_the_batch() -> None:
-    TrainConfig(loss=config_of(MaxOfHinges)(negative_set=15), batch_size=16)
-    drawn = config_of(MaxOfHinges)(negative_set=16)
-    for loss in (drawn, config_of(Weighted)(losses=(config_of(Ladder)(), drawn), weights=(1.0, 1.0))):
-        with pytest.raises(UserError, match="negative_set is 16, but in a batch of 16 a query has 15 neg") as caught:
-            TrainConfig(loss=loss, batch_size=16)
+def test_options_that_do_not_fit_are_refused_before_a_run_begins() -> None:
+    wrong = config_of(MaxOfHinges)(negative_set=0)
+    for loss in (wrong, config_of(Weighted)(losses=(config_of(Ladder)(), wrong), weights=(1.0, 1.0))):
+        with pytest.raises(UserError, match="loss.max_of_hinges: negative_set must be at least 1, got 0") as caught:
+            TrainConfig(loss=loss)
         assert "\n" not in str(caught.value)
 
 

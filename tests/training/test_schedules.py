@@ -19,7 +19,7 @@ def test_one_cycle_is_the_one_of_torch() -> None:
         # Torch's peak lies at step 0.3 * 41 - 1 = 11.3 of 40; ours at 0.3 of the run.
         step = place * 40
         ours = step / 11.3 * 0.3 if step <= 11.3 else 0.3 + (step - 11.3) / (40 - 11.3) * 0.7
-        assert OneCycle().factor(min(ours, 1.0)) == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-6)
+        assert OneCycle().factor(min(ours, 1.0), 1) == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-6)
         optimizer.step()
         if place < 1:
             theirs.step()
@@ -27,7 +27,7 @@ def test_one_cycle_is_the_one_of_torch() -> None:
 
 @pytest.mark.parametrize("schedule", [OneCycle(), OneCycle(rise=0.0), Cosine(), Cosine(warm_up=0.0, floor=0.2)])
 def test_a_rate_rises_to_its_phase_and_then_falls(schedule: Schedule) -> None:
-    factors = [schedule.factor(place) for place in PLACES]
+    factors = [schedule.factor(place, 1) for place in PLACES]
     peak = factors.index(max(factors))
     assert factors[peak] <= 1
     assert factors[peak] > 0.95
@@ -38,7 +38,7 @@ def test_a_rate_rises_to_its_phase_and_then_falls(schedule: Schedule) -> None:
 
 
 def test_phases_leave_their_rates_alone() -> None:
-    assert {Phases().factor(place) for place in PLACES} == {1.0}
+    assert {Phases().factor(place, 1) for place in PLACES} == {1.0}
     assert not Phases().of_the_whole_run
 
 

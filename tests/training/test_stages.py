@@ -56,10 +56,11 @@ class Places(Diary):
         self.begun.append(report)
 
 
+Finished = tuple[TrainConfig, Path, Path, Places]
+
+
 @pytest.fixture(scope="module")
-def finished(
-    coloured: ImageCaptions, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[TrainConfig, Path, Path, Places]:
+def finished(coloured: ImageCaptions, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """A run of three stages, its cache, and what was said."""
     from tests.training import conftest
 
@@ -79,15 +80,15 @@ def assert_same(one: Path, other: Path) -> None:
     here, there = weights(one), weights(other)
     assert here.keys() == there.keys()
     assert [name for name in here if not torch.equal(here[name], there[name])] == []
-    lines = [[json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()] for run in (one, other)]
-    for line in lines[0] + lines[1]:
-        del line["pairs_per_second"]
+    kept = ("stage", "epoch", "learning_rate", "loss", "rsum")
+    lines = [
+        [[json.loads(line)[name] for name in kept] for line in (run / "history.jsonl").read_text().splitlines()]
+        for run in (one, other)
+    ]
     assert lines[0] == lines[1]
 
 
-def test_stages_follow_each_other_and_leave_one_run(
-    finished: tuple[TrainConfig, Path, Path, Places], coloured: ImageCaptions
-) -> None:
+def test_stages_follow_each_other_and_leave_one_run(finished: Finished, coloured: ImageCaptions) -> None:
     config, out, cache, watcher = finished
     assert files(out) == {"config.yaml", "history.jsonl", "model", "stages"}
     assert [path.name for path in sorted((out / "stages").iterdir())] == ["1-base", "2-fine_tune", "3-heads"]
@@ -101,7 +102,7 @@ def test_stages_follow_each_other_and_leave_one_run(
     assert one.on(coloured.split("val"), cache=cache).shape == (12, 24)
 
 
-def test_what_a_stage_says_of_the_image_encoder_reaches_it(finished: tuple[TrainConfig, Path, Path, Places]) -> None:
+def test_what_a_stage_says_of_the_image_encoder_reaches_it(finished: Finished) -> None:
     _, out, _, _ = finished
     base, tuned, heads = (load_file(one / "model" / "model.safetensors") for one in sorted((out / "stages").iterdir()))
     backbone = [name for name in base if name.startswith("backbone.")]
@@ -114,21 +115,16 @@ def test_what_a_stage_says_of_the_image_encoder_reaches_it(finished: tuple[Train
     assert [one.backbone.preprocessing.crops for one in models] == ["1C", "RC", "1C"]
     assert [one.config.image.frozen for one in models] == [True, False, True]
     assert models[2].config.image_head == StackHead(of=(LinearHead(), MLPHead(hidden=(8,))))
-    assert all(
-        torch.equal(tuned[name], heads[name.replace("n.", "n.0.")]) is False for name in ("image_projection.bias",)
-    )
+    assert not torch.equal(tuned["image_projection.weight"], heads["image_projection.0.weight"])
 
 
-def test_a_stage_is_a_run_like_any_other(
-    finished: tuple[TrainConfig, Path, Path, Places], coloured: ImageCaptions, tmp_path: Path
-) -> None:
+def test_a_stage_is_a_run_like_any_other(finished: Finished, coloured: ImageCaptions, tmp_path: Path) -> None:
     config, out, cache, _ = finished
     alone = load_config(str(out / "stages" / "2-fine_tune" / "config.yaml"))
     assert alone.start == str(out / "stages" / "1-base" / "model")
     assert loop.train(alone, coloured, tmp_path / "alone", cache=cache).finished
-    here, there = (
-        load_file(one / "checkpoint.safetensors") for one in (tmp_path / "alone", out / "stages" / "2-fine_tune")
-    )
+    folders = tmp_path / "alone", out / "stages" / "2-fine_tune"
+    here, there = (load_file(one / "checkpoint.safetensors") for one in folders)
     assert all(torch.equal(here[name], there[name]) for name in there)
     with pytest.raises(UserError, match=r"the configuration has stages; rungwise.training.stages.run runs them"):
         loop.train(config, coloured, tmp_path / "run")
@@ -175,7 +171,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
     name: str,
     turn: int,
     after: bool,
-    finished: tuple[TrainConfig, Path, Path, Places],
+    finished: Finished,
     coloured: ImageCaptions,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -193,7 +189,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
 
 def test_finished_stages_are_not_run_again_and_the_folder_may_move(
     staged: TrainConfig,
-    finished: tuple[TrainConfig, Path, Path, Places],
+    finished: Finished,
     coloured: ImageCaptions,
     tmp_path: Path,
 ) -> None:
@@ -217,7 +213,7 @@ def test_finished_stages_are_not_run_again_and_the_folder_may_move(
 
 
 def test_a_finished_run_keeps_what_was_added_to_its_model(
-    finished: tuple[TrainConfig, Path, Path, Places], coloured: ImageCaptions, tmp_path: Path
+    finished: Finished, coloured: ImageCaptions, tmp_path: Path
 ) -> None:
     config, whole, cache, _ = finished
     out = tmp_path / "run"
@@ -232,7 +228,7 @@ def test_a_finished_run_keeps_what_was_added_to_its_model(
 
 
 def test_what_does_not_belong_together_is_one_line_and_changes_nothing(
-    finished: tuple[TrainConfig, Path, Path, Places], coloured: ImageCaptions, tmp_path: Path
+    finished: Finished, coloured: ImageCaptions, tmp_path: Path
 ) -> None:
     config, whole, cache, _ = finished
     out = tmp_path / "run"
@@ -248,22 +244,16 @@ def test_what_does_not_belong_together_is_one_line_and_changes_nothing(
     refused(config, r"run: holds a run already; go on with it \(resume\)", resume=False)
     refused(replace(config, stages=()), "holds a run already", resume=False)
     refused(replace(config, stages=()), "no checkpoint to resume from")
-    refused(
-        replace(config, seed=5), r"1-base/.*: stage base is finished, and was run with other settings: seed: 0 then, 5"
-    )
-    refused(
-        replace(config, epochs=(2,)), r"stage base is finished, .*: epochs: \[1\] then, \[2\] now; a later stage has"
-    )
+    base = "1-base/checkpoint.safetensors: stage base is finished, and was run with other settings: "
+    refused(replace(config, seed=5), rf"{base}seed: 0 then, 5 now; a later stage has begun from it")
+    refused(replace(config, epochs=(2,)), rf"{base}epochs: \[1\] then, \[2\] now")
     other = replace(coloured, captions=("changed", *coloured.captions[1:]))
-    refused(config, "stage base is finished, and was run with other settings: other data", data=other)
-    heads = Stage("heads", {**CONVSE, "batch_size": 4})
-    refused(
-        replace(config, stages=(*config.stages[:2], heads)), r"3-heads/.*with other settings: batch_size: 8 then, 4 now"
-    )
-    renamed = replace(config.stages[1], name="tuned")
-    refused(
-        replace(config, stages=(config.stages[0], renamed)), "stages/2-fine_tune: of no stage of this configuration"
-    )
+    refused(config, f"{base}other data", data=other)
+    smaller = Stage("heads", {**CONVSE, "batch_size": 4})
+    changed = replace(config, stages=(*config.stages[:2], smaller))
+    refused(changed, "3-heads/.*with other settings: batch_size: 8 then, 4 now")
+    renamed = replace(config, stages=(config.stages[0], replace(config.stages[1], name="tuned")))
+    refused(renamed, "stages/2-fine_tune: of no stage of this configuration")
     first, last = (out / "stages" / name / "checkpoint.safetensors" for name in ("1-base", "3-heads"))
     shutil.copy(first, last)
     refused(config, "3-heads/checkpoint.safetensors: the checkpoint of stage 1, base, in the place of stage 3, heads")
@@ -284,7 +274,7 @@ def test_a_run_without_stages_is_not_resumed_with_some(
 
 
 def test_a_stage_that_does_not_fit_the_data_is_refused_before_the_first_one_runs(
-    staged: TrainConfig, finished: tuple[TrainConfig, Path, Path, Places], coloured: ImageCaptions, tmp_path: Path
+    staged: TrainConfig, finished: Finished, coloured: ImageCaptions, tmp_path: Path
 ) -> None:
     last = Stage("heads", {**CONVSE, "data": {"validation": "dev"}})
     with pytest.raises(UserError, match="^stage heads: coloured: no picture is in split 'dev'"):
@@ -299,7 +289,7 @@ def test_a_stage_that_does_not_fit_the_data_is_refused_before_the_first_one_runs
 
 
 def test_a_later_stage_may_begin_from_elsewhere(
-    config: TrainConfig, finished: tuple[TrainConfig, Path, Path, Places], coloured: ImageCaptions, tmp_path: Path
+    config: TrainConfig, finished: Finished, coloured: ImageCaptions, tmp_path: Path
 ) -> None:
     _, whole, cache, _ = finished
     elsewhere = {"start": str(whole), "tune": {"kind": "whole", "image": False}}

@@ -1,5 +1,8 @@
 """Runs that begin from another model, and what the configuration says of it. Also tests rungwise.training.tuning."""
 
+import os
+import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +17,14 @@ from rungwise.data import ImageCaptions
 from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, StackHead
 from rungwise.losses import ContrastiveSum
 from rungwise.models import load
+from rungwise.training.checkpoint import read_state
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import config_of
 from rungwise.training.optimizers import Rates
 from rungwise.training.recipes import load_config
+from rungwise.training.reports import EpochReport
+from rungwise.training.starting import started_from
 from rungwise.training.tuning import NewHeads, Weights, Whole
 from tests.published import Published
 from tests.training.conftest import trainable
@@ -113,6 +119,48 @@ def test_mistakes_have_one_line(config: TrainConfig, coloured: ImageCaptions, tm
     with pytest.raises(UserError, match="config.json is missing"):
         train(replace(config, start=str(tmp_path)), coloured, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_begins_from_the_folder_of_another_run(
+    start: tuple[TrainConfig, Path, Path], coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config, model, cache = start
+    begun = replace(config, start=str(model.parent), tune=Whole(image=False), learning_rates=(0.0,))
+    result = train(begun, coloured, tmp_path / "run", cache=cache)
+    assert read_state(tmp_path / "run" / "checkpoint.safetensors").start_hash == load(model).fingerprint
+    for here, there in zip(vectors(result.model_folder, coloured, cache), vectors(model, coloured, cache), strict=True):
+        np.testing.assert_allclose(here, there, atol=1e-5)
+    assert started_from(str(model)) == str(model)
+
+
+def test_a_run_that_is_not_finished_is_no_start(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    class Impatient(Diary):
+        def epoch(self, report: EpochReport) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    out, cache = tmp_path / "half", tmp_path / "cache"
+    assert not train(config, coloured, out, cache=cache, watcher=Impatient()).finished
+    with pytest.raises(
+        UserError, match=r"the run is not finished \(epoch 1\); resume it, or begin from its best model"
+    ):
+        train(replace(config, start=str(out)), coloured, tmp_path / "run", cache=cache)
+    assert not (tmp_path / "run").exists()
+    assert train(config, coloured, out, cache=cache, resume=True).finished
+    assert started_from(str(out)) == str(out / "model")
+
+
+def test_the_model_that_a_run_began_from_may_move_and_not_change(
+    start: tuple[TrainConfig, Path, Path], coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    config, model, cache = start
+    for name in ("here", "there"):
+        shutil.copytree(model, tmp_path / name)
+    begun = replace(config, start=str(tmp_path / "here"))
+    train(begun, coloured, tmp_path / "run", cache=cache)
+    moved, other = replace(begun, start=str(tmp_path / "there")), replace(begun, start=str(tmp_path / "run"))
+    assert train(moved, coloured, tmp_path / "run", cache=cache, resume=True).finished
+    with pytest.raises(UserError, match="the run began from another model than .*run is now"):
+        train(other, coloured, tmp_path / "run", cache=cache, resume=True)
 
 
 @pytest.mark.parametrize("tune", ["whole", "new_heads", "weights", "{kind: new_heads, text: none, image: residual}"])

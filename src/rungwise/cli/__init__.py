@@ -21,6 +21,7 @@ COMMANDS = {
     "presets": "the presets of train, and the printed rows that they stand for",
     "train": "train a joint embedding from a preset or a configuration file",
     "evaluate": "how good a model's rankings are",
+    "table": "a table that a paper prints, with your runs in it",
     "compare": "whether one model ranks better than another beyond chance",
     "calibrate": "learn where relevance ends, from captions or from grades",
     "relevance": "degrees of relevance from captions, models, labels or people",
@@ -31,6 +32,7 @@ COMMANDS = {
     "export": "a model as ONNX graphs, for search without torch",
     "import": "take over a model that the VSE++ program trained",
     "push": "upload a model to a model hub",
+    "doctor": "what is wrong with data or with a run, and the cure",
     "verify": "whether something that rungwise made is whole, and as it was made",
 }
 

@@ -20,8 +20,8 @@ class Evaluate:
     FILE:KEY names one array of several.
 
     Attributes:
-        model: Folder or name of a model. It may be a hub repository, or a published model (hf:, open_clip: or st:,
-            and a folder or a name); left out where scores come as files.
+        model: Folder or name of a model. It may be a run, which keeps the result, a hub repository, or a published
+            model (hf:, open_clip: or st:, and a folder or a name); left out where scores come as files.
         data: Folder or caption file. It gives ids, captions, and which caption belongs to which picture.
         old_data: The old spelling of DATA.
         image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").

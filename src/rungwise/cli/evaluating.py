@@ -13,6 +13,7 @@ from rungwise.cli.terminal import console, messages_apart, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.printable import printable
+from rungwise.data.datasets import dataset_of
 from rungwise.evaluation import (
     Result,
     card_facts,
@@ -35,6 +36,8 @@ from rungwise.metrics import Total, parse_all
 from rungwise.metrics.rankings import positives_of
 from rungwise.metrics.sources import SimilaritySource
 from rungwise.models.folder import CARD
+from rungwise.training.run_folder import MODEL
+from rungwise.training.run_results import is_run_folder, keep_result
 
 
 def run(asked: Evaluate) -> int:
@@ -43,7 +46,7 @@ def run(asked: Evaluate) -> int:
     Raises:
         UserError: If options contradict each other, or what they name does not fit.
     """
-    asked = _with_data_in_place(asked)
+    asked, run_folder = _of_run(_with_data_in_place(asked))
     protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
     parse_all(asked.measures)
     _refuse_idle_options(asked)
@@ -62,6 +65,8 @@ def run(asked: Evaluate) -> int:
             ends=read_ends(asked.calibration, scored) if _read_ends(measures) else None,
             data_name=scored.data.name,
             data_hash=scored.data.content_hash() if scored.has_texts else "",
+            dataset=dataset_of(scored.data) if scored.has_texts else "",
+            split=scored.split,
             model_hash=scored.model_hash,
             relevance_name=scored.relevance_name,
             seed=scored.seed,
@@ -71,6 +76,8 @@ def run(asked: Evaluate) -> int:
         intervals = result.intervals() if asked.intervals or asked.report or asked.card else None
         rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
         _print(asked, result, rows, intervals if asked.intervals else None)
+        if run_folder is not None:
+            say(f"kept in the run: {keep_result(run_folder, result)}")
         if asked.out:
             result.to_json(asked.out, per_query=True)
             say(f"written: {asked.out}")
@@ -93,6 +100,13 @@ def _with_data_in_place(asked: Evaluate) -> Evaluate:
     if asked.data is not None:
         raise UserError(f"data were given twice, {asked.data} and --data {asked.old_data}; give one")
     return replace(asked, data=asked.old_data, old_data=None)
+
+
+def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
+    """The folder of a run stands for its model, and keeps the result; None where a model itself is named."""
+    if asked.model is None or not is_run_folder(folder := Path(asked.model)):
+        return asked, None
+    return replace(asked, model=str(folder / MODEL)), folder
 
 
 def _refuse_idle_options(asked: Evaluate) -> None:

@@ -13,6 +13,7 @@ import tyro
 
 from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.picking import Picked, check_picked, pick
+from rungwise.cli.seed_runs import check_seeds, train_several
 from rungwise.cli.terminal import chosen_device, console, program, say, say_issues
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
@@ -53,6 +54,7 @@ class Train:
         data: Folder or caption file. Overrides the configuration's data.path.
         out: Folder of the run: model/, checkpoint, history.
         resume: Go on with the run that stands in --out. Its --epochs may be longer than before.
+        seeds: Several seeds, such as 0 1 2. A run for each stands in --out, and their mean and deviation are printed.
         device: Where the model computes, such as cpu or cuda. Default cuda where there is one.
         cache: Folder of the feature cache. Default RUNGWISE_CACHE or the system's.
     """
@@ -61,6 +63,7 @@ class Train:
     data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
     out: Path = Path("run")
     resume: bool = False
+    seeds: tuple[int, ...] = ()
     device: str | None = None
     cache: Path | None = field(default=None, metadata=ADVANCED)
 
@@ -97,6 +100,7 @@ def main(arguments: list[str]) -> int:
         arguments = [QUICK, *arguments]
     named, asked, picked = _parsed(arguments)
     config: TrainConfig = asked.settings
+    check_seeds(asked.seeds, arguments)
     if asked.data is not None:
         config = replace(config, data=replace(config.data, path=str(asked.data)))
     if not config.data.path:
@@ -126,6 +130,17 @@ def main(arguments: list[str]) -> int:
         say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions, read in {_since(begun)}")
         say_issues(data.issues)
         _say_splits(data, split)
+    if asked.seeds:
+        return train_several(
+            config,
+            split,
+            asked.out,
+            asked.seeds,
+            cache=asked.cache,
+            resume=asked.resume,
+            device=device,
+            watcher=TerminalWatcher(console),
+        )
     result = run(
         config,
         split,
@@ -175,10 +190,10 @@ def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
 
 def _next(data: str, model: Path, out: Path) -> tuple[str, ...]:
     """Commands that go on from here."""
-    words = [shlex.quote(str(one)) for one in (data, model, out / "index")]
+    words = [shlex.quote(str(one)) for one in (data, model, out / "index", out)]
     ours = program()
     return (
-        f"{ours} evaluate {words[1]} {words[0]}",
+        f"{ours} evaluate {words[3]} {words[0]}",
         f"{ours} calibrate {words[1]} {words[0]}",
         f"{ours} index {words[0]} --model {words[1]} --out {words[2]}",
         f'{ours} search {words[2]} "what you look for"',

@@ -127,7 +127,7 @@ def prefix_states(
     """
     input_weight, weight, input_bias, bias = weights
     gates = F.linear(inputs, input_weight, input_bias)
-    states: Tensor = _PrefixStates.apply(gates, rows, weight, bias, prefixes)
+    states: Tensor = _PrefixStates.apply(gates, rows, weight, bias, prefixes)  # type: ignore[no-untyped-call]
     return states
 
 

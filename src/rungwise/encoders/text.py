@@ -208,23 +208,6 @@ def with_words(tokenizer: Tokenizer, words: Iterable[str]) -> Tokenizer:
     return tokenizer
 
 
-def pad(tokens: Sequence[Sequence[int]], number: int = 0) -> tuple[Tensor, Tensor]:
-    """Batch token lists.
-
-    Returns:
-        (n, longest) int64 tokens, padded with ``number`` on the right, and (n,) int64 lengths.
-
-    >>> pad([[2, 7, 3], [2, 3]])
-    (tensor([[2, 7, 3],
-            [2, 3, 0]]), tensor([3, 2]))
-    """
-    lengths = torch.tensor([len(one) for one in tokens])
-    padded = torch.full((len(tokens), int(lengths.max())), number, dtype=torch.int64)
-    for row, one in zip(padded, tokens, strict=True):
-        row[: len(one)] = torch.tensor(one)
-    return padded, lengths
-
-
 class GRUEncoder(TextSide):
     """Word vectors, a GRU, and its states pooled.
 
@@ -246,6 +229,7 @@ class GRUEncoder(TextSide):
         coverage: How many words the file of word vectors held; None if they started without one.
 
     >>> encoder = GRUEncoder(learn_vocabulary(["a dog"], 1), word_dimension=4, width=6, directions="both", pool="mean")
+    >>> from rungwise.encoders.tokens import pad
     >>> encoder(*pad(encoder.tokenise(["a dog", "a"]))).shape
     torch.Size([2, 6])
     """
@@ -311,7 +295,8 @@ class GRUEncoder(TextSide):
 
     def _reads_prefixes(self, tokens: Tensor) -> bool:
         """Whether the states of a caption depend on those of its prefixes alone, and reading these is quicker."""
-        followed = torch.jit.is_tracing() or torch.compiler.is_compiling()  # such as to export the network as it is
+        # What follows the network's operations, such as to export it, is to see them as torch has them.
+        followed = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
         one_way = self.recurrent.num_layers == 1 or not self.recurrent.bidirectional
         return len(tokens) > 1 and tokens.device.type == "cpu" and one_way and not followed
 
@@ -321,9 +306,10 @@ class GRUEncoder(TextSide):
         for direction in range(directions):
             read = _turned(tokens, lengths) if direction else tokens
             prefixes = Prefixes.of(read.numpy(), lengths.numpy())
-            states, rows = self.words(prefixes.elements), prefixes.element
-            for weights in self.recurrent.all_weights[direction::directions]:
-                states, rows = prefix_states(states, rows, weights, prefixes), None
+            layers = self.recurrent.all_weights[direction::directions]
+            states = prefix_states(self.words(prefixes.elements), prefixes.element, layers[0], prefixes)
+            for weights in layers[1:]:
+                states = prefix_states(states, None, weights, prefixes)
             if self.pool == "last":
                 vectors.append(states.index_select(0, last_of(prefixes.places.unsqueeze(2), lengths).squeeze(1)))
             else:

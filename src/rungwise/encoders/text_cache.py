@@ -18,7 +18,7 @@ from rungwise.data.collection import Issue
 from rungwise.encoders.cache import LAYOUT, Progress, RowStore, sound_positions
 from rungwise.encoders.inference import PROBE, computing
 from rungwise.encoders.sides import TextSide
-from rungwise.encoders.text import pad
+from rungwise.encoders.tokens import Tokens, pad
 
 _RUN = 4096
 """Texts whose vectors are written to the disk together."""
@@ -120,8 +120,8 @@ def encode_tokens(
     side: TextSide, tokens: Sequence[Sequence[int]], batch: int = 128, *, half: bool = False
 ) -> NDArray[np.float32]:
     """As :func:`encode_texts`, for texts that are tokenised."""
-    vectors = np.zeros((len(tokens), side.width), np.float32)
-    order = np.argsort([len(one) for one in tokens], kind="stable")
+    vectors, numbers = np.zeros((len(tokens), side.width), np.float32), Tokens.of(tokens)
+    order = np.argsort(numbers.lengths, kind="stable")
     device = next(side.parameters()).device
     training = side.training
     side.eval()
@@ -129,7 +129,7 @@ def encode_tokens(
         with torch.inference_mode():
             for begin in range(0, len(order), batch):
                 chosen = order[begin : begin + batch]
-                padded, lengths = pad([tokens[position] for position in chosen], side.pad_number)
+                padded, lengths = numbers.padded(chosen, side.pad_number)
                 vectors[chosen] = _vectors(side, padded.to(device), lengths, half).cpu().numpy()
     finally:
         side.train(training)

@@ -29,7 +29,9 @@ def table_text(table: PaperTable, width: int = WIDTH) -> str:
     for block in table.blocks:
         parts.append("\n".join(wrap(block.title, width)))
         parts += ["\n".join(_group(block, names, width)) for names in _groups(block, width)]
-    parts += ["\n".join(wrap(line, width, subsequent_indent="  ")) for line in _below(table)]
+    for lines in _below(table):
+        # A path is not broken, so that a command can be pasted.
+        parts.append("\n".join(part for line in lines for part in _wrapped(line, width, break_long_words=False)))
     return "\n\n".join(parts)
 
 
@@ -48,7 +50,7 @@ def table_markdown(table: PaperTable) -> str:
             cells = " | ".join(_text(line.cells.get(column), column) for column in block.names)
             lines.append(f"| {name.replace('|', '/')} | {cells} |")
         parts += [block.title, "\n".join(lines)]
-    return "\n\n".join([*parts, *_below(table)])
+    return "\n\n".join([*parts, *("\n\n".join(lines) for lines in _below(table))])
 
 
 def table_json(table: PaperTable) -> str:
@@ -103,10 +105,14 @@ def _group(block: Block, names: Sequence[str], width: int) -> list[str]:
     head.append(row("", [name.rpartition("/")[2] for name in names]))
     body = []
     for line in lines:
-        first, *rest = wrap(_named(line), room, subsequent_indent="  ")
+        first, *rest = _wrapped(_named(line), room)
         body.append(row(first, [_text(line.cells.get(name), name) for name in names]))
         body += rest
     return [one.rstrip() for one in (*head, "-" * len(head[-1]), *body)]
+
+
+def _wrapped(text: str, width: int, break_long_words: bool = True) -> list[str]:
+    return wrap(text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=break_long_words)
 
 
 def _named(line: Line) -> str:
@@ -123,19 +129,17 @@ def _text(cell: Cell | None, name: str) -> str:
     return f"{cell.value:.{digits}f}{deviation}{_DOUBT if cell.doubt else ''}"
 
 
-def _below(table: PaperTable) -> list[str]:
-    """Doubts, notes, and what stands nowhere."""
-    doubts = [
+def _below(table: PaperTable) -> list[list[str]]:
+    """Doubts; notes; what stands nowhere."""
+    doubts = dict.fromkeys(
         f"{_DOUBT} {line.name}, {name}: {cell.doubt}"
         for block in table.blocks
         for line in block.lines
         for name, cell in line.cells.items()
         if cell.doubt
-    ]
-    lines = ["; ".join(dict.fromkeys(doubts))] if doubts else []
+    )
+    notes = [f"[{number}] {note}" for number, note in enumerate(table.notes, 1)]
     if any(line.ours for block in table.blocks for line in block.lines):
-        lines.append("> ours; ± standard deviation over seeds")
-    lines += [f"[{number}] {note}" for number, note in enumerate(table.notes, 1)]
-    if table.left_out:
-        lines += ["Not in the table:", *table.left_out]
-    return lines
+        notes.insert(0, f"{_OURS}ours; ± standard deviation over seeds")
+    left_out = ["Not in the table:", *table.left_out] if table.left_out else []
+    return [lines for lines in (list(doubts), notes, left_out) if lines]

@@ -95,12 +95,17 @@ class Loss(nn.Module, ABC):
         """
         raise ValueError(f"{type(self).__name__} is a loss of blocks, not of lists")
 
-    def check_batch(self, pairs: int) -> None:
-        """Refuse options that batches of so many pairs cannot meet.
+    def pairs_to_encode(self, batch_size: int) -> int:
+        """How many pairs a step encodes so that a mini-batch meets the candidates that the loss wants.
 
-        Raises:
-            ValueError: naming the option.
+        Args:
+            batch_size: B, the pairs that lose and that count in the schedule.
+
+        Returns:
+            n, at least B. The n - B further pairs are candidates alone: a step draws them from the training set and
+            passes ``queries=B``.
         """
+        return batch_size
 
     def forward(
         self,
@@ -110,6 +115,7 @@ class Loss(nn.Module, ABC):
         *,
         image_similarity: Tensor | None = None,
         text_similarity: Tensor | None = None,
+        queries: int | None = None,
     ) -> LossValue:
         """The loss of a block.
 
@@ -119,14 +125,16 @@ class Loss(nn.Module, ABC):
             positives: (images, captions) bool; needed where the block is not square.
             image_similarity: (images, images), where the loss reads similarities within a modality.
             text_similarity: (captions, captions), likewise.
+            queries: B, of a square block: its first B pairs lose, and the others are candidates alone; None takes all.
 
         Returns:
-            A scalar, or ``(i2t, t2i)`` of (images,) and (captions,) with ``reduction="none"``.
+            A scalar, or ``(i2t, t2i)`` of (images,) and (captions,) with ``reduction="none"``; (B,) both with
+            ``queries=B``.
 
         Raises:
             ValueError: shapes differ or something that is needed was not passed.
         """
-        return self.value(WholeBatch(similarity, relevance, positives, image_similarity, text_similarity))
+        return self.value(WholeBatch(similarity, relevance, positives, image_similarity, text_similarity, queries))
 
 
 class BlockLoss(Loss):

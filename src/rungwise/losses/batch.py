@@ -61,6 +61,14 @@ class Within:
 class Batch(ABC):
     """A batch as a loss sees it."""
 
+    @property
+    def asking(self) -> tuple[int, int] | None:
+        """How many of the first images, and of the first captions, are queries; None where all are.
+
+        The others are candidates alone, such as a negative set that is larger than the mini-batch.
+        """
+        return None
+
     def sides(
         self, reads: Reads, extra_positives: ExtraPositives = "mask", mask_above: float | None = None
     ) -> tuple[Side, Side]:
@@ -81,7 +89,9 @@ class Batch(ABC):
             t2i = replace(t2i, within=captions.similarity, same=captions.same)
         if reads.candidate_captions:
             t2i = replace(t2i, image_degrees=self.image_degrees(i2t, t2i))
-        return i2t, t2i
+        if self.asking is None:
+            return i2t, t2i
+        return i2t.first(self.asking[0]), t2i.first(self.asking[1])
 
     @abstractmethod
     def across(self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None) -> tuple[Side, Side]:
@@ -97,7 +107,7 @@ class Batch(ABC):
 
     @abstractmethod
     def pairs(self, i2t: Side) -> int:
-        """How many pairs the whole batch has."""
+        """How many pairs of the whole batch lose something."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +120,16 @@ class WholeBatch(Batch):
         positives: (images, captions) bool, or None.
         image_similarity: (images, images), or None.
         text_similarity: (captions, captions), or None.
+        queries: B, of a square block: its first B pairs lose, and the others are candidates alone; None takes all.
+
+    Raises:
+        ValueError: ``queries`` are more than there are, or the block is not square.
 
     >>> i2t, t2i = WholeBatch(torch.zeros(3, 3)).sides(Reads())
     >>> i2t.query
     tensor([0, 1, 2])
+    >>> WholeBatch(torch.zeros(3, 3), queries=2).sides(Reads())[0].similarity.shape
+    torch.Size([2, 3])
     """
 
     similarity: Tensor
@@ -121,6 +137,15 @@ class WholeBatch(Batch):
     positives: Tensor | None = None
     image_similarity: Tensor | None = None
     text_similarity: Tensor | None = None
+    queries: int | None = None
+
+    def __post_init__(self) -> None:
+        refuse_queries(self.queries, *self.similarity.shape)
+
+    @property
+    def asking(self) -> tuple[int, int] | None:
+        """As the base class says."""
+        return None if self.queries is None else (self.queries, self.queries)
 
     def across(self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None) -> tuple[Side, Side]:
         """As the base class says; relevance that was passed is there in any case, and places count from 0."""
@@ -152,6 +177,28 @@ class WholeBatch(Batch):
     def pairs(self, i2t: Side) -> int:
         """As the base class says."""
         return len(i2t.query)
+
+
+def refuse_queries(queries: int | None, *shape: int) -> None:
+    """Refuse a number of queries that a block does not have.
+
+    Args:
+        queries: B; None is none in particular.
+        shape: Images and captions of the block.
+
+    Raises:
+        ValueError: the block is not square, or has fewer pairs.
+
+    >>> refuse_queries(4, 3, 3)
+    Traceback (most recent call last):
+    ValueError: queries must lie in 1..3, the pairs of the block; got 4
+    """
+    if queries is None:
+        return
+    if len(set(shape)) != 1:
+        raise ValueError(f"queries are the first pairs of a square block; got one of {tuple(shape)}")
+    if not 1 <= queries <= shape[0]:
+        raise ValueError(f"queries must lie in 1..{shape[0]}, the pairs of the block; got {queries}")
 
 
 def itself(own: Tensor, items: int) -> Tensor:

@@ -111,13 +111,14 @@ class MaxOfHinges(BlockLoss):
     Early in training few pairs carry gradient, and the loss can rest at 2 x margin a pair for several epochs: warm
     up with :class:`SumOfHinges` (VSE++ section 3.5).
 
-    A negative set larger than a mini-batch of B pairs (section 3.6) needs no option: encode n pairs, take the n x n
-    block with ``reduction="none"``, and add up the first B values of both vectors.
+    A negative set of n above the mini-batch's B pairs (section 3.6) needs n encoded pairs: pass their n x n block with
+    ``queries=B``, and the first B pairs lose. Training encodes the further pairs by itself.
 
     Args:
         margin: a, in units of similarity.
         negative_set: draw this many random negatives of each query and take the hardest of these (VSE++ section 3.6);
-            None takes all of the block, and so does a number beyond its negatives.
+            None takes all of the block, and so does a number beyond its negatives. Training encodes this many pairs
+            where it is larger than the batch.
         generator: where the draws come from.
         reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
         extra_positives: see there.
@@ -159,13 +160,9 @@ class MaxOfHinges(BlockLoss):
         """Places where negatives are drawn."""
         return super().reads | Reads(draws=self.negative_set is not None)
 
-    def check_batch(self, pairs: int) -> None:
-        """A negative set must be smaller than the batch."""
-        if self.negative_set is not None and self.negative_set >= pairs:
-            raise ValueError(
-                f"negative_set is {self.negative_set}, but in a batch of {pairs} a query has {pairs - 1} negatives;"
-                " lower it or take larger batches"
-            )
+    def pairs_to_encode(self, batch_size: int) -> int:
+        """The negative set, where it is larger than the batch."""
+        return max(batch_size, self.negative_set or 0)
 
     def per_query(self, side: Side) -> Tensor:
         """(Q,): MH over each query's pairs."""

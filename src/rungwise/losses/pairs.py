@@ -6,7 +6,7 @@ side. A :class:`Side` is the block seen from one of them: rows are queries, colu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -91,6 +91,36 @@ class Side:
                 "this loss is graded: pass relevance, a tensor of the shape of similarity (and declare it in `reads`)"
             )
         return self.relevance
+
+    def first(self, queries: int) -> Side:
+        """The block for its first queries alone; every candidate stays.
+
+        Args:
+            queries: Q' of the Q; at least 0.
+
+        >>> i2t, _ = two_sides(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
+        >>> i2t.first(1).similarity
+        tensor([[0.9000, 0.8000]])
+        """
+        # Aligned pairs are in the order of their queries; listed ones need not be.
+        kept = slice(queries) if self.aligned else self.query < queries
+
+        def cut(block: Tensor | None) -> Tensor | None:
+            return None if block is None else block[:queries]
+
+        return replace(
+            self,
+            similarity=self.similarity[:queries],
+            relevance=cut(self.relevance),
+            paired=self.paired[:queries],
+            masked=self.masked[:queries],
+            query=self.query[kept],
+            column=self.column[kept],
+            query_ids=cut(self.query_ids),
+            image_degrees=None if self.image_degrees is None else self.image_degrees[kept],
+            within=cut(self.within),
+            same=cut(self.same),
+        )
 
     def turned(self) -> Side:
         """The block seen by the candidates; pairs are listed in the same order."""

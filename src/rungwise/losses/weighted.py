@@ -65,10 +65,9 @@ class Weighted(Loss):
         """That of its first loss."""
         return self.members[0].first_margin
 
-    def check_batch(self, pairs: int) -> None:
-        """Every loss checks."""
-        for loss in self.members:
-            loss.check_batch(pairs)
+    def pairs_to_encode(self, batch_size: int) -> int:
+        """As many as the loss of the most; the others meet these candidates too."""
+        return max(loss.pairs_to_encode(batch_size) for loss in self.members)
 
     def value(self, batch: Batch) -> LossValue:
         """The weighted sum of the losses' values."""

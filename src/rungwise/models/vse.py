@@ -26,8 +26,8 @@ from rungwise.data.pictures import load_picture
 from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureInput
 from rungwise.encoders.picture_rows import ImageRows, feature_rows, picture_features, pixel_rows
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
-from rungwise.encoders.text import pad
 from rungwise.encoders.text_cache import text_rows
+from rungwise.encoders.tokens import Tokens
 from rungwise.encoders.tuning import layer_depths, recompute_layers
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
 from rungwise.models.folder import ModelFolder
@@ -217,7 +217,7 @@ class JointEmbedding(TrainableEncoder):
         """
         rows = self._rows(pictures_at(data, images), cache, progress, visited=True)
         if not self._texts_are_rows:
-            return pair_up(data, images, rows, self.text_encoder.tokenise)
+            return pair_up(data, images, rows, lambda texts: Tokens.of(self.text_encoder.tokenise(texts)))
         pairs = pair_up(data, images, rows, lambda texts: [(0,)] * len(texts))
         return replace(pairs, text_rows=self._text_rows(texts_at(data, pairs.captions), cache))
 
@@ -237,7 +237,7 @@ class JointEmbedding(TrainableEncoder):
         rows = seen.to(self.device)
         if pairs.text_rows is not None:
             return Batch(rows, pairs.text_rows.take(chosen).to(self.device), None)
-        tokens, lengths = pad([pairs.texts[caption] for caption in chosen], self.text_encoder.pad_number)
+        tokens, lengths = Tokens.of(pairs.texts).padded(chosen, self.text_encoder.pad_number)
         return Batch(rows, tokens.to(self.device), lengths)
 
     def embed(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -361,12 +361,12 @@ class JointEmbedding(TrainableEncoder):
 
     def encode_tokens(self, tokens: Sequence[Sequence[int]], batch: int = 256) -> NDArray[np.float32]:
         """Vectors of tokenised captions, encoded shortest first so that batches hold little padding."""
-        vectors = np.zeros((len(tokens), self.dimension), np.float32)
-        order = np.argsort([len(one) for one in tokens], kind="stable")
+        vectors, numbers = np.zeros((len(tokens), self.dimension), np.float32), Tokens.of(tokens)
+        order = np.argsort(numbers.lengths, kind="stable")
         with self._inference():
             for begin in range(0, len(order), batch):
                 chosen = order[begin : begin + batch]
-                padded, lengths = pad([tokens[position] for position in chosen], self.text_encoder.pad_number)
+                padded, lengths = numbers.padded(chosen, self.text_encoder.pad_number)
                 vectors[chosen] = self.embed_captions(padded.to(self.device), lengths).float().cpu().numpy()
         return vectors
 

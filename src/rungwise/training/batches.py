@@ -6,6 +6,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
+def further_pairs(batch: NDArray[np.int64], count: int, pairs: int, seed: int) -> NDArray[np.int64]:
+    """Pairs beside those of a batch, drawn without replacement.
+
+    Args:
+        batch: (B,) positions of pairs, none twice.
+        count: How many more.
+        pairs: Of the training set, at least B + count.
+        seed: Of the draw.
+
+    Returns:
+        (count,) positions of pairs that are not in the batch. Time O(count log B), however large the set is.
+
+    >>> sorted(further_pairs(np.array([1, 4]), 3, 5, seed=0).tolist())
+    [0, 2, 3]
+    """
+    taken = np.sort(batch)
+    drawn = np.random.default_rng(seed).choice(pairs - len(taken), count, replace=False)
+    # The k-th pair that is not taken stands behind all taken ones that have at most k others before them.
+    return drawn + np.searchsorted(taken - np.arange(len(taken)), drawn, side="right")
+
+
 def epoch_batches(
     lengths: ArrayLike, batch_size: int, *, seed: int, epoch: int, pool: int = 20
 ) -> list[NDArray[np.int64]]:

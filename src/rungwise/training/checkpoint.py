@@ -24,7 +24,10 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import MissingFileError, require_regular
 from rungwise.core.tensors import write_tensors
+from rungwise.training.averaging import WeightAverage
 from rungwise.training.collapse import CollapseMemory
+from rungwise.training.optimizers import OptimizerConfig
+from rungwise.training.updates import Scaling
 
 
 @dataclass
@@ -45,6 +48,7 @@ class RunState:
         frozen_hash: Of the model's frozen weights, which the checkpoint does not hold; empty where there are none.
         start_hash: Of the model that it began from; empty where it began anew.
         collapse: What the collapse watch remembers.
+        scaling: Of the losses, in float16.
     """
 
     __pydantic_config__ = STRICT
@@ -62,23 +66,35 @@ class RunState:
     frozen_hash: str = ""
     start_hash: str = ""
     collapse: CollapseMemory = field(default_factory=CollapseMemory)
+    scaling: Scaling = field(default_factory=Scaling)
 
 
 class Trained:
-    """What a checkpoint keeps of modules: trained parameters, the buffers beside them, and their moments.
+    """What a checkpoint keeps of modules: trained parameters, the buffers beside them, moments and averages.
 
     Args:
         model: Its frozen parts are left out.
         loss: Its parameters, such as a learned temperature, are kept like the model's.
         optimizer: Of both.
+        config: Of the optimizer, which says what it keeps.
+        average: Of the model's weights; None where the run has none.
 
     Attributes:
         best: Trained tensors of the best epoch, where no folder holds that model yet.
     """
 
-    def __init__(self, model: nn.Module, loss: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        config: OptimizerConfig,
+        average: WeightAverage | None = None,
+    ) -> None:
         self.modules = {"model": model, "loss": loss}
         self.optimizer = optimizer
+        self.config = config
+        self.average = average
         self.best: dict[str, Tensor] | None = None
 
     def tensors(self) -> dict[str, Tensor]:
@@ -87,28 +103,35 @@ class Trained:
             f"{place}/{name}": t for place, one in self.modules.items() for name, t in trained_tensors(one).items()
         }
         found |= {f"best/{name}": tensor for name, tensor in (self.best or {}).items()}
+        if self.average is not None:
+            found |= {f"average/{name}": tensor for name, tensor in self.average.tensors.items()}
         for name, parameter in self._stepped():
             for key, value in self.optimizer.state[parameter].items():
                 found[f"optimizer/{name}/{key}"] = value
         return found
 
-    def restore(self, tensors: dict[str, Tensor], *, begun: bool = True) -> None:
+    def restore(self, tensors: dict[str, Tensor], *, steps: int = 1) -> None:
         """Put everything back where :meth:`tensors` found it.
 
         Args:
             tensors: By their names.
-            begun: Whether a step had been taken, so that the optimizer has moments.
+            steps: That had been taken; after the first the optimizer has moments.
 
         Raises:
             UserError: If a tensor is missing, left over or of another shape; nothing has been changed then.
         """
         self._refuse_others(tensors)
-        self._refuse_other_moments(tensors, begun)
+        self._refuse_other_moments(tensors, steps > 0)
         for place, module in self.modules.items():
             own = {name.removeprefix(f"{place}/"): t for name, t in tensors.items() if name.startswith(f"{place}/")}
             module.load_state_dict(own, strict=False)
-        best = {name.removeprefix("best/"): one for name, one in tensors.items() if name.startswith("best/")}
+        best, average = (
+            {name.removeprefix(place): one for name, one in tensors.items() if name.startswith(place)}
+            for place in ("best/", "average/")
+        )
         self.best = best or None
+        if self.average is not None:
+            self.average.restore(average, steps)
         for name, parameter in self._stepped():
             moments: dict[str, Any] = {}
             prefix = f"optimizer/{name}/"
@@ -128,14 +151,16 @@ class Trained:
         wanted = {
             f"{place}/{name}": t.shape for place, one in places.items() for name, t in trained_tensors(one).items()
         }
-        found = {name: t.shape for name, t in tensors.items() if name.split("/")[0] in places}
+        if self.average is not None:
+            wanted |= {f"average/{name}": t.shape for name, t in self.average.tensors.items()}
+        found = {name: t.shape for name, t in tensors.items() if name.split("/")[0] in (*places, "average")}
         for name in sorted(wanted.keys() | found.keys()):
             here, there = (tuple(one[name]) if name in one else "no such tensor" for one in (found, wanted))
             if here != there:
                 raise _other(name, here, there)
 
     def _refuse_other_moments(self, tensors: dict[str, Tensor], begun: bool) -> None:
-        """Adam begins anew without its moments, so that a run would go on otherwise than it went.
+        """An optimizer begins anew without its moments, so that a run would go on otherwise than it went.
 
         A parameter that never had a gradient has none of them, and that is no damage.
         """
@@ -144,8 +169,8 @@ class Trained:
         moved = {name.removeprefix("optimizer/").rpartition("/")[0] for name in found}
         wanted: dict[str, tuple[int, ...]] = {}
         for name in moved & shapes.keys() or sorted(shapes)[: int(begun)]:
-            wanted |= {f"optimizer/{name}/{key}": tuple(shapes[name]) for key in ("exp_avg", "exp_avg_sq")}
-            wanted[f"optimizer/{name}/step"] = ()
+            kept = self.config.keeps(tuple(shapes[name]))
+            wanted |= {f"optimizer/{name}/{key}": shape for key, shape in kept.items()}
         for name in sorted(wanted.keys() | found.keys()):
             here, there = (one.get(name, "no such tensor") for one in (found, wanted))
             if here != there:

@@ -24,12 +24,6 @@ from rungwise.training.stage import AnyStages, Stage, check_model_kept, check_na
 from rungwise.training.steps import AnyStep, Plain
 from rungwise.training.tuning import AnyTuning, NewHeads, Weights, Whole
 
-_LATER = (
-    "start", "tune", "optimizer", "schedule", "rates", "gradient_checkpointing",
-    "preset", "stages", "snapshot", "ema", "compile", "logs",
-)  # fmt: skip
-"""Settings that runs of earlier versions did not know."""
-
 Log = Literal["tensorboard", "jsonl", "wandb", "mlflow"]
 """Where a run's numbers are written."""
 
@@ -102,6 +96,8 @@ class TrainConfig:
         logs: Where the numbers of the run are written: tensorboard, jsonl, wandb, mlflow.
         feature_precision: In what features of a frozen image encoder are computed where they are not at hand: float32,
             bfloat16, or auto, which takes bfloat16 where that is faster and a probe shows that it stays close.
+        resident: Share of a GPU's free memory that features of the training pictures may take to stay there; 0 leaves
+            them on the host.
         seed: Seed of the weights, the batches and all draws.
         checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
     """
@@ -133,6 +129,7 @@ class TrainConfig:
     compile: Literal["no", "yes", "auto"] = "auto"
     logs: tuple[Log, ...] = ("tensorboard", "jsonl")
     feature_precision: Precision = "float32"
+    resident: float = 0.25
     seed: int = 0
     checkpoint_steps: int = 200
 
@@ -147,18 +144,20 @@ class TrainConfig:
             raise UserError(f"weight_decay must not be negative, got {self.weight_decay:g}")
         if self.weight_decay and self.optimizer.decay:
             raise UserError(
-                "weight_decay is a term of the loss and goes with optimizer adam; adamw takes its own,"
+                f"weight_decay is a term of the loss and goes with optimizer adam; {self.optimizer.kind} takes its own,"
                 " optimizer.weight_decay"
             )
         if not all(0 <= rate < math.inf for rate in self.learning_rates):
             raise UserError(f"learning_rates must not be negative, got {', '.join(map(str, self.learning_rates))}")
         if self.warm_up_epochs < 0:
             raise UserError(f"warm_up_epochs must not be negative, got {self.warm_up_epochs}")
+        if not 0 <= self.resident <= 1:
+            raise UserError(f"resident must lie in 0..1, got {self.resident:g}")
         if not 0 <= self.ema < 1:
             raise UserError(f"ema must lie in 0..1 and below 1, got {self.ema:g}")
         if not 0 <= self.seed < 1 << 32:
             raise UserError(f"seed must lie in 0..{(1 << 32) - 1}, got {self.seed}")
-        self.loss.check_batch(self.batch_size)
+        self.loss.check()
         self.stage_configs()
 
     @property
@@ -248,7 +247,7 @@ class TrainConfig:
         >>> TrainConfig(schedule=OneCycle(), epochs=(10,), learning_rates=(1e-3,)).learning_rate(3)
         0.001
         """
-        return self._phase_rate(epoch) * self.schedule.factor((epoch + share) / self.total_epochs)
+        return self._phase_rate(epoch) * self.schedule.factor(epoch + share, self.total_epochs)
 
     def _phase_rate(self, epoch: int) -> float:
         for length, rate in zip(self.epochs, self.learning_rates, strict=True):
@@ -277,11 +276,11 @@ def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfi
 def with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a run wrote them, with the defaults of those that this version has besides.
 
+    Raises:
+        UserError: If they are settings of no run.
+
     >>> with_later_settings({"seed": 3})["optimizer"]
     {'kind': 'adam'}
     """
-    usual = to_plain(TrainConfig())
-    known = {**{name: value for name, value in usual.items() if name in _LATER}, **settings}
-    if known["tune"].get("kind") == "whole":
-        known["tune"] = {**to_plain(Whole()), **known["tune"]}
-    return {**known, "data": {"share": usual["data"]["share"], **known.get("data", {})}}
+    plain: dict[str, Any] = to_plain(from_plain(TrainConfig, dict(settings), "the settings in the checkpoint"))
+    return plain

@@ -28,10 +28,20 @@ from torch import Tensor, nn
 
 from rungwise.losses import Loss
 from rungwise.losses.base import LossValue
-from rungwise.losses.batch import Batch, Reads, WholeBatch, Within, degrees_of_images, itself, sharing
+from rungwise.losses.batch import (
+    Batch,
+    Reads,
+    WholeBatch,
+    Within,
+    degrees_of_images,
+    itself,
+    refuse_queries,
+    sharing,
+)
 from rungwise.losses.pairs import ExtraPositives, Side, one_side
 from rungwise.relevance.base import Relevance
 from rungwise.similarity import cosine
+from rungwise.training.collectives import gather_rows, total
 
 PositiveBlock = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
 """(len(images), len(captions)) bool by positions, such as ``ImageCaptions.positives``."""
@@ -64,70 +74,6 @@ def process_group(backend: str, **options: Any) -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def gather_rows(own: Tensor, sizes: list[int], group: dist.ProcessGroup | None = None) -> Tensor:
-    """All processes' rows in the order of their ranks; with a gradient.
-
-    The gradient of a process's rows is the sum of what all processes' losses say about them, so all processes must
-    go backward together.
-
-    Args:
-        own: (sizes[rank], ...).
-        sizes: rows of each process.
-        group: the processes; None is all of them.
-
-    Returns:
-        (sum(sizes), ...).
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with process_group("gloo", init_method=f"file://{folder}/meet", rank=0, world_size=1):
-    ...         gather_rows(torch.tensor([[1.0], [2.0]]), [2])
-    tensor([[1.],
-            [2.]])
-    """
-    rows: Tensor = _GatherRows.apply(own, sizes, group)  # type: ignore[no-untyped-call]
-    return rows
-
-
-class _GatherRows(torch.autograd.Function):
-    """Forward an all-gather, backward the sum over the processes, cut to the own rows."""
-
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, sizes: list[int], group: dist.ProcessGroup | None) -> Tensor:
-        """(sizes[rank], ...) -> (sum(sizes), ...)."""
-        ctx.sizes, ctx.group = sizes, group
-        # Backends gather tensors of one shape only.
-        padded = own.new_zeros(max(sizes), *own.shape[1:])
-        padded[: len(own)] = own
-        parts = [torch.empty_like(padded) for _ in sizes]
-        dist.all_gather(parts, padded, group=group)
-        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
-        """(sum(sizes), ...) -> (sizes[rank], ...)."""
-        total = upstream.clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(total, group=ctx.group)
-        return torch.split(total, ctx.sizes)[dist.get_rank(ctx.group)], None, None
-
-
-class _Total(torch.autograd.Function):
-    """Sum over the processes, each of which goes backward from it: so many times its gradient reaches every one."""
-
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, group: dist.ProcessGroup | None) -> Tensor:
-        """Scalar to scalar."""
-        ctx.world = dist.get_world_size(group)
-        total = own.clone()
-        dist.all_reduce(total, group=group)
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        """Scalar to scalar."""
-        return upstream * ctx.world, None
-
-
 def average_gradients(parameters: Iterable[nn.Parameter], group: dist.ProcessGroup | None = None) -> None:
     """Replace each gradient by its average over the processes, for parameters that nothing else averages.
 
@@ -151,7 +97,12 @@ class _Gathered(Batch):
     """
 
     def __init__(
-        self, context: GlobalNegatives, image_vectors: Tensor, text_vectors: Tensor, positions: _Positions
+        self,
+        context: GlobalNegatives,
+        image_vectors: Tensor,
+        text_vectors: Tensor,
+        positions: _Positions,
+        queries: int | None,
     ) -> None:
         self.context, self.home, group = context, image_vectors.device, context.group
         rank, world = dist.get_rank(group), dist.get_world_size(group)
@@ -161,6 +112,11 @@ class _Gathered(Batch):
         self.square = self.image_sizes == text_sizes
         if not self.square and sum(self.image_sizes) == sum(text_sizes):
             raise ValueError(f"as many images as captions, but not on every process: {sizes.tolist()}; pair them there")
+        refuse_queries(queries, sum(self.image_sizes), sum(text_sizes))
+        # Places count through the processes, so that those of the queries are the first of a process, or none of it.
+        self.queries = (
+            None if queries is None else min(max(queries - sum(self.image_sizes[:rank]), 0), len(image_vectors))
+        )
         self.own_images, self.own_captions = (
             sum(many[:rank]) + torch.arange(many[rank], device=self.home) for many in (self.image_sizes, text_sizes)
         )
@@ -180,6 +136,11 @@ class _Gathered(Batch):
         )
         self.i2t_positives = self._described(self.own_images, self.every_caption)
         self.t2i_positives = _transposed(self._described(self.every_image, self.own_captions))
+
+    @property
+    def asking(self) -> tuple[int, int] | None:
+        """Of this process's own."""
+        return None if self.queries is None else (self.queries, self.queries)
 
     @cached_property
     def similarities(self) -> tuple[Tensor, Tensor]:
@@ -332,6 +293,8 @@ class GlobalNegatives(nn.Module):
         images: Tensor | None = None,
         captions: Tensor | None = None,
         reference: Tensor | None = None,
+        *,
+        queries: int | None = None,
     ) -> LossValue:
         """The loss of the whole batch.
 
@@ -342,6 +305,8 @@ class GlobalNegatives(nn.Module):
             captions: (m,) int64 positions in the collection.
             reference: (n,) int64, what the relevance source is asked by instead of ``images``: the caption paired with
                 each image, say, where the source's ``block`` compares captions with captions.
+            queries: B, where the whole batch is square: the first B pairs of all processes together, in the order of
+                their ranks, lose, and the others are candidates alone; None takes all.
 
         Returns:
             A scalar, the same on every process; with ``reduction="none"`` the per-query values of this process's own
@@ -352,12 +317,11 @@ class GlobalNegatives(nn.Module):
         """
         positions = _Positions(images, captions, reference)
         if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(self.group) == 1:
-            return self._alone(image_vectors, text_vectors, positions)
-        value = self.loss.value(_Gathered(self, image_vectors, text_vectors, positions))
+            return self._alone(image_vectors, text_vectors, positions, queries)
+        value = self.loss.value(_Gathered(self, image_vectors, text_vectors, positions, queries))
         if isinstance(value, tuple):
             return value
-        total: Tensor = _Total.apply(value, self.group)  # type: ignore[no-untyped-call]
-        return total
+        return total(value, self.group)
 
     def degrees(self, positions: _Positions, home: torch.device) -> Tensor | None:
         """(images, captions) relevance of these positions; None without a source."""
@@ -372,16 +336,16 @@ class GlobalNegatives(nn.Module):
             return None
         return torch.from_numpy(self.positives(*_asked(positions.images, positions.captions))).to(home)
 
-    def _alone(self, image_vectors: Tensor, text_vectors: Tensor, positions: _Positions) -> LossValue:
+    def _alone(
+        self, image_vectors: Tensor, text_vectors: Tensor, positions: _Positions, queries: int | None
+    ) -> LossValue:
         reads, home = self.loss.reads, image_vectors.device
-        within = (
-            (self.within(image_vectors, image_vectors), self.within(text_vectors, text_vectors))
-            if reads.within
-            else (None, None)
-        )
+        images = self.within(image_vectors, image_vectors) if reads.within else None
+        captions = self.within(text_vectors, text_vectors) if reads.within else None
         degrees = self.degrees(positions, home) if reads.relevance else None
         similarity = self.similarity(image_vectors, text_vectors)
-        return self.loss.value(WholeBatch(similarity, degrees, self.described(positions, home), *within))
+        described = self.described(positions, home)
+        return self.loss.value(WholeBatch(similarity, degrees, described, images, captions, queries))
 
 
 def _asked(images: Tensor | None, captions: Tensor | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,7 +26,7 @@ from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
 from rungwise.losses import Loss
 from rungwise.relevance.base import Relevance
-from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
+from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig
 from rungwise.training.logs import check_logs, opened
@@ -40,7 +39,6 @@ from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODE
 from rungwise.training.snapshots import Snapshots
 from rungwise.training.stopping import stop_requests
 from rungwise.training.timing import Spent, memory
-from rungwise.training.updates import Updates
 from rungwise.training.validating import Validation
 
 REPORT_STEPS = 10
@@ -130,14 +128,13 @@ class _Run:
 
     def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watcher: AllOf) -> None:
         self.prepared = prepared
-        self.config, self.work = prepared.config, prepared.work
-        self.updates = Updates(prepared.optimizer, prepared.work.parameters, prepared.config.clip_norm)
+        self.config, self.work, self.updates = prepared.config, prepared.work, prepared.updates
         self.validation = Validation(prepared.config.snapshot, prepared.validation, prepared.work.autocast)
         self.processes = prepared.work.processes
         self.data = data
         self.out = out
         self.watcher = watcher
-        self.trained = Trained(prepared.model, prepared.loss, prepared.optimizer)
+        self.trained = prepared.trained
         self.snapshots = Snapshots(prepared.model, out / MODEL)
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
@@ -157,7 +154,8 @@ class _Run:
                 start_hash=self.prepared.start_hash,
             )
             refuse_other_run(self.out / CHECKPOINT, self.state, now, self.config)
-            self.trained.restore(tensors, begun=self.state.total_steps > 0)
+            self.trained.restore(tensors, steps=self.state.total_steps)
+            self.updates.restore(self.state.scaling)
             self.snapshots.pending = self.trained.best
             self.watcher.say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.settings, self.state.data_hash = settings, data_hash
@@ -250,7 +248,7 @@ class _Run:
         # Draws depend on the step alone, so that a resumed run repeats them without any state to save.
         seed = config.seed + 1_000_003 * (self.state.total_steps + 1)
         outcome = config.step.backward(self.work, loss_function, batch, seed)
-        self.gradient_norm = self.updates.finish()
+        self.gradient_norm = self.updates.finish(outcome.value, self.state.epoch + 1, self.state.step + 1)
         total = outcome.value * (len(batch) if loss_function.reduction == "mean" else 1)
         if outcome.vectors is not None and len(batch) >= min(config.batch_size, len(self.work.pairs)):
             self.last = total / len(batch), spread(*outcome.vectors)
@@ -260,7 +258,8 @@ class _Run:
         """Close the epoch: measure on the validation split and keep the model if it is the best."""
         state = self.state
         if self.processes.first:
-            self._measure()
+            with self.updates.averaged():
+                self._measure()
         state.epoch, state.step, state.loss_sum, state.pairs = state.epoch + 1, 0, 0.0, 0
         self.processes.wait()
 
@@ -297,13 +296,9 @@ class _Run:
         }
 
     def _report_step(self, steps: int) -> None:
+        self.updates.check()
         state = self.state
         loss = state.loss_sum / max(state.pairs, 1)
-        if not np.isfinite(loss):
-            raise UserError(
-                f"the loss is {loss} at epoch {state.epoch + 1}, step {state.step}; lower the learning rate or use"
-                " precision float32, and resume from the last checkpoint or start anew"
-            )
         batch_loss, vector_spread = self.last or (torch.tensor(torch.nan), torch.tensor(torch.nan))
         report = StepReport(
             total_step=state.total_steps,
@@ -323,6 +318,7 @@ class _Run:
         self.watcher.step(report)
 
     def _save(self) -> None:
+        self.state.scaling = self.updates.settled(self.state.scaling, self.watcher.say)
         if self.processes.first:
             self.watcher.saving()
             self.trained.best = self.snapshots.pending

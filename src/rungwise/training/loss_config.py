@@ -62,18 +62,14 @@ class LossConfig:
         except ValueError as error:
             raise UserError(f"loss.{self.kind}: {error}") from None
 
-    def check_batch(self, pairs: int) -> None:
-        """Refuse options that batches of so many pairs cannot meet.
+    def check(self) -> None:
+        """Refuse options that do not fit.
 
         Raises:
             UserError: Naming the option. One whose shares are no thresholds yet is not looked at.
         """
-        if self.needs_thresholds:
-            return
-        try:
-            self.build().check_batch(pairs)
-        except ValueError as error:
-            raise UserError(f"loss.{self.kind}: {error}") from None
+        if not self.needs_thresholds:
+            self.build()
 
     def _options(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "kind"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from rungwise.core.configuration import STRICT, by_name, on_command_line
 from rungwise.core.errors import UserError
 from rungwise.models.pairs import Part
 
+Shape = tuple[int, ...]
 Group = dict[str, Any]
 """Parameters with what torch's optimizers read beside them; ``factor`` is ours: of the learning rate."""
 
@@ -32,6 +33,19 @@ class OptimizerConfig(ABC):
     @abstractmethod
     def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
         """The optimizer of some groups of parameters."""
+
+    @abstractmethod
+    def keeps(self, shape: Shape) -> Mapping[str, Shape]:
+        """Which tensors it keeps of a parameter, by their names in the optimizer's state, with their shapes.
+
+        Args:
+            shape: Of the parameter.
+        """
+
+
+def _moments(shape: Shape) -> dict[str, Shape]:
+    """What Adam keeps."""
+    return {"exp_avg": shape, "exp_avg_sq": shape, "step": ()}
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,10 @@ class Adam(OptimizerConfig):
     def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
         """See :class:`OptimizerConfig`."""
         return torch.optim.Adam(list(groups), lr=rate, fused=True)
+
+    def keeps(self, shape: Shape) -> Mapping[str, Shape]:
+        """See :class:`OptimizerConfig`."""
+        return _moments(shape)
 
 
 @dataclass(frozen=True)
@@ -83,8 +101,61 @@ class AdamW(OptimizerConfig):
         """See :class:`OptimizerConfig`."""
         return torch.optim.AdamW(list(groups), lr=rate, weight_decay=0.0, fused=True)
 
+    def keeps(self, shape: Shape) -> Mapping[str, Shape]:
+        """See :class:`OptimizerConfig`."""
+        return _moments(shape)
 
-AnyOptimizer = Annotated[Adam | AdamW, Field(discriminator="kind"), by_name, on_command_line(Adam | AdamW)]
+
+@dataclass(frozen=True)
+class SGD(OptimizerConfig):
+    """Stochastic gradient descent with momentum (Polyak 1964; Nesterov 1983; as Sutskever et al. 2013 write it).
+
+    Attributes:
+        kind: Names the optimizer in YAML.
+        momentum: Share of the last step's direction that is kept, in 0..1; 0 keeps none.
+        nesterov: Look ahead along the direction that is kept.
+        weight_decay: Of weight matrices, as a term of the gradient; biases, norms and temperatures are left out.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["sgd"] = "sgd"
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1:
+            raise UserError(f"optimizer.momentum must lie in 0..1 and below 1, got {self.momentum:g}")
+        if self.nesterov and not self.momentum:
+            raise UserError("optimizer.nesterov looks ahead along the momentum; set optimizer.momentum above 0")
+        if not 0 <= self.weight_decay < math.inf:
+            raise UserError(f"optimizer.weight_decay must not be negative, got {self.weight_decay:g}")
+
+    @property
+    def decay(self) -> float:
+        """As set."""
+        return self.weight_decay
+
+    def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
+        """See :class:`OptimizerConfig`."""
+        optimizer = torch.optim.SGD(
+            list(groups), lr=rate, momentum=self.momentum, nesterov=self.nesterov, weight_decay=0.0, fused=True
+        )
+        if self.momentum:
+            # Torch's fused step leaves a new buffer as memory happened to be where float16 skips the very first step.
+            # One of zeros gives the same first step: 0 times the momentum plus the gradient.
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+        return optimizer
+
+    def keeps(self, shape: Shape) -> Mapping[str, Shape]:
+        """See :class:`OptimizerConfig`."""
+        return {"momentum_buffer": shape} if self.momentum else {}
+
+
+AnyOptimizer = Annotated[Adam | AdamW | SGD, Field(discriminator="kind"), by_name, on_command_line(Adam | AdamW | SGD)]
 """A field of a configuration: an optimizer's name (``adamw``), or a mapping (``{kind: adamw, weight_decay: 0.05}``)."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,12 @@ from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
 from rungwise.models.pairs import captions_of
+from rungwise.models.resident import resident
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.config import Building
+from rungwise.training.averaging import WeightAverage
 from rungwise.training.batch_degrees import BatchDegrees
+from rungwise.training.checkpoint import Trained
 from rungwise.training.config import TrainConfig
 from rungwise.training.degrees import training_degrees, with_training_thresholds
 from rungwise.training.optimizers import Group
@@ -31,6 +34,7 @@ from rungwise.training.processes import Processes
 from rungwise.training.sampling import Drawn, Epoch
 from rungwise.training.starting import model_of
 from rungwise.training.steps import Work
+from rungwise.training.updates import Updates
 
 Progress = Callable[[str, int, int], None]
 """Told of progress: of what, how many more, of how many."""
@@ -46,7 +50,7 @@ class Prepared:
         loss: After the warm-up.
         warm_up: The loss of the first epochs, where the configuration asks for some.
         validation: Pairs that choose the snapshot.
-        optimizer: Of model and loss.
+        updates: Of model and loss.
         work: What every step works on.
         batches_of: The batches of an epoch.
         issues: Images that the run goes on without.
@@ -58,11 +62,17 @@ class Prepared:
     loss: Loss
     warm_up: Loss
     validation: Pairs
-    optimizer: torch.optim.Optimizer
+    updates: Updates
     work: Work
     batches_of: Epoch
     issues: tuple[Issue, ...]
     start_hash: str
+
+    @property
+    def trained(self) -> Trained:
+        """What a checkpoint keeps of it."""
+        optimizer, average = self.updates.optimizer, self.updates.average
+        return Trained(self.model, self.loss, optimizer, self.config.optimizer, average)
 
 
 def prepare(
@@ -110,16 +120,17 @@ def prepare(
             _read(model, data, name, images, cache, say, progress)
             for name, images in (("train", train), ("validation", validation))
         )
-    parameters = [one for part in (model, loss) for one in part.parameters() if one.requires_grad]
-    autocast = partial(_autocast, device, config.precision == "bfloat16")
+    pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
+    updates = _updates(config, model, loss)
+    autocast = partial(_autocast, device, config.precision)
     return Prepared(
         config,
         model,
         loss,
         warm_up(loss),
         chosen,
-        _optimizer(config, model, loss),
-        Work(model, pairs, degrees, autocast, processes, parameters),
+        updates,
+        Work(model, pairs, degrees, autocast, processes, updates.parameters, updates.scaled),
         _batches(config, data, pairs, source),
         pairs.rows.issues + chosen.rows.issues,
         start_hash,
@@ -220,8 +231,20 @@ def _read(
     return pairs
 
 
-def _autocast(device: torch.device, half: bool) -> AbstractContextManager[Any]:
-    return torch.autocast(device.type, torch.bfloat16, enabled=half)
+def _autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
+    kind: torch.dtype = getattr(torch, precision)
+    return torch.autocast(device.type, kind, enabled=kind != torch.float32)
+
+
+def _updates(config: TrainConfig, model: TrainableScorer, loss: Loss) -> Updates:
+    named = [*model.named_parameters(), *loss.named_parameters(prefix="loss")]
+    return Updates(
+        _optimizer(config, model, loss),
+        [(name, parameter) for name, parameter in named if parameter.requires_grad],
+        config.clip_norm,
+        scales=config.precision == "float16",
+        average=WeightAverage(model, config.ema) if config.ema else None,
+    )
 
 
 def _optimizer(config: TrainConfig, model: TrainableScorer, loss: Loss) -> torch.optim.Optimizer:

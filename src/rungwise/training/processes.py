@@ -45,6 +45,14 @@ class Processes:
         """This process's part of a batch."""
         return np.array_split(chosen, self.world)[self.rank]
 
+    def shares(self, items: int) -> list[int]:
+        """How many of a batch's items each process takes.
+
+        >>> Processes(0, 3).shares(5)
+        [2, 2, 1]
+        """
+        return [len(part) for part in np.array_split(np.arange(items), self.world)]
+
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any process; all must ask together."""
         if self.world == 1:

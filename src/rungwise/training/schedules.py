@@ -1,4 +1,4 @@
-"""How the learning rate moves within a run: a factor of the phase's rate, by the place of the step alone.
+"""How the learning rate moves within a run: a factor of the phase's rate, by the place in the run alone.
 
 Nothing is stored, so that a resumed run takes the same rates as one that was never interrupted.
 """
@@ -22,11 +22,12 @@ class Schedule(ABC):
     kind: str
 
     @abstractmethod
-    def factor(self, place: float) -> float:
+    def factor(self, done: float, epochs: int) -> float:
         """The factor at a place of the run.
 
         Args:
-            place: In 0..1; the middle of a step.
+            done: Epochs that are over, in 0..epochs; at the middle of a step.
+            epochs: Of the whole run.
         """
 
     @property
@@ -41,18 +42,26 @@ class Phases(Schedule):
 
     Attributes:
         kind: Names the schedule in YAML.
+        warm_up: Epochs on which the rate rises along a straight line from 0; less than one may be meant.
 
-    >>> Phases().factor(0.3)
+    >>> Phases().factor(3.0, 10)
     1.0
+    >>> [Phases(warm_up=2).factor(done, 10) for done in (0.0, 0.5, 2.0, 9.0)]
+    [0.0, 0.25, 1.0, 1.0]
     """
 
     __pydantic_config__ = STRICT
 
     kind: Literal["phases"] = "phases"
+    warm_up: float = 0.0
 
-    def factor(self, place: float) -> float:
+    def __post_init__(self) -> None:
+        if not 0 <= self.warm_up < math.inf:
+            raise UserError(f"schedule.warm_up must not be negative (epochs), got {self.warm_up:g}")
+
+    def factor(self, done: float, epochs: int) -> float:
         """See :class:`Schedule`."""
-        return 1.0
+        return done / self.warm_up if done < self.warm_up else 1.0
 
     @property
     def of_the_whole_run(self) -> bool:
@@ -70,7 +79,7 @@ class OneCycle(Schedule):
         start: Factor at the start.
 
     >>> cycle = OneCycle()
-    >>> [round(cycle.factor(place), 2) for place in (0.0, 0.15, 0.3, 0.65, 1.0)]
+    >>> [round(cycle.factor(done, 10), 2) for done in (0.0, 1.5, 3.0, 6.5, 10.0)]
     [0.04, 0.52, 1.0, 0.5, 0.0]
     """
 
@@ -86,8 +95,9 @@ class OneCycle(Schedule):
         if not 0 <= self.start <= 1:
             raise UserError(f"schedule.start must lie in 0..1, got {self.start:g}")
 
-    def factor(self, place: float) -> float:
+    def factor(self, done: float, epochs: int) -> float:
         """See :class:`Schedule`."""
+        place = done / epochs
         if place < self.rise:
             return self.start + (1 - self.start) * (1 - _fall(place / self.rise))
         return _fall((place - self.rise) / (1 - self.rise))
@@ -103,7 +113,7 @@ class Cosine(Schedule):
         floor: Factor at the end.
 
     >>> cosine = Cosine(warm_up=0.2, floor=0.1)
-    >>> [round(cosine.factor(place), 2) for place in (0.0, 0.1, 0.2, 0.6, 1.0)]
+    >>> [round(cosine.factor(done, 10), 2) for done in (0.0, 1.0, 2.0, 6.0, 10.0)]
     [0.0, 0.5, 1.0, 0.55, 0.1]
     """
 
@@ -119,8 +129,9 @@ class Cosine(Schedule):
         if not 0 <= self.floor <= 1:
             raise UserError(f"schedule.floor must lie in 0..1, got {self.floor:g}")
 
-    def factor(self, place: float) -> float:
+    def factor(self, done: float, epochs: int) -> float:
         """See :class:`Schedule`."""
+        place = done / epochs
         if place < self.warm_up:
             return place / self.warm_up
         return self.floor + (1 - self.floor) * _fall((place - self.warm_up) / (1 - self.warm_up))

@@ -6,7 +6,8 @@ A step asks the model for a batch and for its scores or vectors, and the loss fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -20,13 +21,19 @@ from rungwise.core.errors import UserError
 from rungwise.losses import Loss
 from rungwise.models.pairs import Autocast, Pairs, TrainableEncoder, TrainableScorer
 from rungwise.training.batch_degrees import BatchDegrees
+from rungwise.training.batches import further_pairs
 from rungwise.training.cached_gradients import cached_backward
+from rungwise.training.collectives import gather_rows
 from rungwise.training.distributed import GlobalNegatives, average_gradients
 from rungwise.training.processes import Processes
 from rungwise.training.samplers import ListBatch
 from rungwise.training.timing import Stopwatch
 
 Positions = NDArray[np.int64]
+
+
+def _as_it_is(loss: Tensor) -> Tensor:
+    return loss
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,7 @@ class Work:
         processes: Of the run.
         parameters: Everything that is trained, the loss's own included.
         data_time: Stands around whatever waits for data.
+        scaled: Makes of a loss what gradients are taken of, such as a multiple that float16 can hold.
     """
 
     model: TrainableScorer
@@ -49,6 +57,7 @@ class Work:
     autocast: Autocast
     processes: Processes
     parameters: list[torch.nn.Parameter]
+    scaled: Callable[[Tensor], Tensor] = _as_it_is
     data_time: Stopwatch = field(default_factory=Stopwatch)
 
     def batch(self, chosen: Positions) -> Any:
@@ -60,6 +69,32 @@ class Work:
     def device(self) -> torch.device:
         """Where the model computes."""
         return self.model.device
+
+    def encoded(self, loss: Loss, batch: Any, seed: int) -> Positions:
+        """Which captions a step encodes, each with its image.
+
+        Args:
+            loss: Of the batch.
+            batch: (B,) positions of captions in ``pairs``, or lists.
+            seed: Of the draw of further pairs.
+
+        Returns:
+            (n,) positions in ``pairs``: of lists all that they name, ascending; else the batch, and after it the pairs
+            that the loss wants besides as candidates (:meth:`Loss.pairs_to_encode
+            <rungwise.losses.Loss.pairs_to_encode>`), as far as there are any.
+        """
+        if isinstance(batch, ListBatch):
+            images = np.concatenate([batch.images, batch.images_of_captions.ravel()])
+            captions = [batch.captions_of_images.ravel(), batch.captions, self.pairs.first_caption[images]]
+            named: Positions = np.unique(np.concatenate(captions))
+            return named
+        wanted = min(loss.pairs_to_encode(len(batch)), len(self.pairs))
+        if wanted <= len(batch):
+            own: Positions = batch
+            return own
+        further = further_pairs(batch, wanted - len(batch), len(self.pairs), seed)
+        chosen: Positions = np.concatenate([batch, further])
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -86,11 +121,10 @@ class Step(ABC):
         Raises:
             UserError: Naming the setting that does not fit.
         """
-        if processes.world > 1:
-            raise UserError(
-                f"{processes.world} processes were started, but step {self.kind} uses one; set step: global_negatives,"
-                " or start without torchrun"
-            )
+        if lists and not isinstance(model, TrainableEncoder):
+            raise UserError("sampler label_lists needs a model that gives vectors; choose another sampler")
+        if lists and not loss.reads_lists:
+            raise UserError("sampler label_lists goes with a loss of lists, such as adaptive_listwise; choose one")
 
     @abstractmethod
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:
@@ -119,31 +153,29 @@ class Plain(Step):
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
         """See :class:`Step`."""
         super().check(model, loss, processes, lists)
+        _check_alone(self, processes)
         if loss.reads.within and not isinstance(model, TrainableEncoder):
             raise UserError(
                 "the loss reads similarities within a modality, which a model without vectors does not give; choose"
                 " another loss"
             )
-        if lists and not isinstance(model, TrainableEncoder):
-            raise UserError("sampler label_lists needs a model that gives vectors; choose another sampler")
-        if lists and not loss.reads_lists:
-            raise UserError("sampler label_lists goes with a loss of lists, such as adaptive_listwise; choose one")
 
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:
         """See :class:`Step`."""
         torch.manual_seed(seed)
         if isinstance(batch, ListBatch):
-            return _of_lists(work, loss, batch)
-        reads = loss.reads
-        scored = work.model.score(work.batch(batch), work.autocast, within=reads.within)
+            return _of_lists(work, loss, batch, seed, None)
+        chosen, reads = work.encoded(loss, batch, seed), loss.reads
+        scored = work.model.score(work.batch(chosen), work.autocast, within=reads.within)
         value = loss(
             scored.similarity,
-            work.degrees.of_batch(work.pairs, batch, work.device) if reads.relevance and work.degrees else None,
-            torch.from_numpy(_same_image(work.pairs, batch)).to(work.device),
+            work.degrees.of_batch(work.pairs, chosen, work.device) if reads.relevance and work.degrees else None,
+            torch.from_numpy(_same_image(work.pairs, chosen)).to(work.device),
             image_similarity=scored.image_similarity,
             text_similarity=scored.text_similarity,
+            queries=_queries(batch, chosen),
         )
-        value.backward()
+        work.scaled(value).backward()  # type: ignore[no-untyped-call]
         return Outcome(value.detach(), scored.vectors)
 
 
@@ -164,12 +196,13 @@ class CachedGradients(Step):
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
         """See :class:`Step`."""
         super().check(model, loss, processes, lists)
-        _check_vectors(self, model, lists, self.chunk)
+        _check_alone(self, processes)
+        _check_vectors(self, model, self.chunk)
 
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:
         """See :class:`Step`."""
         torch.manual_seed(seed)
-        return _through_vectors(work, loss, batch, seed, self.chunk)
+        return _of_vectors(work, loss, batch, seed, self.chunk)
 
 
 @dataclass(frozen=True)
@@ -188,14 +221,16 @@ class GlobalNegativesStep(Step):
 
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
         """See :class:`Step`."""
-        _check_vectors(self, model, lists, self.chunk)
+        super().check(model, loss, processes, lists)
+        _check_vectors(self, model, self.chunk)
 
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:
         """See :class:`Step`."""
         torch.manual_seed(seed)
-        if len(batch) < work.processes.world:  # the end of an epoch: too few to share, so every process takes them all
-            return Plain().backward(work, loss, batch, seed)
-        outcome = _through_vectors(work, loss, work.processes.own(batch), seed, self.chunk)
+        if len(work.encoded(loss, batch, seed)) < work.processes.world:
+            # The end of an epoch: too few to share, so every process takes them all.
+            return Plain().backward(replace(work, processes=Processes()), loss, batch, seed)
+        outcome = _of_vectors(work, loss, batch, seed, self.chunk)
         if work.processes.world > 1:
             average_gradients(work.parameters)
         return outcome
@@ -210,17 +245,30 @@ AnyStep = Annotated[
 """A field of a configuration: a step's name (``plain``), or a mapping (``{kind: cached_gradients, chunk: 32}``)."""
 
 
-def _check_vectors(step: Step, model: TrainableScorer, lists: bool, chunk: int | None) -> None:
+def _check_alone(step: Step, processes: Processes) -> None:
+    if processes.world > 1:
+        raise UserError(
+            f"{processes.world} processes were started, but step {step.kind} uses one; set step: global_negatives,"
+            " or start without torchrun"
+        )
+
+
+def _check_vectors(step: Step, model: TrainableScorer, chunk: int | None) -> None:
     if not isinstance(model, TrainableEncoder):
         raise UserError(f"step {step.kind} needs a model that gives vectors; set step: plain for this one")
-    if lists:
-        raise UserError(f"sampler label_lists goes with step: plain, not with {step.kind}")
     if chunk is not None and chunk < 1:
         raise UserError(f"step {step.kind}: chunk must be at least 1, got {chunk}")
 
 
-def _through_vectors(work: Work, loss: Loss, own: Positions, seed: int, chunk: int | None) -> Outcome:
-    """Gradients of this process's part of a batch, where the loss sees the vectors of all processes."""
+def _of_vectors(work: Work, loss: Loss, batch: Any, seed: int, chunk: int | None) -> Outcome:
+    """Gradients of this process's part of a batch, or of lists; the loss sees the vectors of all processes."""
+    if isinstance(batch, ListBatch):
+        return _of_lists(work, loss, batch, seed, chunk)
+    return _of_blocks(work, loss, batch, seed, chunk)
+
+
+def _of_blocks(work: Work, loss: Loss, batch: Positions, seed: int, chunk: int | None) -> Outcome:
+    """Gradients of every process's queries against all candidates."""
     model, pairs = work.model, work.pairs
     assert isinstance(model, TrainableEncoder)  # as check() saw to
     of_all = GlobalNegatives(
@@ -229,51 +277,77 @@ def _through_vectors(work: Work, loss: Loss, own: Positions, seed: int, chunk: i
         relevance=work.degrees if loss.reads.relevance else None,
         positives=lambda images, captions: images[:, None] == pairs.data.image_of_caption[captions][None, :],
     )
+    chosen = work.encoded(loss, batch, seed)
+    own = work.processes.own(chosen)
     images = torch.from_numpy(pairs.images[pairs.image[own]])
     captions = torch.from_numpy(pairs.captions[own])
     reference = captions if work.degrees is not None and work.degrees.by_caption else None
-    seen: list[tuple[Tensor, Tensor]] = []
+
+    def value_of(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
+        value = of_all(image_vectors, text_vectors, images, captions, reference, queries=_queries(batch, chosen))
+        assert isinstance(value, Tensor)
+        return value
+
+    return _embedded(work, own, value_of, seed, chunk)
+
+
+def _of_lists(work: Work, loss: Loss, lists: ListBatch, seed: int, chunk: int | None) -> Outcome:
+    """Gradients of lists: every caption and image that is named is encoded once, by one process.
+
+    Every process computes the loss of all lists, which is little beside the encoders. What it says of a process's
+    vectors reaches that process once from each, and the average over the processes makes it one again.
+    """
+    model, pairs, processes = work.model, work.pairs, work.processes
+    assert isinstance(model, TrainableEncoder)  # as check() saw to
+    first_caption, similarity = pairs.first_caption, model.similarity
+    named = work.encoded(loss, lists, seed)
+
+    def place(of_captions: Positions) -> Tensor:
+        return torch.from_numpy(np.searchsorted(named, of_captions)).to(work.device)
+
+    def value_of(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
+        if processes.world > 1:
+            # One collective for both modalities: two might meet in different orders on the processes' ways back.
+            both = gather_rows(torch.cat([image_vectors, text_vectors], dim=1), processes.shares(len(named)))
+            image_vectors, text_vectors = both.tensor_split([image_vectors.shape[1]], dim=1)
+        block = similarity.block(image_vectors, text_vectors)
+        i2t = block[place(first_caption[lists.images])[:, None], place(lists.captions_of_images)]
+        t2i = block[place(first_caption[lists.images_of_captions]), place(lists.captions)[:, None]]
+        value = loss.of_lists(i2t, t2i)
+        assert isinstance(value, Tensor)
+        return value
+
+    return _embedded(work, processes.own(named), value_of, seed, chunk)
+
+
+def _embedded(
+    work: Work, own: Positions, value_of: Callable[[Tensor, Tensor], Tensor], seed: int, chunk: int | None
+) -> Outcome:
+    """Gradients of a loss of vectors, whose pairs are encoded together or in chunks."""
+    model = work.model
+    assert isinstance(model, TrainableEncoder)  # as check() saw to
+    outcomes: list[Outcome] = []
 
     def embed(part: Positions) -> tuple[Tensor, Tensor]:
         with work.autocast():
             return model.embed(work.batch(part))
 
-    def value_of(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
-        seen[:] = [(image_vectors.detach(), text_vectors.detach())]
+    def scaled(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
         torch.manual_seed(seed)  # draws of the loss must be the same on all processes, whatever the encoders drew
-        value = of_all(image_vectors, text_vectors, images, captions, reference)
-        assert isinstance(value, Tensor)
-        return value
+        value = value_of(image_vectors, text_vectors)
+        outcomes.append(Outcome(value.detach(), (image_vectors.detach(), text_vectors.detach())))
+        return work.scaled(value)
 
     if chunk is None:
-        value = value_of(*embed(own))
-        value.backward()  # type: ignore[no-untyped-call]
+        scaled(*embed(own)).backward()  # type: ignore[no-untyped-call]
     else:
-        chunks = [own[start : start + chunk] for start in range(0, len(own), chunk)]
-        value = cached_backward(embed, chunks, value_of)
-    return Outcome(value.detach(), seen[0])
+        cached_backward(embed, [own[start : start + chunk] for start in range(0, len(own), chunk)], scaled)
+    return outcomes[0]
 
 
-def _of_lists(work: Work, loss: Loss, lists: ListBatch) -> Outcome:
-    """Gradients of lists: every caption and image that is named is encoded once."""
-    model, pairs = work.model, work.pairs
-    assert isinstance(model, TrainableEncoder)  # as check() saw to
-    first_caption = pairs.first_caption
-    images = np.concatenate([lists.images, lists.images_of_captions.ravel()])
-    named = np.unique(np.concatenate([lists.captions_of_images.ravel(), lists.captions, first_caption[images]]))
-    with work.autocast():
-        image_vectors, text_vectors = model.embed(work.batch(named))
-    similarity = model.similarity.block(image_vectors, text_vectors)
-
-    def place(of_captions: Positions) -> Tensor:
-        return torch.from_numpy(np.searchsorted(named, of_captions)).to(similarity.device)
-
-    i2t = similarity[place(first_caption[lists.images])[:, None], place(lists.captions_of_images)]
-    t2i = similarity[place(first_caption[lists.images_of_captions]), place(lists.captions)[:, None]]
-    value = loss.of_lists(i2t, t2i)
-    assert isinstance(value, Tensor)
-    value.backward()  # type: ignore[no-untyped-call]
-    return Outcome(value.detach(), (image_vectors, text_vectors))
+def _queries(batch: Positions, encoded: Positions) -> int | None:
+    """How many of the encoded pairs lose; None where all do."""
+    return None if len(batch) == len(encoded) else len(batch)
 
 
 def _same_image(pairs: Pairs, chosen: Positions) -> NDArray[np.bool_]:

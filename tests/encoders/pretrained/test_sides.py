@@ -8,7 +8,7 @@ from rungwise.core.errors import UserError
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
 from rungwise.encoders.sides import IMAGE_ENCODER, PREPROCESSING, TEXT_ENCODER, TOKENIZER
-from rungwise.encoders.text import pad
+from rungwise.encoders.tokens import pad
 from tests.published import CAPTIONS, Published
 
 

@@ -1,0 +1,315 @@
+"""Every preset of rungwise train from end to end: two epochs on a tenth of Flickr8K or of its own data.
+
+python benchmarks/every_preset.py --out runs/presets
+python benchmarks/every_preset.py --out runs/presets --only vsepp sam/own
+python benchmarks/every_preset.py --out runs/presets --part 1/2        # and 2/2 in another process
+
+A preset is trained by ``rungwise train``, its run folder is checked, and the model is evaluated by ``rungwise evaluate``
+on the test split. Rising means: the measure of the validation split is above the untrained model's after the first
+epoch, and higher after the last one. What is done already in ``--out`` is not done again.
+
+What differs from the preset, for all: a tenth of the training pictures (``data.share``) and 300 pictures each to validate
+and to test; each stage has two epochs at its first rate times RATE, and at most one epoch of warm-up; the backbone is a
+MobileNetV2. Where it runs on each visit, or is trained, it sees pictures of 64 x 64. The list says what else was replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import shutil
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from rungwise.cli import main as rungwise
+from rungwise.core.configuration import from_plain, to_plain
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.readers import read
+from rungwise.models import VSEConfig
+from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.training.config import TrainConfig
+from rungwise.training.recipes import load_preset, preset_names
+from rungwise.training.stage import merged
+from rungwise.training.starting import model_of
+
+WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
+BACKBONE = {
+    "backbone": "mobilenetv2_100", "options": {"pad_type": "same"}, "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5],
+}  # fmt: skip
+SMALL, HELD_OUT, SHARE, EPOCHS, RATE = 64, 300, 0.1, 2, 5.0
+PARTS = ("config.yaml", "history.jsonl", "checkpoint.safetensors", "model/config.json", "model/model.safetensors")
+STARTS = {"from-vsepp": "vsepp/own", "improve": "quick/own"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a preset.
+
+    Attributes:
+        name: Of the preset.
+        failure: Empty where all is well.
+        seconds: Of training, without the evaluation.
+        measure: Which was looked at.
+        values: Of the untrained model, then after each epoch of the last stage.
+        test: rsum on the test split.
+        note: What was replaced.
+    """
+
+    name: str
+    failure: str = ""
+    seconds: float = 0.0
+    measure: str = "rsum"
+    values: tuple[float, ...] = ()
+    test: float = float("nan")
+    note: str = ""
+
+
+class Bench:
+    """Data, models to begin from, and results, in one folder.
+
+    Args:
+        shared: Holds flickr8k, wikipedia and weights.
+        out: For everything that is made.
+    """
+
+    def __init__(self, shared: Path, out: Path) -> None:
+        self.shared, self.out = shared, out
+        self.read: dict[Path, ImageCaptions] = {}
+        for name in ("results", "logs", "starts"):
+            (out / name).mkdir(parents=True, exist_ok=True)
+
+    def place(self, name: str) -> Path:
+        """Where the data for a preset lie; made if missing."""
+        system, _, dataset = name.partition(":")[0].partition("/")
+        if system == "cmal2r":
+            return self.shared / "wikipedia"
+        if dataset == "scenes":
+            folder = self.out / "scenes"
+            generate(folder, SceneConfig(pictures=3000, side=64, val_share=0.1, test_share=0.1))
+            return folder
+        folder = self.out / "flickr8k"
+        if not folder.exists():
+            draft = self.out / f"flickr8k.{time.time_ns()}"
+            (draft / "pictures").mkdir(parents=True)
+            texts = self.shared / "flickr8k" / "Flickr8k_text"
+            shutil.copyfile(texts / "Flickr8k.token.txt", draft / "Flickr8k.token.txt")
+            used: list[str] = []
+            for split, most in (("train", None), ("dev", HELD_OUT), ("test", HELD_OUT)):
+                kept = (texts / f"Flickr_8k.{split}Images.txt").read_text().split()[:most]
+                (draft / f"Flickr_8k.{split}Images.txt").write_text("\n".join(kept) + "\n")
+                used += kept
+            for picture in used:
+                (draft / "pictures" / picture).symlink_to(self.shared / "flickr8k" / "Flicker8k_Dataset" / picture)
+            with contextlib.suppress(OSError):  # the other process was quicker
+                draft.rename(folder)
+        return folder
+
+    def data(self, name: str) -> ImageCaptions:
+        """The collection of a preset."""
+        place = self.place(name)
+        if place not in self.read:
+            self.read[place] = read(place)
+        return self.read[place]
+
+    def start(self, name: str) -> str:
+        """A model to begin from, for presets that ask for one; trained if missing."""
+        key = name.partition(":")[2] or name.partition("/")[0]
+        if key not in STARTS:
+            return ""
+        run = self.out / "starts" / key
+        if not (run / "model").is_dir():
+            config, _ = self.shortened(STARTS[key], 224)
+            self.command("train", self.written(run, config), self.place(STARTS[key]), "--out", run)
+        return str(run / "model")
+
+    def shortened(self, name: str, size: int | None = None) -> tuple[dict[str, Any], str]:
+        """The settings of a preset as they are run here, and what was replaced."""
+        preset = load_preset(name)
+        config = preset.config
+        notes = []
+        changes: dict[str, Any] = {"data": {"share": SHARE}, **_shorter(config)}
+        if isinstance(config.model, VSEConfig) and config.model.image.kind == "pictures":
+            each_visit = config.model.image.crops == "RC" or any(
+                not one.model.image.frozen for _, one in config.stage_configs() if isinstance(one.model, VSEConfig)
+            )
+            crop = 0.875 if config.model.image.crops in ("RC", "10C") else 1.0
+            image = {**BACKBONE, "weights": str(self.shared / WEIGHTS), "crop": crop}
+            if each_visit or config.model.image.crops == "10C":
+                image["size"] = SMALL
+                notes.append(f"pictures of {SMALL} x {SMALL}")
+            changes["model"] = {"image": image}
+        if "cross-encoder" in config.data.relevance:
+            changes["data"]["relevance"] = "bi-encoder"
+            notes.append("bi-encoder in place of the cross-encoder")
+        if start := self.start(name) if size is None else "":
+            changes["start"] = start
+            notes.append(f"begins from {STARTS[name.partition(':')[2] or preset.system]}")
+        settings = merged(to_plain(config), changes)
+        stages = [{"name": one.name, **one.settings} for one in config.stages]
+        settings["stages"] = [
+            merged(stage, _shorter(whole)) for stage, (_, whole) in zip(stages, config.stage_configs(), strict=True)
+        ]
+        if len(stages) > 1:
+            notes.append(f"{len(stages)} stages")
+        return settings, ", ".join(notes)
+
+    def written(self, run: Path, settings: Mapping[str, Any]) -> Path:
+        """The settings as a file."""
+        file = run.with_suffix(".yaml")
+        file.write_text(yaml.safe_dump(dict(settings), sort_keys=False))
+        return file
+
+    def command(self, *words: object) -> str:
+        """Run a command of rungwise in this process.
+
+        Raises:
+            RuntimeError: It refused, with what it said.
+        """
+        said, refused = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(refused):
+            code = rungwise([str(word) for word in words])
+        if code:
+            raise RuntimeError(f"rungwise {words[0]} ended with {code}: {refused.getvalue().strip()}")
+        return said.getvalue()
+
+    def untrained(self, name: str, settings: Mapping[str, Any], folder: Path) -> float:
+        """The validation measure of the model before its first step."""
+        config = from_plain(TrainConfig, dict(settings), name)
+        first = next((one for _, one in config.stage_configs()), config)
+        data = self.data(name)
+        train = data.split(*first.data.train)
+        model = model_of(first, train.texts, data.features, lambda _: None)
+        model.save_pretrained(folder)
+        return self.evaluated(folder, name, _validation(data), first)
+
+    def evaluated(self, model: Path, name: str, split: str, config: TrainConfig) -> float:
+        """What ``rungwise evaluate`` finds, by the measure that chooses."""
+        found = model.parent / "evaluated.json"
+        by_labels = config.snapshot.measure == "MAP"
+        more = ["--protocol", "labels", "--measures", "MAP"] if by_labels else ["--measures", "rsum"]
+        self.command("evaluate", model, self.place(name), "--split", split, "--out", found, *more)
+        numbers = json.loads(found.read_text())["numbers"]
+        return float(sum(numbers.values()) / len(numbers))
+
+    def tried(self, name: str) -> Outcome:
+        """Train, check and evaluate one preset."""
+        run = self.out / "running" / _file_name(name)
+        shutil.rmtree(run, ignore_errors=True)
+        run.mkdir(parents=True)
+        settings, note = self.shortened(name)
+        begun = time.perf_counter()
+        try:
+            config = from_plain(TrainConfig, settings, name)
+            before = self.untrained(name, settings, run / "untrained")
+            begun = time.perf_counter()
+            said = self.command("train", self.written(run / "recipe", settings), self.place(name), "--out", run / "run")
+            seconds = time.perf_counter() - begun
+            (self.out / "logs" / f"{_file_name(name)}.txt").write_text(said)
+            rows = [json.loads(line) for line in (run / "run" / "history.jsonl").read_text().splitlines()]
+            measure = next((key for key in rows[-1] if key.endswith(config.snapshot.measure)), "rsum")
+            values = (before, *(float(row[measure]) for row in rows))
+            test = self.evaluated(run / "run" / "model", name, "test", config)
+            failure = "; ".join([*_lacking(run / "run", config), *_not_rising(values)])
+            return Outcome(name, failure, seconds, measure, values, test, note)
+        except Exception as error:
+            (self.out / "logs" / f"{_file_name(name)}.txt").write_text(traceback.format_exc())
+            return Outcome(name, f"{type(error).__name__}: {error}", time.perf_counter() - begun, note=note)
+        finally:
+            shutil.rmtree(run, ignore_errors=True)
+
+
+def _shorter(config: TrainConfig) -> dict[str, Any]:
+    """What shortens a run, or a stage of one."""
+    return {
+        "epochs": [EPOCHS],
+        "learning_rates": [config.learning_rates[0] * RATE],
+        "warm_up_epochs": min(config.warm_up_epochs, 1),
+    }
+
+
+def _validation(data: ImageCaptions) -> str:
+    """The split that validates; data with none have some of their training pictures held out."""
+    return "val" if "val" in data.splits else "test"
+
+
+def _lacking(run: Path, config: TrainConfig) -> Iterator[str]:
+    """What a finished run folder should hold and does not."""
+    wanted = list(PARTS)
+    if config.stages:
+        wanted = ["config.yaml", "history.jsonl", "model/config.json"]
+        wanted += [
+            f"stages/{number}-{stage.name}/{part}" for number, stage in enumerate(config.stages, 1) for part in PARTS
+        ]
+    if missing := [part for part in wanted if not (run / part).exists()]:
+        yield f"the run folder lacks {', '.join(missing)}"
+
+
+def _not_rising(values: tuple[float, ...]) -> Iterator[str]:
+    if not values[-1] > values[1]:
+        yield f"the last epoch is not above the first: {values[-1]:.1f}, {values[1]:.1f}"
+    if not max(values[1:]) > values[0]:
+        yield f"not above the untrained model: {values[0]:.1f}"
+
+
+def _file_name(name: str) -> str:
+    return name.replace("/", "-").replace(":", "-")
+
+
+def _chosen(only: list[str], part: str) -> list[str]:
+    names = [name for name in preset_names() if not only or any(name.startswith(one) for one in only)]
+    number, of = map(int, part.split("/"))
+    return names[number - 1 :: of]
+
+
+def _listed(outcomes: list[Outcome]) -> Iterator[str]:
+    """A line for each preset, failures first."""
+    yield f"{'preset':<40} {'seconds':>7}  {'validation: untrained, then each epoch':<40} {'test':>6}  replaced"
+    for one in sorted(outcomes, key=lambda one: (not one.failure, one.name)):
+        values = " ".join(f"{value:.1f}" for value in one.values)
+        yield f"{one.name:<40} {one.seconds:>7.1f}  {f'{one.measure} {values}':<40} {one.test:>6.1f}  {one.note}"
+        if one.failure:
+            yield f"    FAILED: {one.failure[:600]}"
+    failed = sum(bool(one.failure) for one in outcomes)
+    total = sum(one.seconds for one in outcomes)
+    yield f"{len(outcomes)} presets, {failed} failed, {total / 60:.1f} minutes of training"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, default=None, help="folder of the data; default RUNGWISE_DATA")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=[], help="beginnings of names")
+    parser.add_argument("--part", default="1/1", help="such as 1/2: every second preset")
+    parser.add_argument("--again", action="store_true", help="also what is done already")
+    parser.add_argument("--failed", action="store_true", help="also what failed before")
+    parser.add_argument("--list", action="store_true", help="print the list of what is done, and run nothing")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    import os
+
+    bench = Bench(asked.shared or Path(os.environ["RUNGWISE_DATA"]), asked.out)
+    outcomes = []
+    for name in _chosen(asked.only, asked.part):
+        file = asked.out / "results" / f"{_file_name(name)}.json"
+        known = Outcome(**json.loads(file.read_text())) if file.exists() else None
+        if asked.list or (known and not asked.again and not (asked.failed and known.failure)):
+            outcomes += [known] if known else []
+            continue
+        outcome = bench.tried(name)
+        file.write_text(json.dumps(asdict(outcome)))
+        outcomes.append(outcome)
+        print(f"{name}: {outcome.failure or 'ok'} ({outcome.seconds:.0f} s) {outcome.values}", flush=True)
+    print("\n".join(_listed(outcomes)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""What the folder of a run holds, read as far as it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from rungwise.core.configuration import load_yaml
+from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular, parse_json, read_text
+from rungwise.training.checkpoint import RunState, load_checkpoint
+from rungwise.training.config import TrainConfig
+from rungwise.training.loop import CHECKPOINT, CONFIG, HISTORY, MODEL
+
+STAGES, STEPS = "stages", "steps.jsonl"
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """A run, or one stage of it.
+
+    Attributes:
+        folder: Of the run.
+        config: Its configuration; None if it cannot be read.
+        history: A mapping of numbers for each finished epoch.
+        steps: Numbers of some steps, where the run wrote them.
+        state: Where it stands; None without a checkpoint.
+        tensors: Of the checkpoint.
+        left_out: Why something could not be read, a line each.
+    """
+
+    folder: Path
+    config: TrainConfig | None
+    history: tuple[Mapping[str, float], ...]
+    steps: tuple[Mapping[str, float], ...]
+    state: RunState | None
+    tensors: Mapping[str, Tensor] = field(repr=False)
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> Path:
+        """The folder of its best model."""
+        return self.folder / MODEL
+
+    @property
+    def own_loss(self) -> list[tuple[int, float]]:
+        """(epoch, loss per pair) of the epochs with the run's own loss, after those that warm up with another.
+
+        An epoch that was not finished counts with the steps that were taken of it.
+        """
+        warm_up = self.config.warm_up_epochs if self.config is not None else 0
+        known = {int(row["epoch"]): float(row["loss"]) for row in self.history if "epoch" in row and "loss" in row}
+        last = max(known, default=0)
+        later = {int(row["epoch"]): float(row["loss"]) for row in self.steps if row.get("loss") is not None}
+        known |= {epoch: loss for epoch, loss in later.items() if epoch > last}
+        return [(epoch, loss) for epoch, loss in sorted(known.items()) if epoch > warm_up]
+
+    def series(self, name: str) -> list[tuple[int, float]]:
+        """(epoch, number) of the finished epochs that have the number."""
+        return [(int(row["epoch"]), float(row[name])) for row in self.history if name in row and "epoch" in row]
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, be it of stages, or one that ended before its first checkpoint.
+
+    >>> is_run(Path("nowhere"))
+    False
+    """
+    return is_regular(folder / CONFIG) or is_regular(folder / CHECKPOINT) or is_regular(folder / HISTORY)
+
+
+def stages_of(folder: Path) -> list[Path]:
+    """The folders of a run's stages in their order; the run itself where it has none."""
+    stages = [one for one in (folder / STAGES).iterdir() if is_run(one)] if (folder / STAGES).is_dir() else []
+    return sorted(stages, key=lambda one: (_number(one.name), one.name)) or [folder]
+
+
+def _number(name: str) -> int:
+    digits = name.partition("-")[0]
+    return int(digits) if digits.isdecimal() and len(digits) < 9 else 0
+
+
+def read_run(folder: Path) -> RunFiles:
+    """Read what is there; what cannot be read is told in ``left_out``."""
+    left_out: list[str] = []
+    config, state = None, None
+    tensors: Mapping[str, Tensor] = {}
+    try:
+        config = load_yaml(TrainConfig, folder / CONFIG)
+    except UserError as error:
+        left_out.append(str(error))
+    if is_regular(folder / CHECKPOINT):
+        try:
+            state, tensors = load_checkpoint(folder / CHECKPOINT)
+        except UserError as error:
+            left_out.append(str(error))
+    rows: dict[str, tuple[Mapping[str, float], ...]] = {}
+    for name in (HISTORY, STEPS):
+        try:
+            rows[name] = tuple(_lines(folder / name)) if is_regular(folder / name) else ()
+        except UserError as error:
+            left_out.append(str(error))
+    history = rows.get(HISTORY) or tuple(state.history if state is not None else ())
+    return RunFiles(folder, config, history, rows.get(STEPS, ()), state, tensors, tuple(left_out))
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, float]]:
+    """Rows of numbers; what is no number in them is left out, and a last line that was cut off too."""
+    lines = read_text(path, "text_bytes").splitlines()
+    for number, line in enumerate(lines, start=1):
+        try:
+            row: Any = parse_json(line, f"{path}, line {number}", finite=False)
+        except UserError:
+            if number == len(lines):
+                return
+            raise
+        if not isinstance(row, dict):
+            raise UserError(f"{path}, line {number}: no mapping of numbers; resume the run to write it anew")
+        yield {name: float(value) for name, value in row.items() if _is_number(value)}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
