@@ -127,7 +127,7 @@ def fine_tuned(way: Way, shared: Path, options: argparse.Namespace, base: Path, 
         settings(shared, options),
         model=model(shared, options.side, frozen=False, batch_norm=way.batch_norm),
         start=str(base / "model"),
-        tune=Whole(),
+        tune=Whole(configured=True),
         epochs=(options.epochs,),
         learning_rates=(2e-4,),
         gradient_checkpointing=way.recompute,
@@ -176,11 +176,11 @@ def moved(before: dict[str, Tensor], after: dict[str, Tensor], statistics: bool)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shared", type=Path, default=os.environ.get("RUNGWISE_DATA"), help="folder of the real data")
-    parser.add_argument("--pictures", type=int, default=300, help="photos to train on")
-    parser.add_argument("--side", type=int, default=160, help="pixels of a side that the backbone sees")
+    parser.add_argument("--pictures", type=int, default=240, help="photos to train on")
+    parser.add_argument("--side", type=int, default=128, help="pixels of a side that the backbone sees")
     parser.add_argument("--base-epochs", type=int, default=6)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch-size", type=int, default=50)
+    parser.add_argument("--batch-size", type=int, default=40)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--cache", type=Path, default=None)

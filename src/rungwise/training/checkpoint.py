@@ -199,7 +199,7 @@ def trained_tensors(module: nn.Module) -> dict[str, Tensor]:
 
 def _other(name: str, here: object, there: object) -> UserError:
     return UserError(
-        f"the checkpoint is of another model or damaged: {name}: {here}, where the run has {there}; start anew in"
+        f"the checkpoint is of another model, vocabulary or stage, or damaged: {name}: {here}, where the run has {there}; start anew in"
         " another folder"
     )
 
