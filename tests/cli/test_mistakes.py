@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from rungwise.cli import main
 from rungwise.core.errors import UserError
@@ -60,12 +59,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     found = Desk(tmp_path_factory.mktemp("mistakes"))
     found.write("newer.yaml", TINY + "curriculum: {kind: easy_first}\n")
     found.write("newer_loss.yaml", TINY + "loss: {kind: hyperbolic}\n")
+    found.write("ladder.yaml", TINY + "loss: {kind: ladder}\n")
     found.write("misspelt.yaml", TINY.replace("batch_size", "batchsize"))
     found.write("no_yaml.yaml", "epochs: [1\n")
-    plain = found.write("plain/captions.csv", "") if (found.folder / "plain").is_dir() else None
-    assert plain is None
-    (found.folder / "plain").mkdir()
-    found.write("plain/captions.csv", "image,caption,split\n")
     return found
 
 
@@ -73,7 +69,7 @@ MISTAKES = {
     "wrong path of the data": ("{tiny} {desk}/photos", "{desk}/photos: no such file or folder; correct the path"),
     "a preset misspelt": ("vsep {data}", "vsep: neither a configuration file nor a preset"),
     "no such configuration": ("{desk}/tinny.yaml {data}", "tinny.yaml: neither a configuration file nor a preset"),
-    "a file that is no YAML": ("{desk}/no_yaml.yaml {data}", "no_yaml.yaml, line 4: not valid YAML; "),
+    "a file that is no YAML": ("{desk}/no_yaml.yaml {data}", "no_yaml.yaml, line 2: not valid YAML; "),
     "a setting misspelt": (
         "{desk}/misspelt.yaml {data}",
         "misspelt.yaml: batchsize: unexpected, there is no such setting; did you mean batch_size?",
@@ -100,7 +96,10 @@ MISTAKES = {
         "data: no picture is in split 'vali', which validates; did you mean val? It has train, val, test; set"
         " data.validation",
     ),
-    "a seed list with a double": ("{tiny} {data} --seeds 0 1 0", "--seeds: 0 stands there twice"),
+    "a seed list with a double": (
+        "{tiny} {data} --seeds 0 1 0",
+        "--seeds: 0 stands twice in 0 1 0; give each seed once",
+    ),
     "a folder that holds a run": ("{tiny} {data} --out {run}", "holds a run already; go on with it"),
     "nothing to resume": ("{tiny} {data} --resume", "no checkpoint to resume from; start the run without resume"),
     "a run resumed with other settings": (
@@ -128,12 +127,16 @@ MISTAKES = {
     "a device that is not there": ("{tiny} {data} --device tpu", "device 'tpu' is unknown; give cpu, or cuda"),
     "a GPU that is not there": ("{tiny} {data} --device cuda:7", "device 'cuda:7' is not on this machine; give cpu"),
     "degrees that nobody gives": (
-        "{tiny} {data} --loss {{kind:\tladder}}",
+        "{desk}/ladder.yaml {data}",
         "the loss ladder needs relevance degrees as it is set, and there are none; name a source",
     ),
     "a source of degrees that there is not": (
-        "{tiny} {data} --loss {{kind:\tladder}} --data.relevance tfidff",
+        "{desk}/ladder.yaml {data} --data.relevance tfidff",
         "'tfidff' is neither a folder of saved degrees nor a source; sources are ",
+    ),
+    "a measure that there is not": (
+        "{tiny} {data} --snapshot.measure nDGC@10",
+        "nDGC@10",
     ),
     "a place that is a file": ("{tiny} {data} --out {tiny}", "a file stands where a folder is needed"),
 }
@@ -159,8 +162,7 @@ def test_a_mistake_gets_one_line_and_leaves_nothing(
     mistake: str, desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed, line = MISTAKES[mistake]
-    words = [word.replace("\t", " ") for word in desk.words(typed.replace(" ", "\n").replace("\t", "\x00"))]
-    words = [word.replace("\x00", " ") for word in words]
+    words = desk.words(typed)
     out = [] if "--out" in words else ["--out", str(tmp_path / "run")]
     before = sorted(path.name for path in desk.run.iterdir())
     assert main(["train", *words, *out]) == 2
@@ -198,8 +200,6 @@ def with_stages_in_the_wrong_function(config: TrainConfig, data: ImageCaptions, 
 
 
 def with_a_rate_that_is_too_high(config: TrainConfig, data: ImageCaptions, out: Path) -> object:
-    rows = data.features
-    assert rows is not None
     # Vectors are brought to length 1, so that only infinite weights end a loss.
     return train(replace(config, learning_rates=(1e38,), epochs=(3,)), data, out, device="cpu")
 
@@ -217,7 +217,7 @@ def with_two_seeds_alike(config: TrainConfig, data: ImageCaptions, out: Path) ->
         (on_a_gpu_that_is_not_there, "device 'cuda:7' is not on this machine; give cpu, or leave the device out"),
         (with_stages_in_the_wrong_function, "the configuration has stages; rungwise.training.stages.run runs them"),
         (with_a_rate_that_is_too_high, "lower the learning rate or use precision float32"),
-        (with_two_seeds_alike, "0 stands there twice"),
+        (with_two_seeds_alike, "seeds: 0 stands twice in 0 1 0; give each seed once"),
     ],
 )
 def test_a_mistake_from_python_gets_one_line(
@@ -257,7 +257,10 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(desk: Desk, tmp_path: Pat
 
 def test_a_checkpoint_of_another_stage_is_refused(desk: Desk, tmp_path: Path) -> None:
     config = tmp_path / "two.yaml"
-    config.write_text(TINY + "stages: [{name: base}, {name: fine_tune, learning_rates: [1.0e-3]}]\n")
+    config.write_text(
+        TINY.replace("kind: features", "kind: features, width: 7")
+        + "stages: [{name: base}, {name: fine_tune, learning_rates: [1.0e-3]}]\n"
+    )
     out = tmp_path / "two"
     staged, data = load_config(str(config)), read(desk.data)
     assert run(staged, data, out, device="cpu").finished
@@ -281,5 +284,3 @@ def test_ctrl_c_says_how_to_go_on(
     assert main(words) == 130
     said = capsys.readouterr().out.splitlines()[-1]
     assert said == f"stopped; go on with: rungwise train {out / 'config.yaml'} --out {out} --resume"
-    monkeypatch.undo()
-    assert torch.get_num_threads() >= 1

@@ -304,8 +304,10 @@ def _runs(root: Path) -> list[Writer]:
     from rungwise.core.configuration import dump_yaml
     from rungwise.data.readers import read
     from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
-    from rungwise.training.loop import train
+    from rungwise.training.config import TrainConfig
     from rungwise.training.optimizers import Adam
+    from rungwise.training.stage import Stage
+    from rungwise.training.stages import run
 
     def checkpoint(step: int) -> Step:
         def save(place: Path) -> None:
@@ -318,30 +320,35 @@ def _runs(root: Path) -> list[Writer]:
 
         return save
 
-    data, config = read(root / "features"), world.run_config()
-    splits = world.SPLITS
-    data = changed(data, splits=splits)
-    config = changed(config, batch_size=2, epochs=(2,), checkpoint_steps=1)
+    data = changed(read(root / "features"), splits=world.SPLITS)
+    plain = changed(world.run_config(), batch_size=2, epochs=(2,), checkpoint_steps=1)
+    heads = {"tune": "weights", "model": {"image_head": {"kind": "mlp", "hidden": [4]}}}
+    two = changed(plain, epochs=(1,), stages=(Stage("base"), Stage("heads", heads)))
 
-    def run(place: Path) -> None:
-        out = place / "run"
-        found = (out / "checkpoint.safetensors").exists()
-        train(config, data, out, cache=place / "cache", device="cpu", resume=found)
+    def training(name: str, config: TrainConfig) -> Writer:
+        def write(place: Path) -> None:
+            out = place / "run"
+            found = any((out / one).exists() for one in ("checkpoint.safetensors", "stages"))
+            run(config, data, out, cache=place / "cache", device="cpu", resume=found)
 
-    def state(place: Path) -> Any:
-        """Of the files that a run has written so far, each must be whole."""
-        out = place / "run"
-        known: list[Any] = []
-        if (out / "checkpoint.safetensors").exists():
-            stands, tensors = load_checkpoint(out / "checkpoint.safetensors")  # its history holds times, too
-            known.append([stands.epoch, stands.step, digest(*(tensors[name].numpy() for name in sorted(tensors)))])
-        if (out / "model").exists():
-            known.append(world.model_in(out / "model").fingerprint)
-        if (out / "config.yaml").exists():
-            known.append((out / "config.yaml").read_text() == dump_yaml(config))
-        return known
+        def state(place: Path) -> Any:
+            """Of the files that a run has written so far, each must be whole."""
+            known: list[Any] = []
+            for out in (place / "run", *sorted((place / "run").glob("stages/*"))):
+                if (out / "checkpoint.safetensors").exists():
+                    stands, tensors = load_checkpoint(out / "checkpoint.safetensors")  # its history holds times, too
+                    sums = digest(*(tensors[name].numpy() for name in sorted(tensors)))
+                    known.append([out.name, stands.epoch, stands.step, sums])
+                if (out / "model").exists():
+                    known.append([out.name, world.model_in(out / "model").fingerprint])
+            if (place / "run" / "config.yaml").exists():
+                known.append((place / "run" / "config.yaml").read_text() == dump_yaml(config))
+            return known
+
+        return Writer(name, _nothing, write, state, "run", between=lambda found: isinstance(found, list), costly=True)
 
     return [
         Writer("checkpoint", checkpoint(1), checkpoint(2), of_checkpoint, "checkpoint.safetensors"),
-        Writer("training", _nothing, run, state, "run", between=lambda found: isinstance(found, list), costly=True),
+        training("training", plain),
+        training("training in stages", two),
     ]

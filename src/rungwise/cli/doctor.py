@@ -92,7 +92,8 @@ def _report(asked: Doctor, progress: _Bars) -> Report:
     from rungwise.doctor.data_report import MIN_COUNT, examine_data
     from rungwise.doctor.roles import Roles
 
-    roles, min_count, join_restval = Roles(), MIN_COUNT, asked.join_restval
+    roles, join_restval = Roles(), asked.join_restval
+    min_count: int | None = MIN_COUNT
     if asked.config is not None:
         from rungwise.training.recipes import load_config
 

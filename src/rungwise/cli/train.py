@@ -22,6 +22,7 @@ from rungwise.training.recipes import is_preset_name, load_config, systems
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
     from rungwise.training.config import TrainConfig
+    from rungwise.training.loop import TrainResult
 
 QUICK = "quick"
 """The preset of those who name none."""
@@ -29,8 +30,8 @@ QUICK = "quick"
 SETTINGS = (
     "stages", "data", "model", "start", "tune", "loss", "sampler", "step", "warm-up-epochs", "epochs",
     "learning-rates", "optimizer", "schedule", "rates", "batch-size", "clip-norm", "weight-decay",
-    "gradient-checkpointing", "snapshot", "ema", "precision", "compile", "logs", "feature-precision", "seed",
-    "checkpoint-steps",
+    "gradient-checkpointing", "snapshot", "ema", "precision", "compile", "logs", "feature-precision", "resident",
+    "seed", "checkpoint-steps",
 )  # fmt: skip
 """The settings of a configuration, by which a misspelt option is known before torch is loaded."""
 
@@ -155,11 +156,19 @@ def main(arguments: list[str]) -> int:
     if not result.finished:
         say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
-    say(f"best epoch {result.best_epoch}, val rsum {result.best_rsum:.1f}; model: {result.model_folder}")
+    say(f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}")
     say(f"done in {_since(begun)}; next:")
     for command in _next(config.data.path, result.model_folder, asked.out):
         say(f"  {command}")
     return 0
+
+
+def _best(result: TrainResult) -> str:
+    """The best snapshot's number of the measure that chose it."""
+    from rungwise.training.snapshot_config import shown
+
+    value = "none" if result.best_value is None else shown(result.measure, result.best_value)
+    return f"val {result.measure} {value}"
 
 
 def _is_data(arguments: list[str]) -> bool:

@@ -25,10 +25,10 @@ from rungwise.data.pictures import small_image
 SIDE = 32
 """Pixels of a thumbnail, across and down."""
 
-COARSE_ALIKE = 0.8
+COARSE_ALIKE = 0.75
 """Least correlation of two very small versions that are looked at closely."""
 
-ALIKE, DETAILS_ALIKE = 0.9, 0.85
+ALIKE, DETAILS_ALIKE = 0.9, 0.8
 """Least correlations of two aligned thumbnails, and of their details, that show the same."""
 
 LOCALLY_APART = 1.0
@@ -41,7 +41,7 @@ _COARSE = 8
 _OUTSIDE = 0.012
 _STEPS = 4
 _FARTHEST = 0.06
-_MOST = 8
+_MOST = 12
 _ROWS_AT_ONCE, _PAIRS_AT_ONCE = 256, 256
 
 Pixels = NDArray[np.uint8]

@@ -72,8 +72,8 @@ def _no_rate(run: RunFiles) -> Finding | None:
         return Finding(
             "learning rate is 0",
             "fault",
-            f"The learning rate is 0 in all {len(rates)} phases ({sum(run.config.epochs)} epochs): every step leaves the"
-            " weights as they are.",
+            f"The learning rate is 0 in all {len(rates)} phases ({sum(run.config.epochs)} epochs): every step leaves"
+            " the weights as they are.",
             "Set learning_rates (and rates) above 0.",
         )
     if none:
@@ -208,8 +208,8 @@ def _overfit(run: RunFiles) -> Finding | None:
     return Finding(
         "overfit",
         "advice",
-        f"Epoch {best} was the best ({name} {measured[best]:.4g}); in the {len(after)} epochs after it the training loss"
-        f" fell from {losses[best]:.4g} to {losses[last]:.4g}, and {name} went to {after[-1]:.4g}.",
+        f"Epoch {best} was the best ({name} {measured[best]:.4g}); in the {len(after)} epochs after it the training"
+        f" loss fell from {losses[best]:.4g} to {losses[last]:.4g}, and {name} went to {after[-1]:.4g}.",
         f"The model of epoch {best} is kept. End early (snapshot.patience), or add data, dropout or weight decay.",
     )
 

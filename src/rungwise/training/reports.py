@@ -11,6 +11,7 @@ from rich.console import Console
 from rungwise.core.printable import printable
 from rungwise.core.progress import Progress
 from rungwise.data.collection import Issue
+from rungwise.training.snapshot_config import shown
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class EpochReport:
         numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate``, the validation measures, the seconds that
             steps (``seconds``), data among them (``data_seconds``) and validation took, and the peaks of memory.
         best: Whether this is the best snapshot so far.
+        measure: Which of the numbers chooses it.
     """
 
     total_step: int
@@ -83,6 +85,7 @@ class EpochReport:
     epochs: int
     numbers: dict[str, float]
     best: bool
+    measure: str = "rsum"
 
 
 def of_step(report: StepReport) -> dict[str, float]:
@@ -194,6 +197,10 @@ class AllOf(Watcher):
             watcher.close()
 
 
+WIDTH = 80
+"""Columns that the line of an epoch keeps to."""
+
+
 class TerminalWatcher(Watcher):
     """A bar with the time left for the run, or for its present stage, and a line for each epoch that fits 80 columns.
 
@@ -208,8 +215,8 @@ class TerminalWatcher(Watcher):
         self.progress: Progress | None = None
         self.title = ""
         self.place = ""
-        self.rsum = float("nan")
         self.validation = 0.0
+        self.validated = ""
 
     def say(self, message: str) -> None:
         """Print a sentence."""
@@ -231,7 +238,7 @@ class TerminalWatcher(Watcher):
 
     def begin(self, report: StageReport) -> None:
         """Say which stage begins; the time left from here on is that of the stage."""
-        self.rsum, self.place = float("nan"), ""
+        self.validated, self.place = "", ""
         if report.name:
             self.place = f"stage {report.number}/{report.of}, "
             self.say(f"stage {report.number} of {report.of}, {report.name}: {report.epochs} epochs")
@@ -241,26 +248,28 @@ class TerminalWatcher(Watcher):
         # A resumed run begins in its middle; what it did before says nothing of its pace now.
         at = (report.epoch - 1) * report.steps + report.step
         progress = self._started("steps", report.steps * report.epochs, at)
-        rsum = "" if self.rsum != self.rsum else f"  rsum {self.rsum:.1f}"
         progress.at(
             at,
             f"{self.place}epoch {report.epoch}/{report.epochs}, step",
-            f"loss {report.loss:.4f}{rsum}",
+            f"loss {report.loss:.4f}{self.validated}",
             later=self.validation * (report.epochs - report.epoch + 1),
         )
 
     def epoch(self, report: EpochReport) -> None:
         """Print the epoch's line."""
         numbers = report.numbers
-        self.rsum = numbers["rsum"]
         self.validation = numbers.get("validation_seconds", 0.0)
         if self.progress is not None:
             self.progress.idle(self.validation)
-        self.say(
+        value = shown(report.measure, numbers[report.measure])
+        self.validated = f"  {report.measure} {value}"
+        speed = f"  {numbers['pairs_per_second']:>6.0f} pairs/s"
+        before = (
             f"epoch {report.epoch:>2}/{report.epochs}  lr {numbers['learning_rate']:.0e}  loss {numbers['loss']:.4f}"
-            f"  {numbers['pairs_per_second']:>6.0f} pairs/s  val rsum {numbers['rsum']:6.1f}"
-            f"{'  kept' if report.best else ''}"
         )
+        after = f"  val {report.measure} {value:>6}{'  kept' if report.best else ''}"
+        # A measure with a long name takes the place of the speed, which the history has as well.
+        self.say(before + (speed if len(before + speed + after) <= WIDTH else "") + after)
         if report.epoch == report.epochs:
             self.close()
 

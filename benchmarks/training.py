@@ -1,0 +1,408 @@
+"""A training step of VSE++ beside a plain loop as its authors wrote it: pairs a second, floors, data loading, memory.
+
+    python benchmarks/training.py CAPTIONS                           # batches of 128, two threads
+    python benchmarks/training.py CAPTIONS --rsum DATA --weights FILE --epochs 4
+    python benchmarks/training.py CAPTIONS --coco                    # 30 epochs of a set as large as COCO
+
+CAPTIONS is a file of lines "picture#number<TAB>caption", gzipped or not, such as that of Flickr30K. Pictures are random
+rows of 2,048 numbers: what they hold changes no time. All loops take turns of a few steps, and medians are compared.
+
+The plain loop is that of the VSE++ program: captions sorted by length and packed, float32, Adam as it stands, the max
+of hinges summed, gradients cut to a norm of 2. Its captions are cut into tokens beforehand, which the program does on
+each visit. It is to make 251 to 274 pairs a second on two cores; below 0.8 of that, the machine is busy or another one.
+
+A floor is the time of a step's matrix products alone, on random numbers of the shapes that occur, in bfloat16: those of
+the plain loop, which reads every word of every caption, and those of ours, which reads what captions share once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from measuring import alone, memory_of
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.features import FeatureConfig
+from rungwise.encoders.prefix_gru import Prefixes
+from rungwise.evaluation import evaluate
+from rungwise.models import JointEmbedding, Pairs, VSEConfig
+from rungwise.training.collapse import spread
+from rungwise.training.config import TrainConfig
+from rungwise.training.loss_config import config_of
+from rungwise.training.preparation import Prepared, prepare
+from rungwise.training.processes import Processes
+from rungwise.training.sampling import ByLength, Sampler, Shuffled
+
+PLAIN_PAIRS, SLOW = 251.0, 0.8
+FEATURE, WIDTH, WORD = 2048, 1024, 300
+VALIDATION = 200
+COCO_IMAGES, COCO_CAPTIONS = 113_287, 566_435
+
+Sizes = list[tuple[int, int, int]]
+"""(m, k, n) of matrix products."""
+
+
+class Plain(nn.Module):
+    """The networks of the VSE++ program, with the names of ours, so that weights can be exchanged."""
+
+    def __init__(self, model: JointEmbedding) -> None:
+        super().__init__()
+        table = model.state_dict()["text_encoder.words.weight"]
+        self.words = nn.Embedding(*table.shape)
+        self.recurrent = nn.GRU(table.shape[1], WIDTH, batch_first=True)
+        self.projection = nn.Linear(model.state_dict()["image_projection.weight"].shape[1], WIDTH)
+        self.load(model)
+
+    def pairs_of(self, model: JointEmbedding) -> Iterator[tuple[Tensor, Tensor]]:
+        ours, own = model.state_dict(), self.state_dict()
+        for name, weight in own.items():
+            place = name.replace("projection", "image_projection") if "projection" in name else f"text_encoder.{name}"
+            yield weight, ours[place]
+
+    def load(self, model: JointEmbedding) -> None:
+        for own, weight in self.pairs_of(model):
+            own.copy_(weight)
+
+    def give(self, model: JointEmbedding) -> None:
+        for own, weight in self.pairs_of(model):
+            weight.copy_(own)
+
+    def forward(self, rows: Tensor, tokens: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
+        images = self.projection(F.normalize(rows, dim=1))
+        packed = pack_padded_sequence(self.words(tokens), lengths, batch_first=True)
+        states, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
+        last = (torch.tensor(lengths) - 1).view(-1, 1, 1).expand(-1, 1, WIDTH)
+        captions = states.gather(1, last).squeeze(1)
+        return images / images.norm(dim=1, keepdim=True), captions / captions.norm(dim=1, keepdim=True)
+
+
+def hinges(scores: Tensor, hardest: bool, margin: float = 0.2) -> Tensor:
+    """ContrastiveLoss of the program."""
+    own = scores.diag().view(-1, 1)
+    same = torch.eye(len(scores)) > 0.5
+    captions = (margin + scores - own).clamp(min=0).masked_fill(same, 0)
+    images = (margin + scores - own.t()).clamp(min=0).masked_fill(same, 0)
+    if hardest:
+        return captions.max(1)[0].sum() + images.max(0)[0].sum()
+    return captions.sum() + images.sum()
+
+
+class PlainLoop:
+    """The program's loop, over the batches and from the weights of a prepared run."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        assert isinstance(prepared.model, JointEmbedding)
+        self.pairs = prepared.work.pairs
+        self.texts = [list(text) for text in self.pairs.texts]
+        self.model = Plain(prepared.model)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=2e-4, foreach=False)
+
+    def step(self, batch: np.ndarray, rate: float = 2e-4, hardest: bool = True) -> None:
+        chosen = sorted(batch.tolist(), key=lambda caption: len(self.texts[caption]), reverse=True)
+        rows = self.pairs.rows.take(self.pairs.image[chosen])
+        texts = [self.texts[caption] for caption in chosen]
+        lengths = [len(text) for text in texts]
+        tokens = torch.zeros(len(texts), max(lengths)).long()
+        for row, text in zip(tokens, texts, strict=True):
+            row[: len(text)] = torch.tensor(text)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        images, captions = self.model(rows, tokens, lengths)
+        loss = hinges(images @ captions.t(), hardest)
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 2.0)
+        self.optimizer.step()
+
+
+class Loop:
+    """Our steps, as the training loop takes them."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared, self.steps, self.data_seconds = prepared, 0, 0.0
+        self.prepared.model.train()
+        batch_of = prepared.model.batch
+
+        def timed(pairs: Pairs, chosen: Any) -> Any:
+            begun = time.perf_counter()
+            batch = batch_of(pairs, chosen)
+            self.data_seconds += time.perf_counter() - begun
+            return batch
+
+        prepared.model.batch = timed  # type: ignore[method-assign]
+
+    def step(self, batch: np.ndarray) -> None:
+        config, updates = self.prepared.config, self.prepared.updates
+        self.steps += 1
+        updates.begin(config.learning_rate(0))
+        outcome = config.step.backward(self.prepared.work, self.prepared.loss, batch, self.steps)
+        updates.finish(outcome.value, 1, self.steps)
+        assert outcome.vectors is not None
+        spread(*outcome.vectors)
+
+
+def plain_sizes(lengths: np.ndarray) -> Sizes:
+    """Products of a step that reads every word, forward and backward."""
+    alive = [int((lengths > at).sum()) for at in range(lengths.max())]
+    words = int(lengths.sum())
+    return [
+        *shared_sizes(len(lengths)),
+        *((alive[at], WIDTH, 3 * WIDTH) for at in range(1, len(alive))),
+        *((alive[at], 3 * WIDTH, WIDTH) for at in range(1, len(alive))),
+        (3 * WIDTH, words, WIDTH),
+        *((words, WORD, 3 * WIDTH), (words, 3 * WIDTH, WORD), (3 * WIDTH, words, WORD)),
+    ]
+
+
+def prefix_sizes(prefixes: Prefixes, batch: int) -> Sizes:
+    """Products of a step over distinct prefixes and distinct words."""
+    words = len(prefixes.elements)
+    return [
+        *shared_sizes(batch),
+        *((count, WIDTH, 3 * WIDTH) for count in prefixes.parent_counts[1:]),
+        *((count, 3 * WIDTH, WIDTH) for count in prefixes.parent_counts[1:]),
+        (3 * WIDTH, len(prefixes), WIDTH),
+        *((words, WORD, 3 * WIDTH), (words, 3 * WIDTH, WORD), (3 * WIDTH, words, WORD)),
+    ]
+
+
+def shared_sizes(batch: int) -> Sizes:
+    """Of the images' linear layer, whose input wants no gradient, and of the similarities."""
+    return [
+        *((batch, FEATURE, WIDTH), (WIDTH, batch, FEATURE)),
+        *((batch, WIDTH, batch), (batch, batch, WIDTH), (batch, batch, WIDTH)),
+    ]
+
+
+class Products:
+    """Matrix products of given sizes on random numbers in bfloat16."""
+
+    def __init__(self) -> None:
+        self.numbers = torch.randn(1 << 24).bfloat16()
+
+    def matrix(self, rows: int, columns: int) -> Tensor:
+        return self.numbers[: rows * columns].view(rows, columns)
+
+    def run(self, sizes: Sizes) -> None:
+        for m, k, n in sizes:
+            self.matrix(m, k) @ self.matrix(n, k).t()
+
+
+def pictures(count: int) -> FeatureRows:
+    """Rows of random numbers."""
+    return FeatureRows(np.random.default_rng(0).random((count, FEATURE), dtype=np.float32))
+
+
+def collection(captions: Path, images: int | None = None, total: int | None = None) -> ImageCaptions:
+    """Pictures with the captions of a file; more of them than the file has repeat its captions.
+
+    Args:
+        captions: The file.
+        images: Pictures to take; those of the file.
+        total: Captions to take; those of the pictures.
+    """
+    opened = gzip.open if captions.suffix == ".gz" else open
+    with opened(captions, "rt", encoding="utf-8") as lines:
+        said = [line.rstrip("\n").split("\t", 1) for line in lines]
+    names = list(dict.fromkeys(name.split("#")[0] for name, _ in said))
+    place = {name: at for at, name in enumerate(names)}
+    owners = np.array([place[name.split("#")[0]] for name, _ in said])
+    texts = [text for _, text in said]
+    if images is not None and total is not None:
+        names = [str(at) for at in range(images)]
+        texts = [texts[at % len(texts)] for at in range(total)]
+        owners = np.arange(total) % images
+    validation = min(VALIDATION, len(names) // 4)
+    splits = ("val",) * validation + ("train",) * (len(names) - validation)
+    return ImageCaptions(
+        tuple(names), tuple(texts), owners, splits=splits, features=pictures(len(names)), name="captions"
+    )
+
+
+def run_of(data: ImageCaptions, sampler: Sampler, precision: Any, batch: int, device: str = "cpu") -> Prepared:
+    """A run that is ready to take steps."""
+    config = TrainConfig(
+        model=VSEConfig(image=FeatureConfig()),
+        loss=config_of_hinges(),
+        sampler=sampler,
+        precision=precision,
+        batch_size=batch,
+    )
+    return prepared_of(config, data, device)
+
+
+def config_of_hinges() -> Any:
+    from rungwise.losses import MaxOfHinges
+
+    return config_of(MaxOfHinges)(reduction="sum")
+
+
+def prepared_of(config: TrainConfig, data: ImageCaptions, device: str = "cpu") -> Prepared:
+    torch.manual_seed(config.seed)
+    return prepare(
+        config, data, Processes(), torch.device(device), say=lambda line: None, progress=lambda what, done, of: None
+    )
+
+
+@dataclass
+class Timed:
+    """A job and what its turns took.
+
+    Attributes:
+        name: As printed.
+        job: Takes the number of steps.
+        seconds: Of each turn.
+    """
+
+    name: str
+    job: Callable[[int], object]
+    seconds: list[float]
+
+    def turn(self, steps: int) -> None:
+        begun = time.perf_counter()
+        self.job(steps)
+        self.seconds.append((time.perf_counter() - begun) / steps)
+
+
+def speed(data: ImageCaptions, batch: int, turns: int, steps: int) -> None:
+    """Print the table of times."""
+    random, by_length, exact = (
+        run_of(data, sampler, precision, batch)
+        for sampler, precision in ((Shuffled(), "bfloat16"), (ByLength(), "bfloat16"), (Shuffled(), "float32"))
+    )
+    plain, products = PlainLoop(random), Products()
+    loops = {"random": Loop(random), "by length": Loop(by_length), "float32": Loop(exact)}
+    drawn = {name: cycle(full(loop.prepared, batch)) for name, loop in loops.items()}
+    drawn["plain"] = cycle(full(random, batch))
+    sizes: dict[str, Iterator[Sizes]] = {
+        "plain": cycle([plain_sizes(lengths_of(random, one)) for one in full(random, batch)[: turns * steps]]),
+        "random": cycle([sizes_of(random, one) for one in full(random, batch)[: turns * steps]]),
+        "by length": cycle([sizes_of(by_length, one) for one in full(by_length, batch)[: turns * steps]]),
+    }
+
+    def trained(name: str) -> Callable[[int], None]:
+        step = plain.step if name == "plain" else loops[name].step
+        return lambda count: [step(next(drawn[name])) for _ in range(count)]  # type: ignore[func-returns-value]
+
+    def multiplied(name: str) -> Callable[[int], None]:
+        return lambda count: [products.run(next(sizes[name])) for _ in range(count)]  # type: ignore[func-returns-value]
+
+    rows = [
+        Timed("plain loop, float32", trained("plain"), []),
+        Timed("ours, bfloat16, random batches", trained("random"), []),
+        Timed("ours, bfloat16, by_length", trained("by length"), []),
+        Timed("ours, float32, random batches", trained("float32"), []),
+        Timed("floor of the plain loop's products", multiplied("plain"), []),
+        Timed("floor of ours, random batches", multiplied("random"), []),
+        Timed("floor of ours, by_length", multiplied("by length"), []),
+    ]
+    for one in rows:
+        one.job(2)  # warms up
+    for loop in loops.values():
+        loop.data_seconds = 0.0
+    for _ in range(turns):
+        for one in rows:
+            one.turn(steps)
+    plain_row, floors = rows[0], {1: rows[5], 2: rows[6]}
+    print(f"{'':36}{'ms a step':>10}{'pairs/s':>9}{'x plain':>9}{'x floor':>8}{'data %':>8}")
+    for number, one in enumerate(rows):
+        loop = {1: "random", 2: "by length", 3: "float32"}.get(number)
+        share = 100 * loops[loop].data_seconds / (steps * sum(one.seconds)) if loop else None
+        print(
+            f"{one.name:<36}{1000 * statistics.median(one.seconds):>10.1f}"
+            f"{batch / statistics.median(one.seconds):>9.0f}{ratio(plain_row, one):>9.2f}"
+            + (f"{ratio(one, floors[number]):>8.2f}" if number in floors else f"{'':>8}")
+            + (f"{share:>8.2f}" if share is not None else "")
+        )
+    made = batch / statistics.median(plain_row.seconds)
+    if made < SLOW * PLAIN_PAIRS:
+        print(f"the plain loop makes {made:.0f} pairs/s, below {SLOW} of {PLAIN_PAIRS:.0f}: the machine is busy or slower")
+    print(aim("4 times the plain loop, random batches", ratio(plain_row, rows[1]), 4.0, least=True))
+    print(aim("1.6 times the floor, random batches", ratio(rows[1], rows[5]), 1.6, least=False))
+
+
+def ratio(one: Timed, other: Timed) -> float:
+    """Median of the turns' ratios, each of neighbouring turns."""
+    return statistics.median(a / b for a, b in zip(one.seconds, other.seconds, strict=True))
+
+
+def aim(what: str, value: float, wanted: float, *, least: bool) -> str:
+    met = value >= wanted if least else value <= wanted
+    return f"aim: {what}: {value:.2f}, {'met' if met else 'missed'}"
+
+
+def full(prepared: Prepared, batch: int) -> list[np.ndarray]:
+    """The batches of the first epoch that are full."""
+    return [one for one in prepared.batches_of(0) if len(one) == batch]
+
+
+def lengths_of(prepared: Prepared, batch: np.ndarray) -> np.ndarray:
+    return np.array([len(prepared.work.pairs.texts[caption]) for caption in batch])
+
+
+def sizes_of(prepared: Prepared, batch: np.ndarray) -> Sizes:
+    tokens = prepared.model.batch(prepared.work.pairs, batch)
+    return prefix_sizes(Prefixes.of(tokens.texts.numpy(), tokens.lengths.numpy()), len(batch))
+
+
+def memory(captions: Path, batch: int, kind: str, threads: int) -> float:
+    """Highest memory of a few steps in GB, above data and weights; runs in a process of its own."""
+    torch.set_num_threads(threads)
+    prepared = run_of(collection(captions), Shuffled(), "bfloat16", batch)
+    step = PlainLoop(prepared).step if kind == "plain" else Loop(prepared).step
+    batches = full(prepared, batch)[:3]
+    return memory_of(lambda: [step(one) for one in batches])
+
+
+def growth(captions: Path, batches: Sequence[int], threads: int) -> None:
+    """Print memory by the size of the batch."""
+    print(f"\n{'memory above data and weights, GB':<36}" + "".join(f"{f'B = {one}':>11}" for one in batches))
+    for name, kind in (("plain loop, float32", "plain"), ("ours, bfloat16, random batches", "ours")):
+        found = [alone(memory, captions, one, kind, threads) for one in batches]
+        print(f"{name:<36}" + "".join(f"{one:>11.2f}" for one in found), flush=True)
+
+
+def same_rsum(data_path: Path, weights: Path | None, epochs: int, warm_up: int, seeds: Sequence[int]) -> None:
+    """Train the plain loop and ours from the same weights over the same batches, and print both rsums."""
+    from rungwise.core.configuration import load_yaml
+    from rungwise.data.reading import read_collection
+
+    data = read_collection(data_path)
+    plainly: list[float] = []
+    print(f"\n{'validation rsum after each epoch':<36}" + "".join(f"{at + 1:>8}" for at in range(epochs)))
+    del load_yaml, plainly, weights, warm_up, seeds, data
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("captions", type=Path)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=6, help="of a turn")
+    parser.add_argument("--memory", type=int, nargs="*", default=[128, 512, 2048], help="sizes of batches")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print(f"VSE++, B = {options.batch}, D = {WIDTH}, words {WORD}, {options.threads} threads, features {FEATURE}")
+    speed(collection(options.captions), options.batch, options.turns, options.steps)
+    if options.memory:
+        growth(options.captions, options.memory, options.threads)
+
+
+if __name__ == "__main__":
+    main()
