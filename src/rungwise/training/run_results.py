@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ def is_run_folder(folder: Path) -> bool:
     >>> is_run_folder(Path("nowhere"))
     False
     """
-    return (folder / CONFIG).is_file() and (folder / MODEL / MODEL_CONFIG).is_file()
+    # Path.is_file raises for a folder that may not be read; this says no, and who opens the folder says why.
+    return os.path.isfile(folder / CONFIG) and os.path.isfile(folder / MODEL / MODEL_CONFIG)  # noqa: PTH113
 
 
 def keep_result(run: Path, result: Result) -> Path:
@@ -71,9 +73,7 @@ def kept_results(run: Path) -> tuple[KeptResult, ...]:
     Raises:
         UserError: If a file is damaged, or is the result of another model than the one that the run has now.
     """
-    found = tuple(
-        KeptResult(path, Result.from_json(path)) for path in sorted((run / RESULTS).glob("*.json")) if path.is_file()
-    )
+    found = tuple(KeptResult(path, Result.from_json(path)) for path in sorted((run / RESULTS).glob("*.json")))
     if found:
         _check_model(run, found)
     return found
