@@ -29,6 +29,7 @@ from rungwise.relevance.given import as_degrees
 from rungwise.training.averaging import WeightAverage
 from rungwise.training.batch_degrees import BatchDegrees
 from rungwise.training.checkpoint import Trained
+from rungwise.training.compiling import compile_encoders
 from rungwise.training.config import TrainConfig
 from rungwise.training.degrees import training_degrees, validation_degrees, with_training_thresholds
 from rungwise.training.optimizers import Group
@@ -127,8 +128,9 @@ def prepare(
             for name, images in (("train", train), ("validation", validation))
         )
     pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
-    updates = _updates(config, model, loss)
     autocast = partial(_autocast, device, config.precision)
+    compile_encoders(config, model, pairs, autocast, say)
+    updates = _updates(config, model, loss)
     return Prepared(
         config,
         model,
