@@ -152,6 +152,11 @@ def same_picture(first: Numbers, second: Numbers) -> tuple[NDArray[np.bool_], Nu
         second: Likewise.
     """
     place = _aligned(_halved(first), _halved(second), (2, 0))
+    # Seen in the frame of the one that is cropped, nothing is missing.
+    swapped = place[:, 0] * place[:, 2] > 1
+    whole = swapped[:, None, None, None]
+    first, second = np.where(whole, second, first), np.where(whole, first, second)
+    place = np.where(swapped[:, None], _inverse(place), place)
     likely = _correlation(_unit(_seen(first, place)), _unit(second)) >= ALIKE - 0.1
     same, correlation = np.zeros(len(first), bool), np.zeros(len(first), np.float32)
     some = np.flatnonzero(likely)
@@ -174,12 +179,18 @@ def _judged(first: Numbers, second: Numbers, place: Numbers) -> tuple[NDArray[np
     )
 
 
-def _is_crop(place: Numbers) -> NDArray[np.bool_]:
-    """Whether one picture lies within the other, across and down."""
+def _inverse(place: Numbers) -> Numbers:
+    """Where the first lies in the second."""
     scale, shift = place[:, [0, 2]], place[:, [1, 3]]
-    inside = ((shift >= -_OUTSIDE) & (shift + scale <= 1 + _OUTSIDE) & (scale >= SMALLEST_CROP)).all(axis=1)
-    around = ((shift <= _OUTSIDE) & (shift + scale >= 1 - _OUTSIDE) & (scale <= 1 / SMALLEST_CROP)).all(axis=1)
-    return np.logical_or(inside, around)
+    inverse: Numbers = np.stack([1 / scale, -shift / scale], axis=2).reshape(len(place), 4)
+    return inverse
+
+
+def _is_crop(place: Numbers) -> NDArray[np.bool_]:
+    """Whether the second lies within the first, across and down."""
+    scale, shift = place[:, [0, 2]], place[:, [1, 3]]
+    parts = [shift >= -_OUTSIDE, shift + scale <= 1 + _OUTSIDE, scale >= SMALLEST_CROP]
+    return np.logical_and.reduce(parts).all(axis=1)
 
 
 def _aligned(first: Numbers, second: Numbers, blurs: tuple[int, ...], place: Numbers | None = None) -> Numbers:
