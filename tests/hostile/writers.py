@@ -175,6 +175,8 @@ def _caches() -> list[Writer]:
 def _folders(root: Path) -> list[Writer]:
     from rungwise.data.readers import read
     from rungwise.relevance import CIDErD
+    from rungwise.relevance.kept import KeptFolder
+    from rungwise.relevance.restored import kept_rows
     from rungwise.scenes.collection import SceneConfig, generate
 
     data = read(root / "csv", captions_only=True)
@@ -185,6 +187,15 @@ def _folders(root: Path) -> list[Writer]:
 
     def state_of_degrees(place: Path) -> Any:
         return of_degrees(place / "degrees")["main"]
+
+    def keep(orders: int) -> Step:
+        captions = [text * orders for text in data.captions]
+        kept = kept_rows(CIDErD(captions, data.image_of_caption))
+        return lambda place: KeptFolder(place / "relevance").keep("cider-d", world.KEPT, kept)
+
+    def state_of_kept(place: Path) -> Any:
+        kept = KeptFolder(place / "relevance").find("cider-d", world.KEPT)
+        return ABSENT if kept is None else kept.facts["content_hash"]
 
     def save_model(seed: int) -> Step:
         def save(place: Path) -> None:
@@ -202,6 +213,8 @@ def _folders(root: Path) -> list[Writer]:
         Writer("degrees, first", _nothing, degrees(None, 1), state_of_degrees, "degrees"),
         Writer("degrees, again", degrees(None, 1), degrees(None, 2), state_of_degrees, "degrees"),
         Writer("degrees, best in place of all", degrees(None, 1), degrees(2, 1), state_of_degrees, "degrees"),
+        Writer("kept relevance, first", _nothing, keep(1), state_of_kept, "relevance"),
+        Writer("kept relevance, again", keep(1), keep(2), state_of_kept, "relevance"),
         Writer("model, first", _nothing, save_model(1), lambda place: of_model(place / "model"), "model"),
         Writer("model, again", save_model(1), save_model(2), lambda place: of_model(place / "model"), "model"),
         Writer("scenes", _nothing, lambda place: generate(place / "scenes", scenes),
@@ -304,8 +317,10 @@ def _runs(root: Path) -> list[Writer]:
     from rungwise.core.configuration import dump_yaml
     from rungwise.data.readers import read
     from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
-    from rungwise.training.loop import train
+    from rungwise.training.config import TrainConfig
     from rungwise.training.optimizers import Adam
+    from rungwise.training.stage import Stage
+    from rungwise.training.stages import run
 
     def checkpoint(step: int) -> Step:
         def save(place: Path) -> None:
@@ -318,30 +333,35 @@ def _runs(root: Path) -> list[Writer]:
 
         return save
 
-    data, config = read(root / "features"), world.run_config()
-    splits = world.SPLITS
-    data = changed(data, splits=splits)
-    config = changed(config, batch_size=2, epochs=(2,), checkpoint_steps=1)
+    data = changed(read(root / "features"), splits=world.SPLITS)
+    plain = changed(world.run_config(), batch_size=2, epochs=(2,), checkpoint_steps=1)
+    heads = {"tune": "weights", "model": {"image_head": {"kind": "mlp", "hidden": [4]}}}
+    two = changed(plain, epochs=(1,), stages=(Stage("base"), Stage("heads", heads)))
 
-    def run(place: Path) -> None:
-        out = place / "run"
-        found = (out / "checkpoint.safetensors").exists()
-        train(config, data, out, cache=place / "cache", device="cpu", resume=found)
+    def training(name: str, config: TrainConfig) -> Writer:
+        def write(place: Path) -> None:
+            out = place / "run"
+            found = any((out / one).exists() for one in ("checkpoint.safetensors", "stages"))
+            run(config, data, out, cache=place / "cache", device="cpu", resume=found)
 
-    def state(place: Path) -> Any:
-        """Of the files that a run has written so far, each must be whole."""
-        out = place / "run"
-        known: list[Any] = []
-        if (out / "checkpoint.safetensors").exists():
-            stands, tensors = load_checkpoint(out / "checkpoint.safetensors")  # its history holds times, too
-            known.append([stands.epoch, stands.step, digest(*(tensors[name].numpy() for name in sorted(tensors)))])
-        if (out / "model").exists():
-            known.append(world.model_in(out / "model").fingerprint)
-        if (out / "config.yaml").exists():
-            known.append((out / "config.yaml").read_text() == dump_yaml(config))
-        return known
+        def state(place: Path) -> Any:
+            """Of the files that a run has written so far, each must be whole."""
+            known: list[Any] = []
+            for out in (place / "run", *sorted((place / "run").glob("stages/*"))):
+                if (out / "checkpoint.safetensors").exists():
+                    stands, tensors = load_checkpoint(out / "checkpoint.safetensors")  # its history holds times, too
+                    sums = digest(*(tensors[name].numpy() for name in sorted(tensors)))
+                    known.append([out.name, stands.epoch, stands.step, sums])
+                if (out / "model").exists():
+                    known.append([out.name, world.model_in(out / "model").fingerprint])
+            if (place / "run" / "config.yaml").exists():
+                known.append((place / "run" / "config.yaml").read_text() == dump_yaml(config))
+            return known
+
+        return Writer(name, _nothing, write, state, "run", between=lambda found: isinstance(found, list), costly=True)
 
     return [
         Writer("checkpoint", checkpoint(1), checkpoint(2), of_checkpoint, "checkpoint.safetensors"),
-        Writer("training", _nothing, run, state, "run", between=lambda found: isinstance(found, list), costly=True),
+        training("training", plain),
+        training("training in stages", two),
     ]

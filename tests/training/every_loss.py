@@ -30,6 +30,7 @@ FAMILIES = {
     "SumOfHinges": losses.SumOfHinges,
     "MaxOfHinges": lambda **k: losses.MaxOfHinges(mask_above=0.8, **k),
     "MaxOfHinges, drawn": lambda **k: losses.MaxOfHinges(negative_set=2, **k),
+    "warm_up": lambda **k: losses.warm_up(losses.MaxOfHinges(margin=0.3, **k)),
     "Ladder": losses.Ladder,
     "Ladder, sum": lambda **k: losses.Ladder(sampling="sum", **k),
     "SemanticAdaptiveMargin": lambda **k: losses.SemanticAdaptiveMargin(with_triplet=True, **k),
@@ -38,9 +39,9 @@ FAMILIES = {
     "AdaptiveListwise, drawn": lambda **k: losses.AdaptiveListwise(sampled=2, irrelevant="other_item", **k),
     "ContrastiveSum": lambda **k: losses.ContrastiveSum(learnable=True, **k),
     "ContrastiveMax": losses.ContrastiveMax,
-    "MultiModalNCE": losses.MultiModalNCE,
+    "MultiModalNCE": lambda **k: losses.MultiModalNCE(learnable=True, **k),
     "Sigmoid": lambda **k: losses.Sigmoid(learnable=True, **k),
-    "SoftContrastive": losses.SoftContrastive,
+    "SoftContrastive": lambda **k: losses.SoftContrastive(learnable=True, **k),
     "SmoothNDCG": losses.SmoothNDCG,
     "Weighted": _weighted,
 }
@@ -54,14 +55,18 @@ BATCHES = {
 }
 
 
+# How many pairs lose, where the batch is a negative set beyond them: on both processes, or on the first alone.
+QUERIES = {"square, of two sizes": (None, 5, 3), "square, pictures twice": (None, 4)}
+
+
 def cases():
-    """Name, batch, and a loss with its options."""
+    """Name, batch, how many of its pairs lose (None: all), and a loss with its options."""
     for (family, make), (batch, shares) in product(FAMILIES.items(), BATCHES.items()):
-        for extra in ("mask", "keep", "pair") if batch == "square, pictures twice" else ("mask",):
-            for reduction in ("sum", "mean"):
-                torch.manual_seed(0)
-                loss: Loss = make(extra_positives=extra, reduction=reduction).double()
-                yield f"{family}; {batch}; {extra}; {reduction}", shares, loss
+        extras = ("mask", "keep", "pair") if batch == "square, pictures twice" else ("mask",)
+        for extra, reduction, queries in product(extras, ("sum", "mean"), QUERIES.get(batch, (None,))):
+            torch.manual_seed(0)
+            loss: Loss = make(extra_positives=extra, reduction=reduction).double()
+            yield f"{family}; {batch}; {extra}; {reduction}; {queries}", shares, queries, loss
 
 
 class Source:

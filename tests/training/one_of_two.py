@@ -25,12 +25,12 @@ from tests.training.every_loss import (
 def run(rank: int) -> dict[str, torch.Tensor]:
     source, model = Source(), DistributedDataParallel(Encoders())
     results = {}
-    for name, shares, loss in cases():
+    for name, shares, queries, loss in cases():
         together = GlobalNegatives(loss, relevance=source, positives=source.positives)
         images, captions = (torch.tensor(positions) for positions in shares[rank])
         model.zero_grad()
         torch.manual_seed(5)
-        value = together(*model(images, captions), images, captions)
+        value = together(*model(images, captions), images, captions, queries=queries)
         value.backward()
         average_gradients(loss.parameters())
         results[name] = torch.cat([value.detach().reshape(1), gradients(model, loss)])
@@ -48,7 +48,7 @@ def run(rank: int) -> dict[str, torch.Tensor]:
 
 
 def cached(model: DistributedDataParallel, source: Source, rank: int) -> torch.Tensor:
-    _, shares, loss = next(cases())
+    _, shares, _, loss = next(cases())
     together = GlobalNegatives(loss, relevance=source, positives=source.positives)
     images, captions = (torch.tensor(positions) for positions in shares[rank])
     model.zero_grad()

@@ -12,12 +12,12 @@ def whole_batch(shares):
 
 def test_chunks_equal_the_whole_batch_for_every_loss() -> None:
     source, model = Source(), Encoders()
-    for name, shares, loss in cases():
+    for name, shares, queries, loss in cases():
         images, captions = whole_batch(shares)
         together = GlobalNegatives(loss, relevance=source, positives=source.positives)
         model.zero_grad()
         torch.manual_seed(5)
-        value = together(*model(images, captions), images, captions)
+        value = together(*model(images, captions), images, captions, queries=queries)
         value.backward()
         expected = torch.cat([value.detach().reshape(1), gradients(model, loss)])
         model.zero_grad()
@@ -27,7 +27,7 @@ def test_chunks_equal_the_whole_batch_for_every_loss() -> None:
         value = cached_backward(
             lambda chunk: model(*chunk),
             chunks,
-            lambda i, t, ids=(images, captions), f=together: f(i, t, *ids),
+            lambda i, t, ids=(images, captions), f=together, q=queries: f(i, t, *ids, queries=q),
         )
         got = torch.cat([value.reshape(1), gradients(model, loss)])
         torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-6, msg=lambda m, where=name: f"{where}: {m}")

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import stat
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -56,7 +56,7 @@ STATE = RunState(
     total_steps=17,
     loss_sum=0.1 + 0.2,
     pairs=40,
-    best_rsum=100 / 3,
+    best_value=100 / 3,
     best_epoch=1,
     history=[{"loss": 1e-17, "rsum": 100 / 3}],
     settings={"seed": 0, "loss": {"kind": "ladder", "thresholds": [0.1 + 0.2]}},
@@ -206,7 +206,7 @@ def test_an_altered_checkpoint_is_refused_and_an_old_one_taken(tmp_path: Path) -
         said = file.metadata()
     name = "optimizer/linear.weight/exp_avg"
     fewer = {one: tensor for one, tensor in tensors.items() if one != name}
-    edited = said | {"state": json.dumps(asdict(STATE) | {"best_rsum": 600.0})}
+    edited = said | {"state": json.dumps(asdict(STATE) | {"best_value": 600.0})}
     for changed, header, message in (
         (fewer, said, f"{name} is missing from it"),
         (tensors | {"model/more": torch.zeros(1)}, said, "model/more was added to it"),
@@ -219,6 +219,17 @@ def test_an_altered_checkpoint_is_refused_and_an_old_one_taken(tmp_path: Path) -
         assert "\n" not in str(caught.value)
     save_file(tensors, tmp_path / "old", metadata={"state": said["state"]})
     assert load_checkpoint(tmp_path / "old")[0] == STATE
+
+
+@pytest.mark.parametrize(("epochs", "rsum", "value"), [(1, 100 / 3, 100 / 3), (0, -1.0, None)])
+def test_an_old_checkpoint_that_knows_rsum_alone_opens(
+    epochs: int, rsum: float, value: float | None, tmp_path: Path
+) -> None:
+    save_checkpoint(tmp_path / "state", stepped(), STATE)
+    former = asdict(STATE) | {"best_rsum": rsum, "best_epoch": epochs}
+    del former["best_value"]
+    save_file(load_file(tmp_path / "state"), tmp_path / "old", metadata={"state": json.dumps(former)})
+    assert load_checkpoint(tmp_path / "old")[0] == replace(STATE, best_value=value, best_epoch=epochs)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +254,7 @@ model: {image: {kind: features}, text: {word_dimension: 8, min_count: 1}, dimens
 loss:
   kind: weighted
   losses:
-    - {kind: ladder, shares: [0.3]}
+    - {kind: ladder, shares: [0.2]}
     - {kind: multi_modal_nce, learnable: true}
   weights: [1.0, 0.5]
 sampler: {kind: relevance_aware, at_least: 0.2}

@@ -74,7 +74,7 @@ def test_what_is_written_is_read_back(text: str, tmp_path: Path) -> None:
     assert dump_yaml(again) == dump_yaml(config)
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", [name for name in preset_names() if ":" not in name])
 def test_presets_are_read_back(name: str, tmp_path: Path) -> None:
     config = load_config(name)
     (tmp_path / "run.yaml").write_text(dump_yaml(config), encoding="utf-8")

@@ -8,15 +8,17 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
+from rungwise.data.splits import with_share
 from rungwise.losses import Ladder, MaxOfHinges, Weighted
-from rungwise.relevance import CIDErD, TfIdf, describe
+from rungwise.relevance import CIDErD, DocumentFrequencies, TfIdf, describe, load
 from rungwise.relevance.config import Building, source_config
 from rungwise.relevance.config import words as word_sources
 from rungwise.scenes.collection import SceneConfig, generate
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import DataConfig, TrainConfig
-from rungwise.training.degrees import training_degrees, with_training_thresholds
+from rungwise.training.degrees import training_degrees, validation_degrees, with_training_thresholds
 from rungwise.training.loss_config import config_of
+from rungwise.training.snapshot_config import Snapshot
 
 WORDS = np.array(["dog", "cat", "snow", "red", "runs", "roof", "tin", "sleeps"])
 SHARES = (0.05, 0.15)
@@ -111,11 +113,8 @@ def test_shares_are_measured_on_the_training_split(data: ImageCaptions, tmp_path
     without = TrainConfig(loss=config_of(Ladder)(thresholds=(0.5,)))
     assert with_training_thresholds(without, data, whole) == (without, ())
 
-    class Bare:
-        block = dense = None
-
-    with pytest.raises(UserError, match="loss.shares are measured on a relevance source"):
-        with_training_thresholds(laddered(), data, Bare())
+    with pytest.raises(UserError, match="loss.shares are measured on degrees of relevance, and there are none; name"):
+        with_training_thresholds(laddered(), data, None)
 
 
 def test_other_training_splits_are_joined(data: ImageCaptions) -> None:
@@ -204,3 +203,134 @@ def test_scenes_bring_their_own(given: str, tmp_path: Path) -> None:
 
 def test_other_data_bring_none(data: ImageCaptions) -> None:
     assert training_degrees(DataConfig(), data) is None
+
+
+class Object:
+    """Degrees of somebody else: block and dense, and nothing more."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def block(self, images: object, captions: object) -> np.ndarray:
+        return self.matrix[np.ix_(np.asarray(images), np.asarray(captions))]
+
+    def dense(self) -> np.ndarray:
+        return self.matrix
+
+
+def test_shares_are_measured_on_degrees_of_any_kind(data: ImageCaptions, tmp_path: Path) -> None:
+    source = TfIdf(data.captions, data.image_of_caption)
+    _, expected = with_training_thresholds(laddered(), data, source)
+    source.save(tmp_path / "saved")
+    for given in (source.dense(), source.dense().tolist(), Object(source.dense()), load(tmp_path / "saved")):
+        turned, cuts = with_training_thresholds(laddered(), data, given)  # type: ignore[arg-type]
+        assert cuts == expected == turned.loss.thresholds
+    for given, message in (
+        (source.dense().T, r"relevance= has shape \(180, 60\) for 60 images x 180 captions: it is transposed"),
+        (Object(np.eye(3)), None),
+        ("tfidf", "relevance=: str is no .* table of numbers and has no block"),
+        (TfIdf(["a dog"], [0]), "relevance= has degrees of 1 images and 1 captions, but"),
+    ):
+        with pytest.raises((UserError, IndexError), match=message) as caught:
+            with_training_thresholds(laddered(), data, given)  # type: ignore[arg-type]
+        assert "\n" not in str(caught.value)
+
+
+def test_shares_are_measured_as_the_batch_asks(data: ImageCaptions) -> None:
+    config = laddered(data=DataConfig(relevance="tfidf", reference="batch"))
+    found = training_degrees(config.data, data)
+    _, cuts = with_training_thresholds(config, data, found)
+    images, captions = training_positions(data)
+    one = [int(np.flatnonzero(data.image_of_caption == image)[image % 3]) for image in images]
+    pairs = found.pair_block(one, captions)  # type: ignore[union-attr]
+    others = pairs[images[:, None] != data.image_of_caption[captions][None, :]]
+    for cut, share in zip(cuts, np.cumsum(SHARES), strict=True):
+        assert (others >= cut).mean() == pytest.approx(share, rel=0.3)
+    by_image = with_training_thresholds(laddered(), data, found)[1]
+    assert by_image[0] > cuts[0] + 0.01, "the two would not be told apart"
+
+
+def test_a_rung_that_is_empty_in_most_batches_is_said(data: ImageCaptions) -> None:
+    lines: list[str] = []
+    draw = np.random.default_rng(0)
+    relevance = draw.random((60, 180)).astype(np.float32)
+    rungs = {"shares": (0.001, 0.1), "margins": (0.2, 0.1, 0.01), "weights": (1.0, 0.5, 0.25)}
+    config = TrainConfig(loss=config_of(Ladder)(**rungs), batch_size=16)  # type: ignore[arg-type]
+    with_training_thresholds(config, data, relevance, lines.append)  # type: ignore[arg-type]
+    assert len(lines) == 1
+    assert lines[0].startswith("rung 1 of the loss (degrees from 0.99")
+    assert "is empty in most batches: 0.00" in lines[0]
+    with_training_thresholds(replace(config, batch_size=128), data, relevance, lines.append)  # type: ignore[arg-type]
+    assert len(lines) == 1
+
+
+def test_degrees_of_validation(data: ImageCaptions, tmp_path: Path) -> None:
+    images = np.flatnonzero(np.array(data.splits) == "val")
+    captions = np.flatnonzero(np.isin(data.image_of_caption, images))
+    part, training = data.split("val"), data.split("train")
+    corpus = DocumentFrequencies.of(training.captions, training.image_of_caption)
+    expected = CIDErD(part.captions, part.image_of_caption, document_frequencies=corpus).dense()
+    rows = [part.image_ids.index(data.image_ids[image]) for image in images]
+    columns = [part.caption_ids.index(data.caption_ids[caption]) for caption in captions]
+    expected = expected[np.ix_(rows, columns)]
+
+    def config(name: str, of_training: str = "") -> TrainConfig:
+        return TrainConfig(data=DataConfig(relevance=of_training), snapshot=Snapshot(measure="CS@5", relevance=name))
+
+    for one in (config("cider-d"), config("", "cider-d")):
+        np.testing.assert_allclose(validation_degrees(one, data).block(images, captions), expected, atol=1e-5)
+    with pytest.raises(UserError, match="must lie in"):
+        validation_degrees(config("cider-d"), data).block([data.splits.index("train")], captions)
+    whole = TfIdf(data.captions, data.image_of_caption)
+    whole.save(tmp_path / "whole")
+    TfIdf(part.captions, part.image_of_caption, images=len(part)).save(tmp_path / "val")
+    TfIdf(training.captions, training.image_of_caption, images=len(training)).save(tmp_path / "train")
+    saved = validation_degrees(config(str(tmp_path / "whole")), data)
+    np.testing.assert_array_equal(saved.block(images, captions), whole.block(images, captions))
+    assert validation_degrees(config(str(tmp_path / "val")), data).block(images, captions).shape == expected.shape
+    assert validation_degrees(config(""), data) is None
+    # What Python hands over is taken unless the configuration names something of its own.
+    given = validation_degrees(config(""), data, whole)
+    assert given is whole
+    assert validation_degrees(config("cider-d"), data, whole) is not whole
+    with pytest.raises(UserError, match="degrees of the training pictures alone, and snapshot.measure CS@5 needs"):
+        validation_degrees(config("", str(tmp_path / "train")), data)
+
+
+@pytest.mark.parametrize("name", ["cider-d", "tfidf"])
+def test_degrees_that_were_made_are_found(name: str, data: ImageCaptions, tmp_path: Path) -> None:
+    lines: list[str] = []
+    building = Building(cache=tmp_path / "relevance", say=lines.append)
+    images, captions = training_positions(data)
+    first = training_degrees(DataConfig(relevance=name), data, building).block(images, captions)
+    assert f"{name} of collection/train, {len(captions)} captions, made in " in lines[-1]
+    assert f"kept in {tmp_path / 'relevance' / name}-" in lines[-1]
+    again = training_degrees(DataConfig(relevance=name), data, building).block(images, captions)
+    assert lines[-1].startswith(f"relevance: {name} of collection/train, {len(captions)} captions, found in {tmp_path}")
+    np.testing.assert_array_equal(again, first)
+    # The validation split, counted in the training split, is something else.
+    config = TrainConfig(snapshot=Snapshot(measure="CS@5", relevance=name))
+    validation_degrees(config, data, building=building)
+    assert "made in" in lines[-1]
+    validation_degrees(config, data, building=building)
+    assert "found in" in lines[-1]
+    assert len(list((tmp_path / "relevance").glob(f"{name}-*"))) == 2
+
+
+def test_a_drawn_share_is_all_that_a_source_knows(data: ImageCaptions, tmp_path: Path) -> None:
+    shared = with_share(data, ("train",), 0.5, seed=0)
+    images, captions = training_positions(shared)
+    assert 0 < len(images) <= 0.5 * len(training_positions(data)[0])
+    found = training_degrees(DataConfig(relevance="cider-d"), shared)
+    np.testing.assert_array_equal(
+        found.block(images, captions), of_the_part(shared, source_config("cider-d").build(shared.split("train")))
+    )
+    with pytest.raises(UserError, match="must lie in"):
+        found.block([shared.splits.index("undrawn")], captions)
+    # Degrees that were saved of the whole training split hold those of a share of it.
+    whole = data.split("train")
+    source = TfIdf(whole.captions, whole.image_of_caption, images=len(whole))
+    source.save(tmp_path / "whole")
+    saved = training_degrees(DataConfig(relevance=str(tmp_path / "whole")), shared).block(images, captions)
+    full = training_degrees(DataConfig(relevance=str(tmp_path / "whole")), data).block(images, captions)
+    np.testing.assert_array_equal(saved, full)

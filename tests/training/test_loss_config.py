@@ -129,8 +129,9 @@ def test_shares_are_no_thresholds() -> None:
     both = config_of(Weighted)(losses=(shared, config_of(MaxOfHinges)()), weights=(1.0, 0.5))
     for config in (shared, both):
         assert config.needs_relevance
-        with pytest.raises(UserError, match="loss.shares must be turned into thresholds"):
+        with pytest.raises(UserError, match="loss.shares become thresholds when training begins") as caught:
             config.build()
+        assert "\n" not in str(caught.value)
         turned = with_thresholds(config, lambda shares: tuple(50 * share for share in shares))
         assert turned.needs_relevance
         ladder = turned.build() if config is shared else turned.build().members[0]

@@ -1,4 +1,7 @@
+import csv
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -7,18 +10,90 @@ from torch import nn
 from rungwise.core.configuration import dump_yaml
 from rungwise.core.errors import UserError
 from rungwise.encoders.heads import LinearHead, MLPHead, NoHead, StackHead
+from rungwise.evaluation.printed_tables import matching
 from rungwise.losses import ContrastiveMax, ContrastiveSum, Ladder, MaxOfHinges, MultiModalNCE, SumOfHinges
 from rungwise.similarity import Inner, Order, ShiftedCosine
 from rungwise.training.loss_config import config_of
 from rungwise.training.optimizers import Adam
-from rungwise.training.recipes import load_config, preset_names
+from rungwise.training.recipes import load_config, load_preset, preset_names, presets
 from rungwise.training.sampling import Shuffled
 from rungwise.training.steps import Plain
 from rungwise.training.tuning import Weights
 
 
-@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_reads_with_its_stages_and_names_rows_that_were_printed() -> None:
+    names = preset_names()
+    assert len(names) == len(set(names)) > 200
+    for preset in presets():
+        assert preset.config.preset == preset.name
+        assert len(preset.config.stage_configs()) == len(preset.config.stages)
+        assert preset.about.endswith(".")
+        assert "assumes" not in preset.settings
+        for reference in preset.reproduces:
+            rows = matching(reference)
+            assert {row.dataset for row in rows} == {preset.dataset}
+            assert preset.dataset not in ("flickr8k", "own", "scenes")
+
+
+def test_a_row_that_was_not_printed_is_refused() -> None:
+    with pytest.raises(UserError, match="no row whose row is '1.99'"):
+        matching(dict(load_preset("vsepp/coco:rc-rv").reproduces[0]) | {"row": "1.99"})
+
+
+@pytest.mark.parametrize(
+    ("name", "paper", "table", "methods"),
+    [
+        ("vsepp", "vsepp", "Table 1", {"VSE++"}),
+        ("vsepp", "vsepp", "Table 3", {"VSE++"}),
+        ("vse0", "vsepp", "Table 2", {"VSE0"}),
+        ("cvsepp", "ladder_loss", "Table 1", {"CVSE++"}),
+        ("cvsepp", "ladder_loss", "Table 2", {"CVSE++"}),
+        ("cvsepp", "ladder_loss", "Table 3", {"CVSE++"}),
+        ("cvsepp", "ladder_loss", "Table 4", {"CVSE++"}),
+        ("vsepp", "ladder_loss", "Table 2", {"VSE++"}),
+        ("convsepp", "convse", "Table II", {"ConVSE++"}),
+        ("convse", "convse", "Table III", {"ConVSE"}),
+        ("mvn", "convse", "Table III", {"MVN"}),
+        ("cmal2r", "cmal2r", "Table 1", {"CMAL2R", "CMAL2R(bi.)"}),
+    ],
+)
+def test_every_row_of_a_system_has_a_preset(name: str, paper: str, table: str, methods: set[str]) -> None:
+    said = [one for preset in presets(name) for one in preset.reproduces]
+    standing = {row for one in said if (one["paper"], one["table"]) == (paper, table) for row in matched(one)}
+    with (resources.files("rungwise.evaluation") / "published.csv").open(encoding="utf-8") as file:
+        rows = {
+            line
+            for line, cells in enumerate(csv.DictReader(file))
+            if (cells["paper"], cells["table"]) == (paper, table)
+            and cells["method"] in methods
+            and cells["dataset"] != "pascal_voc2007"
+        }
+    assert rows
+    assert standing == rows
+
+
+def matched(reference: Mapping[str, str]) -> set[int]:
+    """Lines of the published numbers that a reference names, found without the package's own search."""
+    facts = dict(reference)
+    with (resources.files("rungwise.evaluation") / "published.csv").open(encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    found = set()
+    for number, cells in enumerate(lines):
+        setting = dict(part.split("=", 1) for part in cells["setting"].split(";") if "=" in part)
+        if all((cells[key] if key in cells else setting.get(key)) == value for key, value in facts.items()):
+            found.add(number)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in preset_names() if ":" not in name])
 def test_presets_read_and_survive_yaml(name: str, tmp_path: Path) -> None:
+    config = load_config(name)
+    (tmp_path / "c.yaml").write_text(dump_yaml(config))
+    assert load_config(str(tmp_path / "c.yaml")) == config
+
+
+@pytest.mark.parametrize("name", ["vsepp/coco:vgg19-rc-rv-finetuned", "convsepp/coco:d-64", "sam/coco:share-3"])
+def test_variants_survive_yaml(name: str, tmp_path: Path) -> None:
     config = load_config(name)
     (tmp_path / "c.yaml").write_text(dump_yaml(config))
     assert load_config(str(tmp_path / "c.yaml")) == config
@@ -26,7 +101,8 @@ def test_presets_read_and_survive_yaml(name: str, tmp_path: Path) -> None:
 
 def test_presets_are_the_papers() -> None:
     vsepp, vse0, ladder, order0, orderpp = (
-        load_config(name) for name in ("vsepp", "vse0", "cvsepp", "order0", "orderpp")
+        load_config(name)
+        for name in ("vsepp/coco", "vse0/coco", "cvsepp/coco:bert", "order0/coco:resnet152", "orderpp/coco:resnet152")
     )
     assert vsepp.loss == config_of(MaxOfHinges)(margin=0.2, reduction="sum")
     assert (vsepp.epochs, vsepp.learning_rates, vsepp.batch_size, vsepp.clip_norm) == ((15, 15), (2e-4, 2e-5), 128, 2.0)
@@ -42,22 +118,21 @@ def test_presets_are_the_papers() -> None:
     assert (orderpp.model.similarity, orderpp.loss) == (Order(), vsepp.loss)
     assert ladder.data.reference == "batch"
     assert ladder.loss == config_of(Ladder)(thresholds=(0.63,), margins=(0.2, 0.01), weights=(1.0, 0.25))
+    assert (order0.model.image.crops, orderpp.model.image.crops) == ("10C", "10C")
 
 
 def test_the_two_recipes_of_scenes_differ_in_what_they_learn_from_alone() -> None:
     degrees, triplet = load_config("scenes"), load_config("scenes_triplet")
     assert degrees.needs_relevance
     assert not triplet.needs_relevance
-    same = {"loss": triplet.loss, "warm_up_epochs": triplet.warm_up_epochs, "learning_rates": triplet.learning_rates}
+    same = {name: getattr(triplet, name) for name in ("loss", "warm_up_epochs", "learning_rates", "preset")}
     assert replace(degrees, **same) == triplet
 
 
-def test_every_config_in_the_repository_reads() -> None:
-    folder = Path(__file__).parents[2] / "configs"
-    files = sorted(folder.glob("*.yaml"))
-    assert files
-    for path in files:
-        load_config(str(path))
+def test_the_repository_shows_the_presets_at_its_root() -> None:
+    shown, shipped = Path(__file__).parents[2] / "configs", Path(str(resources.files("rungwise"))) / "configs"
+    assert shown.resolve() == shipped.resolve()
+    assert load_config(str(shown / "vsepp" / "coco.yaml")) == replace(load_config("vsepp/coco"), preset="")
 
 
 @pytest.mark.parametrize(
@@ -85,8 +160,52 @@ def test_neither_file_nor_preset() -> None:
         load_config("absent.yaml")
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("vsep", "vsep: neither a configuration file nor a preset; do you mean vsepp"),
+        ("vsep/coco", "vsep/coco: neither a configuration file nor a preset; do you mean vsepp"),
+        ("vsepp/coca", "no preset vsepp/coca; do you mean coco; vsepp has coco, flickr30k, flickr8k, scenes, own"),
+        ("vsepp/coco:rcrv", "vsepp/coco has no variant 'rcrv'; do you mean .*rc-rv.*; it has rv, 10c"),
+        ("scenes/scenes:big", "scenes/scenes has no variant 'big'; it has none"),
+    ],
+)
+def test_what_is_spelt_alike_is_offered(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        load_config(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_system_takes_the_preset_of_the_data_at_hand() -> None:
+    assert load_config("vsepp", "flickr30k").preset == "vsepp/flickr30k"
+    assert load_config("vsepp", "wikipedia").preset == load_config("vsepp").preset == "vsepp/own"
+    assert load_config("scenes", "coco").preset == "scenes/scenes"
+    assert load_config("sam:alone", "flickr8k").preset == "sam/flickr8k:alone"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("variants: [rc]", "variants must map names to settings"),
+        ("variants: {rc: {variants: {rv: {}}}}", "the variant rc has variants of its own"),
+    ],
+)
+def test_variants_have_no_variants(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(UserError, match=message):
+        load_config(str(tmp_path / "c.yaml"))
+
+
+def test_small_data_warm_up_where_the_hardest_negative_alone_is_pushed() -> None:
+    for preset in presets():
+        if preset.dataset in ("flickr8k", "own", "scenes"):
+            first = next((one for _, one in preset.config.stage_configs()), preset.config)
+            hard = first.loss.kind in ("max_of_hinges", "ladder") or getattr(first.loss, "with_triplet", False)
+            assert (first.warm_up_epochs > 0) == hard, preset.name
+
+
 def test_presets_of_convse_stand_on_vsepp() -> None:
-    vsepp = load_config("vsepp")
+    vsepp = load_config("vsepp/flickr30k:rc-finetuned")
     losses = {
         "convse": config_of(ContrastiveSum)(temperature=0.1, reduction="mean"),
         "convsepp": config_of(ContrastiveMax)(temperature=0.1, margin=0.2, reduction="mean"),
@@ -94,13 +213,17 @@ def test_presets_of_convse_stand_on_vsepp() -> None:
     }
     mlp = MLPHead(hidden=(2048,))
     for name, loss in losses.items():
-        config = load_config(name)
-        assert config.loss == loss
+        config = load_config(f"{name}/flickr30k:from-vsepp")
+        assert (config.loss, config.stages) == (loss, ())
         assert (config.epochs, config.learning_rates, config.batch_size) == ((30,), (2e-5,), 256)
         assert (config.tune, config.optimizer) == (Weights(), Adam())
         assert (config.model.image_head, config.model.text_head) == (StackHead(of=(LinearHead(), mlp)), mlp)
         bare = replace(config.model, image_head=LinearHead(), text_head=NoHead())
         assert bare == vsepp.model
+        (_, base), (_, tuned), (_, heads) = load_config(f"{name}/flickr30k").stage_configs()
+        for ours, theirs in zip((base, tuned), (one for _, one in vsepp.stage_configs()), strict=True):
+            assert replace(ours, preset=theirs.preset) == theirs
+        assert replace(heads, preset=config.preset) == config
 
 
 def test_the_preset_of_cmal2r_is_two_layers_a_side_with_its_penalty() -> None:

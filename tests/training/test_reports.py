@@ -27,6 +27,22 @@ def test_lines_fit_eighty_columns(terminal: bool) -> None:
         assert len(text.splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    ("measure", "value", "end"),
+    [
+        ("t2i/CS@100", 0.25, "  123456 pairs/s  val t2i/CS@100 0.2500"),
+        ("labels/MAP", 26.54, "  123456 pairs/s  val labels/MAP   26.5"),
+        ("SR@10(m=1,non_gt,lists=30)", 7.0, "loss 21.7852  val SR@10(m=1,non_gt,lists=30)    7.0"),
+    ],
+)
+def test_the_measure_that_chooses_is_shown(measure: str, value: float, end: str) -> None:
+    written = io.StringIO()
+    watcher = TerminalWatcher(Console(file=written, width=80, force_terminal=False))
+    watcher.epoch(EpochReport(235, 1, 30, NUMBERS | {measure: value}, best=False, measure=measure))
+    assert written.getvalue().rstrip().endswith(end)
+    assert max(map(len, written.getvalue().splitlines())) <= 80
+
+
 def test_skipped_items_are_listed_and_counted() -> None:
     written = io.StringIO()
     watcher = TerminalWatcher(Console(file=written, width=80, force_terminal=False))

@@ -131,7 +131,9 @@ class Scorer(TrainableScorer):
         (GlobalNegativesStep(), Scorer, MaxOfHinges(), Processes(), False, "step global_negatives needs a model"),
         (Plain(), Scorer, MultiModalNCE(), Processes(), False, "similarities within a modality"),
         (Plain(), JointEmbedding, MaxOfHinges(), Processes(), True, "label_lists goes with a loss of lists"),
-        (CachedGradients(), JointEmbedding, AdaptiveListwise(), Processes(), True, "label_lists goes with step: plain"),
+        (Plain(), Scorer, AdaptiveListwise(), Processes(), True, "label_lists needs a model that gives vectors"),
+        (CachedGradients(), JointEmbedding, Ladder(), Processes(), True, "label_lists goes with a loss of lists"),
+        (CachedGradients(), JointEmbedding, Ladder(), Processes(0, 2), False, "but step cached_gradients uses one"),
         (
             CachedGradients(chunk=0),
             JointEmbedding,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -92,7 +91,8 @@ def _report(asked: Doctor, progress: _Bars) -> Report:
     from rungwise.doctor.data_report import MIN_COUNT, examine_data
     from rungwise.doctor.roles import Roles
 
-    roles, min_count, join_restval = Roles(), MIN_COUNT, asked.join_restval
+    roles, join_restval = Roles(), asked.join_restval
+    min_count: int | None = MIN_COUNT
     if asked.config is not None:
         from rungwise.training.recipes import load_config
 
@@ -124,9 +124,16 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _wrapped(f"cure: {finding.cure}", "  ", "    ")
         for place in finding.places:
             yield from _wrapped(f"- {place}", "  ", "    ")
-    count = Counter(finding.severity for finding in report.findings)
     yield ""
-    yield f"{count['fault']} faults, {count['advice']} pieces of advice" if report.findings else "nothing wrong found"
+    yield _counted(report) if report.findings else "nothing wrong found"
+
+
+def _counted(report: Report) -> str:
+    faults, advice = (sum(one.severity == kind for one in report.findings) for kind in ("fault", "advice"))
+    return (
+        f"{faults} {'fault' if faults == 1 else 'faults'},"
+        f" {advice} {'piece of advice' if advice == 1 else 'pieces of advice'}"
+    )
 
 
 def _wrapped(text: str, first: str, later: str = "") -> Iterator[str]:

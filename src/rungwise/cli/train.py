@@ -22,6 +22,7 @@ from rungwise.training.recipes import is_preset_name, load_config, systems
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
     from rungwise.training.config import TrainConfig
+    from rungwise.training.loop import TrainResult
 
 QUICK = "quick"
 """The preset of those who name none."""
@@ -115,6 +116,8 @@ def main(arguments: list[str]) -> int:
     from rungwise.training.reports import TerminalWatcher
     from rungwise.training.stages import run
 
+    if is_first():
+        _say_unreached(config, arguments)
     if unnamed and is_first():
         say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(systems())}")
     if picked is not None and is_first():
@@ -155,11 +158,29 @@ def main(arguments: list[str]) -> int:
     if not result.finished:
         say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
-    say(f"best epoch {result.best_epoch}, val rsum {result.best_rsum:.1f}; model: {result.model_folder}")
+    say(f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}")
     say(f"done in {_since(begun)}; next:")
     for command in _next(config.data.path, result.model_folder, asked.out):
         say(f"  {command}")
     return 0
+
+
+def _say_unreached(config: TrainConfig, arguments: list[str]) -> None:
+    """Say which stages a setting that was typed does not reach, because they have their own."""
+    for word in arguments:
+        if word.startswith("--"):
+            flag = word.partition("=")[0]
+            own = [stage.name for stage in config.stages if stage.says(flag[2:].replace("-", "_"))]
+            if own:
+                say(f"{flag} does not reach {', '.join(own)}: {'stages' if own[1:] else 'a stage'} with its own")
+
+
+def _best(result: TrainResult) -> str:
+    """The best snapshot's number of the measure that chose it."""
+    from rungwise.training.snapshot_config import shown
+
+    value = "none" if result.best_value is None else shown(result.measure, result.best_value)
+    return f"val {result.measure} {value}"
 
 
 def _is_data(arguments: list[str]) -> bool:

@@ -49,7 +49,7 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
     try:
-        built: T = _adapter(kind).validate_python(values)
+        built: T = adapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -74,7 +74,8 @@ def _not_a_number(values: Any, place: str = "") -> str:
     return next((found for key, one in inner if (found := _not_a_number(one, f"{place}.{key}".lstrip(".")))), "")
 
 
-_adapter: Any = lru_cache(TypeAdapter)  # making one takes milliseconds
+adapter: Any = lru_cache(TypeAdapter)
+"""Pydantic's reader of a type; making one takes up to a tenth of a second."""
 
 
 def check_size(name: str, value: int, most: int = 1 << 20) -> None:

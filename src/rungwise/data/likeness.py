@@ -25,10 +25,10 @@ from rungwise.data.pictures import small_image
 SIDE = 32
 """Pixels of a thumbnail, across and down."""
 
-COARSE_ALIKE = 0.8
+COARSE_ALIKE = 0.75
 """Least correlation of two very small versions that are looked at closely."""
 
-ALIKE, DETAILS_ALIKE = 0.9, 0.85
+ALIKE, DETAILS_ALIKE = 0.9, 0.8
 """Least correlations of two aligned thumbnails, and of their details, that show the same."""
 
 LOCALLY_APART = 1.0
@@ -41,7 +41,7 @@ _COARSE = 8
 _OUTSIDE = 0.012
 _STEPS = 4
 _FARTHEST = 0.06
-_MOST = 8
+_MOST = 12
 _ROWS_AT_ONCE, _PAIRS_AT_ONCE = 256, 256
 
 Pixels = NDArray[np.uint8]
@@ -152,6 +152,11 @@ def same_picture(first: Numbers, second: Numbers) -> tuple[NDArray[np.bool_], Nu
         second: Likewise.
     """
     place = _aligned(_halved(first), _halved(second), (2, 0))
+    # Seen in the frame of the one that is cropped, nothing is missing.
+    swapped = place[:, 0] * place[:, 2] > 1
+    whole = swapped[:, None, None, None]
+    first, second = np.where(whole, second, first), np.where(whole, first, second)
+    place = np.where(swapped[:, None], _inverse(place), place)
     likely = _correlation(_unit(_seen(first, place)), _unit(second)) >= ALIKE - 0.1
     same, correlation = np.zeros(len(first), bool), np.zeros(len(first), np.float32)
     some = np.flatnonzero(likely)
@@ -174,12 +179,18 @@ def _judged(first: Numbers, second: Numbers, place: Numbers) -> tuple[NDArray[np
     )
 
 
-def _is_crop(place: Numbers) -> NDArray[np.bool_]:
-    """Whether one picture lies within the other, across and down."""
+def _inverse(place: Numbers) -> Numbers:
+    """Where the first lies in the second."""
     scale, shift = place[:, [0, 2]], place[:, [1, 3]]
-    inside = ((shift >= -_OUTSIDE) & (shift + scale <= 1 + _OUTSIDE) & (scale >= SMALLEST_CROP)).all(axis=1)
-    around = ((shift <= _OUTSIDE) & (shift + scale >= 1 - _OUTSIDE) & (scale <= 1 / SMALLEST_CROP)).all(axis=1)
-    return np.logical_or(inside, around)
+    inverse: Numbers = np.stack([1 / scale, -shift / scale], axis=2).reshape(len(place), 4)
+    return inverse
+
+
+def _is_crop(place: Numbers) -> NDArray[np.bool_]:
+    """Whether the second lies within the first, across and down."""
+    scale, shift = place[:, [0, 2]], place[:, [1, 3]]
+    parts = [shift >= -_OUTSIDE, shift + scale <= 1 + _OUTSIDE, scale >= SMALLEST_CROP]
+    return np.logical_and.reduce(parts).all(axis=1)
 
 
 def _aligned(first: Numbers, second: Numbers, blurs: tuple[int, ...], place: Numbers | None = None) -> Numbers:

@@ -32,11 +32,8 @@ CLIPPED_SHARE, CLIPPED_TIMES, CLIPPED_ROWS = 0.95, 10.0, 20
 
 def course(run: RunFiles) -> Iterator[Finding]:
     """Everything that the numbers of a run tell; what explains the rest is told alone."""
-    for look in (_untrained, _no_rate, _exploded, _collapsed, _on_the_plateau, _stuck):
-        if found := look(run):
-            yield found
-            break
-    if found := _overfit(run):
+    looks = (_untrained, _no_rate, _exploded, _collapsed, _on_the_plateau, _stuck, _overfit)
+    if found := next((found for look in looks if (found := look(run))), None):
         yield found
     if found := _clipped(run):
         yield found
@@ -72,8 +69,8 @@ def _no_rate(run: RunFiles) -> Finding | None:
         return Finding(
             "learning rate is 0",
             "fault",
-            f"The learning rate is 0 in all {len(rates)} phases ({sum(run.config.epochs)} epochs): every step leaves the"
-            " weights as they are.",
+            f"The learning rate is 0 in all {len(rates)} phases ({sum(run.config.epochs)} epochs): every step leaves"
+            " the weights as they are.",
             "Set learning_rates (and rates) above 0.",
         )
     if none:
@@ -201,15 +198,16 @@ def _overfit(run: RunFiles) -> Finding | None:
     losses = dict(run.own_loss)
     if len(after) < OVERFIT_EPOCHS or best not in losses:
         return None
-    last = max(losses)
+    last, recent = (losses[epoch] for epoch in (max(losses), max(max(losses) - OVERFIT_EPOCHS + 1, best)))
+    falls = last < min(losses[best], (1 - STUCK) * recent)
     lacking = abs(measured[best] - float(np.mean(after[-OVERFIT_EPOCHS:])))
-    if losses[last] >= losses[best] or lacking < OVERFIT_FALL * abs(measured[best]):
+    if not falls or lacking < OVERFIT_FALL * abs(measured[best]):
         return None
     return Finding(
         "overfit",
         "advice",
-        f"Epoch {best} was the best ({name} {measured[best]:.4g}); in the {len(after)} epochs after it the training loss"
-        f" fell from {losses[best]:.4g} to {losses[last]:.4g}, and {name} went to {after[-1]:.4g}.",
+        f"Epoch {best} was the best ({name} {measured[best]:.4g}); in the {len(after)} epochs after it the training"
+        f" loss fell from {losses[best]:.4g} to {last:.4g}, and {name} went to {after[-1]:.4g}.",
         f"The model of epoch {best} is kept. End early (snapshot.patience), or add data, dropout or weight decay.",
     )
 

@@ -14,9 +14,10 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular, parse_json, read_text
 from rungwise.training.checkpoint import RunState, load_checkpoint
 from rungwise.training.config import TrainConfig
-from rungwise.training.loop import CHECKPOINT, CONFIG, HISTORY, MODEL
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES
 
-STAGES, STEPS = "stages", "steps.jsonl"
+STEPS = "steps.jsonl"
+_SEED = "seed-"
 
 
 @dataclass(frozen=True)
@@ -65,22 +66,31 @@ class RunFiles:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, be it of stages, or one that ended before its first checkpoint.
+    """Whether a folder holds a run, be it of stages or of several seeds, or one that ended before its first checkpoint.
 
     >>> is_run(Path("nowhere"))
     False
     """
-    return is_regular(folder / CONFIG) or is_regular(folder / CHECKPOINT) or is_regular(folder / HISTORY)
+    return any(is_regular(folder / name) for name in (CONFIG, CHECKPOINT, HISTORY)) or len(parts_of(folder)) > 1
 
 
-def stages_of(folder: Path) -> list[Path]:
-    """The folders of a run's stages in their order; the run itself where it has none."""
-    stages = [one for one in (folder / STAGES).iterdir() if is_run(one)] if (folder / STAGES).is_dir() else []
-    return sorted(stages, key=lambda one: (_number(one.name), one.name)) or [folder]
+def parts_of(folder: Path) -> list[Path]:
+    """The folders of a run's seeds and stages in their order; the run itself where it has none."""
+    inner = [folder / STAGES / one for one in _folders(folder / STAGES)]
+    inner += [folder / one for one in _folders(folder) if one.startswith(_SEED)]
+    found = sorted((one for one in inner if is_run(one)), key=lambda one: (_number(one.name), one.name))
+    return [part for one in found for part in parts_of(one)] or [folder]
+
+
+def _folders(folder: Path) -> list[str]:
+    try:
+        return [one.name for one in folder.iterdir() if one.is_dir()]
+    except OSError:  # there is none, or it may not be read
+        return []
 
 
 def _number(name: str) -> int:
-    digits = name.partition("-")[0]
+    digits = name.removeprefix(_SEED).partition("-")[0]
     return int(digits) if digits.isdecimal() and len(digits) < 9 else 0
 
 

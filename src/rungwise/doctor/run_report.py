@@ -11,13 +11,13 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular, read_text
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.data.splits import with_splits, with_validation
+from rungwise.data.splits import with_share, with_splits, with_validation
 from rungwise.doctor.data_report import unheard
 from rungwise.doctor.finding import Finding, Report, faults_first
 from rungwise.doctor.losses import course
 from rungwise.doctor.pictures import Progress
 from rungwise.doctor.roles import Roles
-from rungwise.doctor.run_files import RunFiles, is_run, read_run, stages_of
+from rungwise.doctor.run_files import RunFiles, is_run, parts_of, read_run
 from rungwise.doctor.rungs import empty_rungs
 from rungwise.doctor.words import captions_of, missing_words
 from rungwise.encoders.sides import TOKENIZER
@@ -38,7 +38,7 @@ def examine_run(
     progress: Progress = unheard,
     say: Callable[[str], None] = lambda line: None,
 ) -> Report:
-    """Look for what went wrong in a run, or in each stage of one.
+    """Look for what went wrong in a run, or in each stage and seed of one.
 
     Reads the configuration, the checkpoint, the history, the log of steps and the vocabulary of the model, and the data
     of the run where they are still there. Nothing is written, and no model is run.
@@ -62,11 +62,11 @@ def examine_run(
     examined: list[str] = []
     left_out: list[str] = []
     collections = _Collections(data)
-    stages = stages_of(folder)
-    for stage in stages:
-        progress("stages", 1, len(stages))
-        run = read_run(stage)
-        name = f"stage {stage.name}: " if stage != folder else ""
+    parts = parts_of(folder)
+    for part in parts:
+        progress("runs", 1, len(parts))
+        run = read_run(part)
+        name = f"{part.relative_to(folder).as_posix()}: " if part != folder else ""
         left_out += [f"{name}{line}" for line in run.left_out]
         examined.append(f"{name}{_stands(run)}")
         mine = list(course(run))
@@ -88,7 +88,7 @@ def _stands(run: RunFiles) -> str:
 
 
 class _Collections:
-    """The data of a run's stages, read once where they are the same.
+    """The data of a run's parts, read once where they are the same.
 
     Args:
         place: Where they are; None takes what the configurations name.
@@ -113,7 +113,8 @@ class _Collections:
         data = self._known[key]
         if isinstance(data, UserError):
             raise data
-        return config, with_validation(with_splits(data), config.data.train, config.data.validation)
+        seen = with_validation(with_splits(data), config.data.train, config.data.validation)
+        return config, with_share(seen, config.data.train, config.data.share, config.seed)
 
 
 def _read(path: str, join_restval: bool) -> ImageCaptions | UserError:

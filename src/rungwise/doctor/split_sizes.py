@@ -72,7 +72,6 @@ def captions_per_picture(data: ImageCaptions, roles: Roles) -> Iterator[Finding]
     some = counts[counts > 0]
     low, middle, high = np.percentile(some, [10, 50, 90])
     if high > WILD_TENTHS * low or some.max() > WILD_LARGEST * middle:
-        largest = used[np.argsort(-counts, kind="stable")]
         yield Finding(
             "captions per picture vary",
             "advice",
@@ -80,9 +79,7 @@ def captions_per_picture(data: ImageCaptions, roles: Roles) -> Iterator[Finding]
             f" {middle:g}, a tenth {high:g} or more); those with many weigh most in training and in text-to-image"
             " measures.",
             "Draw as many captions for each picture, or cut the long lists.",
-            first(
-                [f"{data.image_ids[image]} ({int(np.sum(data.image_of_caption == image))})" for image in largest[:3]]
-            ),
+            first([f"{data.image_ids[used[at]]} ({counts[at]})" for at in np.argsort(-counts, kind="stable")[:3]]),
         )
 
 
@@ -117,10 +114,10 @@ def absent_labels(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
     sizes = Counter(role[image] for image in used.tolist())
     bound = math.log(BY_CHANCE / max(1, len(count) * len(sizes)))
     for name, size in sizes.items():
-        left = 1 - size / len(used)
-        gone = [
-            one for one in sorted(count) if (one, name) not in there and left and count[one] * math.log(left) < bound
-        ]
+        if size == len(used):
+            continue
+        missing = [label for label in sorted(count) if (label, name) not in there]
+        gone = [label for label in missing if count[label] * math.log1p(-size / len(used)) < bound]
         if gone:
             pictures = sum(count[label] for label in gone)
             yield Finding(

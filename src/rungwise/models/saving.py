@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, ClassVar, Self
 
 import torch
-from pydantic import PlainValidator, TypeAdapter
+from pydantic import PlainValidator
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, from_plain, to_plain, without_places
+from rungwise.core.configuration import STRICT, adapter, from_plain, to_plain, without_places
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
@@ -198,7 +198,7 @@ def _parsed(value: Any) -> Any:
     found: Any = family(kind := value.get("kind", FIRST_KIND))
     if not issubclass(found, SavedModel):
         raise ValueError(f"a model of kind {kind!r} is not trained; name another family")
-    return TypeAdapter(found.config_type).validate_python(value)
+    return adapter(found.config_type).validate_python(value)
 
 
 AnyModel = Annotated[ModelConfig, PlainValidator(_parsed)]

@@ -174,13 +174,18 @@ class Degrees(ABC):
         """
         return None
 
+    @property
+    def source_name(self) -> str:
+        """What the source is called in files and in print."""
+        return type(self).__name__
+
     def title(self) -> str:
         """The source's name and the start of its hash, for what is graded by it."""
-        return f"{type(self).__name__}, hash {self.content_hash()[:16]}"
+        return f"{self.source_name}, hash {self.content_hash()[:16]}"
 
     def content_hash(self) -> str:
         """Hash of the data, the source's name and its options: two sources with one hash give one matrix."""
-        digest = hashlib.sha256(type(self).__name__.encode())
+        digest = hashlib.sha256(self.source_name.encode())
         digest.update(json.dumps([self.shape, dict(self.options())], sort_keys=True).encode())
         for part in self.hashed():
             digest.update(part)
@@ -218,7 +223,7 @@ class Degrees(ABC):
             OSError: If the disk is full.
         """
         header = {
-            "source": type(self).__name__,
+            "source": self.source_name,
             "options": dict(self.options()),
             "content_hash": self.content_hash(),
             "captions_hash": self.captions_hash,

@@ -141,7 +141,13 @@ def thresholds(
 
 
 def rung_shares(
-    source: Degrees, thresholds: Sequence[float], *, pairs: int = 1_000_000, seed: int = 0
+    source: Degrees,
+    thresholds: Sequence[float],
+    *,
+    pairs: int = 1_000_000,
+    seed: int = 0,
+    images: ArrayLike | None = None,
+    captions: ArrayLike | None = None,
 ) -> tuple[float, ...]:
     """What share of the candidates is on each rung but the last: what :func:`thresholds` reached of what was asked.
 
@@ -150,6 +156,8 @@ def rung_shares(
         thresholds: Falling degrees.
         pairs: About how many pairs to sample; with the number and seed of :func:`thresholds` these are the same pairs.
         seed: Of the sample.
+        images: See :func:`thresholds`.
+        captions: See :func:`thresholds`.
 
     Returns:
         One share per threshold.
@@ -163,7 +171,7 @@ def rung_shares(
     >>> cuts, [round(share, 3) for share in rung_shares(source, cuts)]
     ((1.0,), [0.167])
     """
-    degrees = sample(source, pairs=pairs, seed=seed).others
+    degrees = sample(source, pairs=pairs, seed=seed, images=images, captions=captions).others
     if not len(degrees):
         raise UserError(_NO_OTHERS)
     return tuple(np.diff([float((degrees >= cut).mean()) for cut in thresholds], prepend=0.0).tolist())

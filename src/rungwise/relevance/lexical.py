@@ -55,28 +55,24 @@ class Counted:
         return {"document_frequencies": self.frequencies.content_hash()} if self.given else {}
 
 
-class ConsensusSource(CaptionSource):
-    """Base of the metrics that average a caption's similarity over all references of an image.
+class RowsSource(CaptionSource):
+    """Base of the sources whose degrees are products of sparse rows, averaged over all references of an image.
 
     Args:
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
-        tokenizer: Text to tokens.
-        document_frequencies: Of a corpus; None counts the images of these captions.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
         threads: None takes the processor's.
     """
 
-    ORDERS: int
+    _rows: Rows
 
     def __init__(
         self,
         captions: Sequence[str],
         image_of_caption: Sequence[int] | ArrayLike,
         *,
-        tokenizer: Tokeniser = ptb,
-        document_frequencies: DocumentFrequencies | None = None,
         leave_one_out: bool = False,
         images: int | None = None,
         threads: int | None = None,
@@ -84,39 +80,13 @@ class ConsensusSource(CaptionSource):
         super().__init__(captions, image_of_caption, images=images)
         self.leave_one_out = leave_one_out
         self._threads = threads
-        self._counted = Counted(
-            self.captions,
-            self.image_of_caption,
-            tokeniser=tokenizer,
-            frequencies=document_frequencies,
-            orders=self.ORDERS,
-        )
-        self._rows = self.rows(self._counted)
         self._latest: tuple[Positions, InvertedIndex] | None = None
         self._own: Block | None = None
 
-    @abstractmethod
-    def rows(self, counted: Counted) -> Rows:
-        """Captions as sparse rows whose product is the score against one reference."""
-
     @property
-    def document_frequencies(self) -> DocumentFrequencies:
-        """Those in use, to save or to hand to another source."""
-        return self._counted.frequencies
-
-    @property
-    def frequencies_from(self) -> Frequencies:
-        """See :attr:`rungwise.relevance.base.Degrees.frequencies_from`."""
-        return self._counted.frequencies_from
-
-    def options(self) -> Mapping[str, Any]:
-        """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
-        return {"leave_one_out": self.leave_one_out, **self._counted.options()}
-
-    def hashed(self) -> Iterator[bytes]:
-        """Captions, ownership and tokens."""
-        yield from super().hashed()
-        yield from self._counted.counts.hashed()
+    def weights(self) -> Rows:
+        """The captions as sparse rows, all that degrees are computed from."""
+        return self._rows
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
         """(len(images), len(captions)) float32 degrees.
@@ -182,6 +152,66 @@ class ConsensusSource(CaptionSource):
             index = InvertedIndex(self._rows, np.concatenate(others), counts, threads=1)
             own[captions] = index.scores(captions).diagonal()
         return own
+
+
+class ConsensusSource(RowsSource):
+    """Base of the metrics that count words: give :meth:`rows`.
+
+    Args:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) the position of each caption's image.
+        tokenizer: Text to tokens.
+        document_frequencies: Of a corpus; None counts the images of these captions.
+        leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
+        images: Number of images, where the last ones have no caption.
+        threads: None takes the processor's.
+    """
+
+    ORDERS: int
+
+    def __init__(
+        self,
+        captions: Sequence[str],
+        image_of_caption: Sequence[int] | ArrayLike,
+        *,
+        tokenizer: Tokeniser = ptb,
+        document_frequencies: DocumentFrequencies | None = None,
+        leave_one_out: bool = False,
+        images: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images, threads=threads)
+        self._counted = Counted(
+            self.captions,
+            self.image_of_caption,
+            tokeniser=tokenizer,
+            frequencies=document_frequencies,
+            orders=self.ORDERS,
+        )
+        self._rows = self.rows(self._counted)
+
+    @abstractmethod
+    def rows(self, counted: Counted) -> Rows:
+        """Captions as sparse rows whose product is the score against one reference."""
+
+    @property
+    def document_frequencies(self) -> DocumentFrequencies:
+        """Those in use, to save or to hand to another source."""
+        return self._counted.frequencies
+
+    @property
+    def frequencies_from(self) -> Frequencies:
+        """See :attr:`rungwise.relevance.base.Degrees.frequencies_from`."""
+        return self._counted.frequencies_from
+
+    def options(self) -> Mapping[str, Any]:
+        """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
+        return {"leave_one_out": self.leave_one_out, **self._counted.options()}
+
+    def hashed(self) -> Iterator[bytes]:
+        """Captions, ownership and tokens."""
+        yield from super().hashed()
+        yield from self._counted.counts.hashed()
 
 
 def sparse_rows(

@@ -11,12 +11,39 @@ from numpy.typing import ArrayLike
 from rungwise.language.tokenisers import Tokeniser, ptb
 from rungwise.relevance.base import Block, CaptionPairSource, Frequencies, Reference
 from rungwise.relevance.caption_pairs import caption_positions
-from rungwise.relevance.inverted_index import InvertedIndex
+from rungwise.relevance.inverted_index import InvertedIndex, Rows
 from rungwise.relevance.lexical import Counted, sparse_rows, unit
 from rungwise.relevance.ngrams import DocumentFrequencies
 
 
-class TfIdf(CaptionPairSource):
+class PairRows(CaptionPairSource):
+    """Base of the sources whose score of two captions is a product of sparse rows; ``_rows`` and ``_threads`` are set.
+
+    >>> class Ones(PairRows):
+    ...     options = None
+    ...     _threads = None
+    ...     _rows = TfIdf(["a dog", "a cat"], [0, 1]).weights
+    >>> Ones(["a dog", "a cat"], [0, 1]).dense()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+
+    _rows: Rows
+    _threads: int | None
+
+    @property
+    def weights(self) -> Rows:
+        """The captions as sparse rows, all that degrees are computed from."""
+        return self._rows
+
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
+        """(len(first), len(second)) float32 cosine of captions."""
+        references, captions = caption_positions(first, second, self.shape[1])
+        index = InvertedIndex(self._rows, references, np.ones(len(references), np.int64), self._threads)
+        return np.ascontiguousarray(index.scores(captions).T)
+
+
+class TfIdf(PairRows):
     """Cosine of two captions' words, each weighted by tf * log(images / images that have it). 0..1.
 
     It sees words in common, rare ones above all, and neither order nor synonyms.
@@ -73,12 +100,6 @@ class TfIdf(CaptionPairSource):
         self._rows = sparse_rows(
             caption, columns, weights, weights, lengths=np.zeros(self.shape[1]), penalty=np.ones(1)
         )
-
-    def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
-        """(len(first), len(second)) float32 cosine of captions."""
-        references, captions = caption_positions(first, second, self.shape[1])
-        index = InvertedIndex(self._rows, references, np.ones(len(references), np.int64), self._threads)
-        return np.ascontiguousarray(index.scores(captions).T)
 
     @property
     def frequencies_from(self) -> Frequencies:

@@ -40,7 +40,7 @@ class RunState:
         total_steps: Steps finished in all.
         loss_sum: Sum of the losses of the present epoch's pairs.
         pairs: Pairs seen in the present epoch.
-        best_rsum: Of the snapshot kept.
+        best_value: Validation number of the snapshot kept, of the measure that chooses; None when there is none yet.
         best_epoch: Of the snapshot kept, from 1; 0 when there is none yet.
         history: One mapping of numbers an epoch.
         settings: The configuration that the run was started with, as plain values.
@@ -58,7 +58,7 @@ class RunState:
     total_steps: int = 0
     loss_sum: float = 0.0
     pairs: int = 0
-    best_rsum: float = -1.0
+    best_value: float | None = None
     best_epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -268,6 +268,9 @@ def _state(path: Path, said: Mapping[str, str]) -> RunState:
         raise UserError(
             f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
         )
+    if "best_rsum" in saved:  # as earlier versions called it, which chose by nothing else
+        best = saved.pop("best_rsum")
+        saved["best_value"] = best if saved.get("best_epoch") else None
     return TypeAdapter(RunState).validate_python(saved)
 
 

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from rungwise.core.configuration import dump_yaml, to_plain
@@ -38,7 +39,6 @@ from rungwise.training.reports import EpochReport, StageReport, StepReport, Watc
 from rungwise.training.resuming import refuse_other_run, refuse_others
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SKIPPED
 from rungwise.training.snapshots import Snapshots
-from rungwise.training.validating import Validation
 
 REPORT_STEPS = 10
 WRITER = "a training run"
@@ -51,14 +51,18 @@ class TrainResult:
 
     Attributes:
         model_folder: The best snapshot, for :func:`rungwise.models.load`.
-        best_epoch: It was taken after this epoch, from 1.
-        best_rsum: Its validation rsum.
+        best_epoch: It was taken after this epoch, from 1; 0 if there is none yet.
+        measure: The measure that chose it, as the history calls it.
+        best_value: Its number on the validation split; None if there is no snapshot yet.
+        best_rsum: Its rsum, whichever measure chose it; NaN if there is none yet.
         history: One mapping of numbers an epoch.
         finished: False when the run was asked to stop; it can be resumed.
     """
 
     model_folder: Path
     best_epoch: int
+    measure: str
+    best_value: float | None
     best_rsum: float
     history: list[dict[str, Any]]
     finished: bool
@@ -69,13 +73,13 @@ def train(
     data: ImageCaptions,
     out: Path,
     *,
-    relevance: Relevance | None = None,
+    relevance: Relevance | ArrayLike | None = None,
     cache: Path | None = None,
     resume: bool = False,
     device: str | None = None,
     watcher: Watcher | None = None,
 ) -> TrainResult:
-    """Train a model and keep the snapshot with the best validation rsum.
+    """Train a model and keep the snapshot that ``config.snapshot`` finds the best on the validation split.
 
     Writes into ``out``: ``config.yaml``, ``model/`` (the snapshot), ``checkpoint.safetensors``, ``history.jsonl``,
     ``tensorboard/`` and, where images had to be left out, ``skipped.txt``. Nothing is written before the run is
@@ -86,7 +90,8 @@ def train(
         config: The run.
         data: The collection; its splits are named by ``config.data``.
         out: Folder of the run.
-        relevance: Degrees by positions in ``data``, for losses that read them; None takes those that the configuration
+        relevance: Degrees by positions in ``data``, for losses, samplers and measures that read them: a source, saved
+            degrees, an (images, captions) array, or an object with ``block``. None takes those that the configuration
             names, or those that the data bring along.
         cache: Folder of the feature cache; the default one if None.
         resume: Go on from ``out``'s checkpoint, to the same final weights as if nothing had happened. The configuration
@@ -135,7 +140,7 @@ class _Run:
     def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watchers: list[Watcher]) -> None:
         self.prepared = prepared
         self.config, self.work, self.updates = prepared.config, prepared.work, prepared.updates
-        self.validation = Validation(prepared.config.snapshot, prepared.validation, prepared.work.autocast)
+        self.validation = prepared.validation
         self.processes = prepared.work.processes
         self.data = data
         self.out = out
@@ -207,7 +212,15 @@ class _Run:
             if self.processes.first and self.state.best_epoch:
                 self.snapshots.finish(self._provenance())
         state = self.state
-        return TrainResult(self.out / MODEL, state.best_epoch, state.best_rsum, state.history, finished)
+        return TrainResult(
+            model_folder=self.out / MODEL,
+            best_epoch=state.best_epoch,
+            measure=self.config.snapshot.name,
+            best_value=state.best_value,
+            best_rsum=state.history[state.best_epoch - 1]["rsum"] if state.best_epoch else float("nan"),
+            history=state.history,
+            finished=finished,
+        )
 
     def _is_over(self) -> bool:
         """Whether all epochs are done, or enough of them; the first process knows the best one."""
@@ -274,14 +287,17 @@ class _Run:
             "pairs_per_second": self.timed_pairs / max(self.seconds, 1e-9),
             **self.validation.measure(self.work.model),
         }
-        best = self.validation.better(numbers["rsum"], state.best_rsum)
+        measure = self.config.snapshot.name
+        best = self.config.snapshot.chosen.better(numbers[measure], state.best_value)
         state.history.append(numbers)
         if best:
-            state.best_rsum, state.best_epoch = numbers["rsum"], state.epoch + 1
+            state.best_value, state.best_epoch = numbers[measure], state.epoch + 1
             self.snapshots.keep(self._provenance())
         self._write_history()
         for watcher in self.watchers:
-            watcher.epoch(EpochReport(state.total_steps, state.epoch + 1, self.config.total_epochs, numbers, best))
+            watcher.epoch(
+                EpochReport(state.total_steps, state.epoch + 1, self.config.total_epochs, numbers, best, measure)
+            )
 
     def _provenance(self) -> dict[str, Any]:
         """What the card of the best model says."""

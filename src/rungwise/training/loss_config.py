@@ -16,10 +16,10 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, adapter
 from rungwise.core.errors import UserError
 from rungwise.losses import Loss
 from rungwise.losses.base import Reduction
@@ -55,7 +55,11 @@ class LossConfig:
             UserError: The options do not fit, or shares have not been turned into thresholds.
         """
         if self.needs_thresholds:
-            raise UserError("loss.shares must be turned into thresholds by a relevance source before training")
+            raise UserError(
+                "loss.shares become thresholds when training begins: pass this configuration to"
+                " rungwise.training.loop.train, with data.relevance or relevance=; for a loss of your own loop, measure"
+                " them with rungwise.relevance.describe.thresholds(source, shares) and give thresholds"
+            )
         options = {name: _built(value) for name, value in self._options().items() if name != "shares"}
         try:
             return self.loss_class(**options)
@@ -165,7 +169,7 @@ def _parsed(value: Any) -> Any:
     except UserError as error:
         raise PydanticCustomError("loss_kind", "{message}", {"message": str(error)}) from None
     try:
-        return TypeAdapter(config).validate_python(value)
+        return adapter(config).validate_python(value)
     except ValidationError as error:
         place = [_placed(one, str(kind)) for one in error.errors()]
         raise ValidationError.from_exception_data(error.title, place) from None

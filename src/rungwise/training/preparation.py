@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.cache_folder import default_cache
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.splits import with_share
@@ -22,19 +23,22 @@ from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
 from rungwise.models.pairs import captions_of
 from rungwise.models.resident import resident
-from rungwise.relevance.base import Relevance
+from rungwise.relevance.base import Degrees, Relevance
 from rungwise.relevance.config import Building
+from rungwise.relevance.given import as_degrees
 from rungwise.training.averaging import WeightAverage
 from rungwise.training.batch_degrees import BatchDegrees
 from rungwise.training.checkpoint import Trained
+from rungwise.training.compiling import compile_encoders
 from rungwise.training.config import TrainConfig
-from rungwise.training.degrees import training_degrees, with_training_thresholds
+from rungwise.training.degrees import training_degrees, validation_degrees, with_training_thresholds
 from rungwise.training.optimizers import Group
 from rungwise.training.processes import Processes
 from rungwise.training.sampling import Drawn, Epoch
 from rungwise.training.starting import model_of
 from rungwise.training.steps import Work
 from rungwise.training.updates import Updates
+from rungwise.training.validating import Validation
 
 Progress = Callable[[str, int, int], None]
 """Told of progress: of what, how many more, of how many."""
@@ -49,7 +53,7 @@ class Prepared:
         model: Trained in place.
         loss: After the warm-up.
         warm_up: The loss of the first epochs, where the configuration asks for some.
-        validation: Pairs that choose the snapshot.
+        validation: Measures what chooses the snapshot.
         updates: Of model and loss.
         work: What every step works on.
         batches_of: The batches of an epoch.
@@ -61,7 +65,7 @@ class Prepared:
     model: TrainableScorer
     loss: Loss
     warm_up: Loss
-    validation: Pairs
+    validation: Validation
     updates: Updates
     work: Work
     batches_of: Epoch
@@ -81,7 +85,7 @@ def prepare(
     processes: Processes,
     device: torch.device,
     *,
-    relevance: Relevance | None = None,
+    relevance: Relevance | ArrayLike | None = None,
     cache: Path | None = None,
     say: Callable[[str], None],
     progress: Progress,
@@ -94,7 +98,7 @@ def prepare(
         processes: Of the run.
         device: Where to compute.
         relevance: Degrees by positions in ``data``; None takes those that the configuration names.
-        cache: Folder of the feature cache; the default one if None.
+        cache: Folder of the caches of features and of relevance; the default one if None.
         say: Takes a sentence for a person.
         progress: Told of images as they are read.
 
@@ -108,7 +112,10 @@ def prepare(
     )
     if not data.has_pictures:
         raise UserError(f"{data.name}: the collection has neither picture files nor features to train on")
-    config, source = _with_degrees(config, data, relevance, say)
+    building = Building(train=config.data.train, say=say, work=progress, cache=(cache or default_cache()) / "relevance")
+    with processes.first_before_others():
+        config, sources = _with_degrees(config, data, relevance, building)
+    source = sources.training
     degrees = None if source is None else BatchDegrees(source, config.data.reference == "batch")
     loss = config.loss.build().to(device)
     model, start_hash = _model(config, data, train, say)
@@ -121,14 +128,15 @@ def prepare(
             for name, images in (("train", train), ("validation", validation))
         )
     pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
-    updates = _updates(config, model, loss)
     autocast = partial(_autocast, device, config.precision)
+    compile_encoders(config, model, pairs, autocast, say)
+    updates = _updates(config, model, loss)
     return Prepared(
         config,
         model,
         loss,
         warm_up(loss),
-        chosen,
+        Validation(config.snapshot, chosen, autocast, sources.validation),
         updates,
         Work(model, pairs, degrees, autocast, processes, updates.parameters, updates.scaled),
         _batches(config, data, pairs, source),
@@ -155,25 +163,43 @@ def _images(data: ImageCaptions, name: str, splits: tuple[str, ...]) -> NDArray[
     return images
 
 
+@dataclass(frozen=True)
+class _Degrees:
+    """The degrees of a run.
+
+    Attributes:
+        training: That loss and sampler read; None where they read none.
+        validation: That the measure reads which chooses the snapshot; None where it reads none.
+    """
+
+    training: Degrees | None
+    validation: Degrees | None
+
+
 def _with_degrees(
-    config: TrainConfig, data: ImageCaptions, given: Relevance | None, say: Callable[[str], None]
-) -> tuple[TrainConfig, Relevance | None]:
-    """The degrees that loss and sampler read; shares in the configuration become thresholds."""
+    config: TrainConfig,
+    data: ImageCaptions,
+    given: Relevance | ArrayLike | None,
+    building: Building,
+) -> tuple[TrainConfig, _Degrees]:
+    """The degrees that loss, sampler and measure read; shares in the configuration become thresholds."""
+    brought = None if given is None else as_degrees(given, data, "relevance=")
+    validation = None
+    if config.snapshot.chosen.measure.graded:
+        validation = validation_degrees(config, data, brought, building)
     if not config.needs_relevance:
-        return config, None
-    found = given
-    if found is None:
-        found = training_degrees(config.data, data, Building(train=config.data.train, say=say))
+        return config, _Degrees(None, validation)
+    found = brought or training_degrees(config.data, data, building)
     if found is None:
         wants = f"loss {config.loss.kind}" if config.loss.needs_relevance else f"sampler {config.sampler.kind}"
         raise UserError(
             f"the {wants} needs relevance degrees as it is set, and there are none; name a source or a folder of"
             " saved degrees in data.relevance, or pass relevance="
         )
-    config, thresholds = with_training_thresholds(config, data, found)
+    config, thresholds = with_training_thresholds(config, data, found, building.say)
     if thresholds:
-        say(f"thresholds for the shares: {', '.join(f'{cut:.4g}' for cut in thresholds)}")
-    return config, found
+        building.say(f"thresholds for the shares: {', '.join(f'{cut:.4g}' for cut in thresholds)}")
+    return config, _Degrees(found, validation)
 
 
 def _model(

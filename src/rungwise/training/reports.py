@@ -9,6 +9,7 @@ from rich.console import Console
 from rungwise.core.printable import printable
 from rungwise.core.progress import Progress
 from rungwise.data.collection import Issue
+from rungwise.training.snapshot_config import shown
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class EpochReport:
         epochs: Of the run.
         numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate`` and the validation measures.
         best: Whether this is the best snapshot so far.
+        measure: Which of the numbers chooses it.
     """
 
     total_step: int
@@ -74,6 +76,7 @@ class EpochReport:
     epochs: int
     numbers: dict[str, float]
     best: bool
+    measure: str = "rsum"
 
 
 class Watcher:
@@ -104,6 +107,10 @@ class Watcher:
         """The run is over, or stopped."""
 
 
+WIDTH = 80
+"""Columns that the line of an epoch keeps to."""
+
+
 class TerminalWatcher(Watcher):
     """A bar with the time left for the run, or for its present stage, and a line for each epoch that fits 80 columns.
 
@@ -117,7 +124,7 @@ class TerminalWatcher(Watcher):
         self.progress: Progress | None = None
         self.title = ""
         self.place = ""
-        self.rsum = float("nan")
+        self.validated = ""
 
     def say(self, message: str) -> None:
         """Print a sentence."""
@@ -147,22 +154,24 @@ class TerminalWatcher(Watcher):
     def step(self, report: StepReport) -> None:
         """Advance the bar of the run."""
         progress = self._started("steps", report.steps * report.epochs)
-        rsum = "" if self.rsum != self.rsum else f"  rsum {self.rsum:.1f}"
         progress.at(
             (report.epoch - 1) * report.steps + report.step,
             f"{self.place}epoch {report.epoch}/{report.epochs}, step",
-            f"loss {report.loss:.4f}{rsum}",
+            f"loss {report.loss:.4f}{self.validated}",
         )
 
     def epoch(self, report: EpochReport) -> None:
         """Print the epoch's line."""
         numbers = report.numbers
-        self.rsum = numbers["rsum"]
-        self.say(
+        value = shown(report.measure, numbers[report.measure])
+        self.validated = f"  {report.measure} {value}"
+        speed = f"  {numbers['pairs_per_second']:>6.0f} pairs/s"
+        before = (
             f"epoch {report.epoch:>2}/{report.epochs}  lr {numbers['learning_rate']:.0e}  loss {numbers['loss']:.4f}"
-            f"  {numbers['pairs_per_second']:>6.0f} pairs/s  val rsum {numbers['rsum']:6.1f}"
-            f"{'  kept' if report.best else ''}"
         )
+        after = f"  val {report.measure} {value:>6}{'  kept' if report.best else ''}"
+        # A measure with a long name takes the place of the speed, which the history has as well.
+        self.say(before + (speed if len(before + speed + after) <= WIDTH else "") + after)
         if report.epoch == report.epochs:
             self.close()
 

@@ -107,6 +107,11 @@ class Step(ABC):
 
     kind: str
 
+    @property
+    def encodes_twice(self) -> bool:
+        """Whether encoders see a pair once without a graph and once with one, and must draw the same both times."""
+        return False
+
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
         """Refuse what this step cannot do, before anything is computed.
 
@@ -185,6 +190,11 @@ class CachedGradients(Step):
     kind: Literal["cached_gradients"] = "cached_gradients"
     chunk: int = 64
 
+    @property
+    def encodes_twice(self) -> bool:
+        """Yes."""
+        return True
+
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
         """See :class:`Step`."""
         super().check(model, loss, processes, lists)
@@ -210,6 +220,11 @@ class GlobalNegativesStep(Step):
 
     kind: Literal["global_negatives"] = "global_negatives"
     chunk: int | None = None
+
+    @property
+    def encodes_twice(self) -> bool:
+        """In chunks."""
+        return self.chunk is not None
 
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
         """See :class:`Step`."""

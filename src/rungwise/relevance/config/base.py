@@ -6,7 +6,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,9 +15,14 @@ from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees, Positions, Reference
+from rungwise.relevance.config.keeping import Recipe, made_once
 
 
 def _silent(_: str) -> None:
+    pass
+
+
+def _uncounted(_: str, __: int, ___: int) -> None:
     pass
 
 
@@ -29,6 +35,9 @@ class Building:
         whole: The collection that the data are a part of, whose training split can be asked for; None: the data.
         say: Takes a line that the user should read, such as the device in use.
         progress: Takes a line on what is done so far, many times a second; show the latest now and then.
+        work: Takes what is counted, how many more of it are done, and of how many.
+        cache: Folder where what sources computed of captions is kept and found again; None keeps nothing.
+        frequencies: Whose captions count how rare words are, where a source does not say it; None as the source has it.
         option: What an option is called in messages, by its name in the configuration.
     """
 
@@ -36,6 +45,9 @@ class Building:
     whole: ImageCaptions | None = None
     say: Callable[[str], None] = _silent
     progress: Callable[[str], None] = _silent
+    work: Callable[[str, int, int], None] = _uncounted
+    cache: Path | None = None
+    frequencies: Literal["collection", "train"] | None = None
     option: Callable[[str], str] = str
 
 
@@ -75,7 +87,10 @@ class SourceConfig(ABC):
         building = building or Building()
         for name, what in self.missing().items():
             raise UserError(f"relevance: {self.kind} needs {building.option(name)}: {what}")
-        return self._built(data, building)
+        if building.cache is None:
+            return self._built(data, building)
+        recipe = self._recipe(data, building)
+        return made_once(self.kind, data, recipe, building.cache, lambda: self._built(data, building), building.say)
 
     def missing(self) -> dict[str, str]:
         """Options that must be given and were not, with what to give for each."""
@@ -85,6 +100,10 @@ class SourceConfig(ABC):
     def pairs_are_costly(self) -> bool:
         """Every pair of captions costs a run of a model."""
         return False
+
+    def _recipe(self, data: ImageCaptions, building: Building) -> Recipe | None:
+        """How what it computes is kept; None where that would not pay."""
+        return None
 
     @abstractmethod
     def _built(self, data: ImageCaptions, building: Building) -> Degrees: ...
@@ -128,19 +147,27 @@ def training_images(data: ImageCaptions, train: Sequence[str] = ("train",)) -> P
 class Counter:
     """Turns numbers of what was just done into a line on what is done so far.
 
+    Args:
+        building: Takes the line, and the count.
+        what: Is counted.
+        total: How many there will be; 0 where that is not known, and then nothing is counted.
+
     >>> counter = Counter(Building(progress=print), "pairs scored")
     >>> counter(64)
     64 pairs scored, .../s
     """
 
-    def __init__(self, building: Building, what: str) -> None:
+    def __init__(self, building: Building, what: str, total: int = 0) -> None:
         self._building = building
         self._what = what
+        self._total = total
         self._began = time.monotonic()
         self._done = 0
 
     def __call__(self, more: int) -> None:
         """Count ``more`` and say how many there are."""
         self._done += more
+        if self._total:
+            self._building.work(self._what, more, self._total)
         rate = self._done / max(1e-9, time.monotonic() - self._began)
         self._building.progress(f"{self._done:,} {self._what}, {rate:.1f}/s")

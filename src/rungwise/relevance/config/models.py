@@ -15,6 +15,8 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, Counter
+from rungwise.relevance.config.keeping import Recipe, files_hash
+from rungwise.relevance.kept import Kept
 
 if TYPE_CHECKING:
     from rungwise.relevance.cross_encoder import CrossEncoder, Scale
@@ -60,7 +62,8 @@ class BiEncoderConfig(ModelConfig):
         from rungwise.language import sentence_models
         from rungwise.relevance import bi_encoder
 
-        counted = Counter(building, f"of {len(set(data.captions)):,} captions encoded")
+        distinct = len(set(data.captions))
+        counted = Counter(building, f"of {distinct:,} captions encoded", distinct)
         source = bi_encoder.BiEncoder(
             data.captions,
             data.image_of_caption,
@@ -73,6 +76,17 @@ class BiEncoderConfig(ModelConfig):
         captions, width = source.vectors.shape
         building.say(f"bi-encoder: {captions:,} captions, vectors of {width}")
         return source
+
+    def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
+        from rungwise.language.sentence_models import PACKAGED_MODEL, sentence_folder
+        from rungwise.relevance.restored import RestoredVectors, kept_vectors
+
+        def restore(kept: Kept) -> Degrees:
+            return RestoredVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
+
+        # The files say what the model is, so that vectors which are at hand need no model.
+        files = files_hash(sentence_folder(self.model or PACKAGED_MODEL))
+        return Recipe({"model": files, "precision": self.precision}, kept_vectors, restore)
 
 
 def _written(scale: Any) -> Any:

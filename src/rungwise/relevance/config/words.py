@@ -7,12 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
+from rungwise.core.reading import user_path
+from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.splits import with_splits
 from rungwise.language import tokenisers
-from rungwise.relevance.base import Degrees
+from rungwise.relevance.base import Degrees, hash_of_captions
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, CaptionsConfig, training_images
+from rungwise.relevance.config.keeping import Recipe
+from rungwise.relevance.kept import Kept
 
 if TYPE_CHECKING:
     from rungwise.relevance.ngrams import DocumentFrequencies
@@ -49,14 +54,15 @@ class WordsConfig(CaptionsConfig):
             "document_frequencies": self._frequencies(data, building, orders),
         }
 
-    def _frequencies(self, data: ImageCaptions, building: Building, orders: int) -> DocumentFrequencies | None:
-        """Those of the training split; None lets the source count its own captions."""
-        if self.frequencies == "collection":
+    def _corpus(self, data: ImageCaptions, building: Building) -> ImageCaptions | None:
+        """The training split, whose words are counted; None lets the source count its own captions."""
+        wanted = self.frequencies or building.frequencies
+        if wanted == "collection":
             return None
-        if self.frequencies == "train":
+        if wanted == "train":
             data = with_splits(building.whole or data)
         training = training_images(data, building.train)
-        if self.frequencies is None and len(training) in (0, len(data)):
+        if wanted is None and len(training) in (0, len(data)):
             return None
         if not len(training):
             known = ", ".join(data.split_names)
@@ -64,21 +70,47 @@ class WordsConfig(CaptionsConfig):
                 f"{data.name}: no picture is in split {' or '.join(map(repr, building.train))}; it has {known};"
                 f" take {building.option('frequencies')} collection"
             )
-        from rungwise.relevance.ngrams import DocumentFrequencies
-
-        part = data.select(training)
         building.say(
             f"{self.kind}: document frequencies of the {len(training):,} training pictures alone, of {len(data):,}"
         )
+        return data.select(training)
+
+    def _frequencies(self, data: ImageCaptions, building: Building, orders: int) -> DocumentFrequencies | None:
+        part = self._corpus(data, building)
+        if part is None:
+            return None
+        from rungwise.relevance.ngrams import DocumentFrequencies
+
         tokenizer = TOKENISERS[self.tokenizer]
         return replace(
             DocumentFrequencies.of(part.captions, part.image_of_caption, tokenizer=tokenizer, orders=orders),
             origin="train",
         )
 
+    def _counts(self, data: ImageCaptions, building: Building) -> dict[str, Any]:
+        """What the weights of words depend on besides the captions."""
+        part = self._corpus(data, replace(building, say=lambda _: None))
+        corpus = None if part is None else hash_of_captions(part.captions, part.image_of_caption)
+        return {**to_plain(self), "frequencies": corpus}
+
 
 @dataclass(frozen=True)
-class CIDErDConfig(WordsConfig):
+class _ConsensusConfig(WordsConfig):
+    """What CIDEr and CIDEr-D have in common."""
+
+    def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
+        from rungwise.relevance.restored import RestoredConsensus, kept_rows
+
+        def restore(kept: Kept) -> Degrees:
+            return RestoredConsensus(
+                kept, data.captions, data.image_of_caption, leave_one_out=self.leave_one_out, images=len(data)
+            )
+
+        return Recipe(self._counts(data, building), kept_rows, restore)
+
+
+@dataclass(frozen=True)
+class CIDErDConfig(_ConsensusConfig):
     """N-grams in common, a penalty on other lengths (CIDEr-D)."""
 
     kind: Literal["cider-d"] = field(default="cider-d", init=False)
@@ -90,7 +122,7 @@ class CIDErDConfig(WordsConfig):
 
 
 @dataclass(frozen=True)
-class CIDErConfig(WordsConfig):
+class CIDErConfig(_ConsensusConfig):
     """N-grams in common (CIDEr)."""
 
     kind: Literal["cider"] = field(default="cider", init=False)
@@ -121,6 +153,14 @@ class TfIdfConfig(WordsConfig, CaptionPairsConfig):
             raise UserError(f"tfidf: {building.option('orders')} must be at most {LONGEST_NGRAM}, got {self.orders}")
         options = self._of_words(data, building, self.orders) | self.of_captions(data)
         return TfIdf(data.captions, data.image_of_caption, orders=self.orders, **options)
+
+    def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
+        from rungwise.relevance.restored import RestoredPairRows, kept_rows
+
+        def restore(kept: Kept) -> Degrees:
+            return RestoredPairRows(kept, data.captions, data.image_of_caption, **self.of_captions(data))
+
+        return Recipe(self._counts(data, building), kept_rows, restore)
 
 
 @dataclass(frozen=True)
@@ -153,3 +193,16 @@ class CBoWConfig(CaptionPairsConfig):
             f"cbow: {source.unknown_share:.1%} of the words have no vector{f', such as {unknown}' if unknown else ''}"
         )
         return source
+
+    def _recipe(self, data: ImageCaptions, building: Building) -> Recipe | None:
+        from rungwise.relevance.restored import RestoredVectors, kept_vectors
+
+        assert self.vectors is not None, "missing() says so before"
+        vectors = user_path(self.vectors)
+        if not vectors.is_file():
+            return None  # making it says what is wrong
+
+        def restore(kept: Kept) -> Degrees:
+            return RestoredVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
+
+        return Recipe({"tokenizer": self.tokenizer, "vectors": digest_of(vectors)}, kept_vectors, restore)

@@ -1,0 +1,273 @@
+"""SIGKILL at random moments of training runs, which then go on: the final weights are those of an undisturbed run.
+
+python -m tests.hostile.training
+python -m tests.hostile.training --kills 5 --only stages
+
+Every second run that goes on is killed once more. Runs of one process are forked, those of two are started by torchrun,
+and all processes of a run are killed together. A run counts as equal if the tensors of its final model, and of every
+checkpoint, are equal to the bit, and its history has the same numbers. Exit code 1 says that one is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from rungwise.training.stage import merged
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 900.0
+"""Seconds after which a run counts as hung."""
+
+_POLL = 0.002
+_SETTINGS = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "RUNGWISE_THREADS": "1"}
+_TUNED = {"learning_rates": [1e-3], "epochs": [2], "model": {"image": {"frozen": False, "crops": "RC"}}}
+_HEADS = {
+    "tune": "weights",
+    "epochs": [2],
+    "learning_rates": [1e-3],
+    "loss": {"kind": "contrastive_sum", "temperature": 0.1, "reduction": "mean"},
+    "model": {"image_head": {"kind": "mlp", "hidden": [8]}, "text_head": {"kind": "mlp", "hidden": [8]}},
+}
+_PLAIN = {
+    "model": {
+        "image": {"backbone": "test_resnet.r160_in1k", "weights": "random", "size": 24},
+        "text": {"word_dimension": 8, "min_count": 1},
+        "dimension": 16,
+    },
+    "epochs": [2],
+    "learning_rates": [1e-2],
+    "batch_size": 8,
+    "checkpoint_steps": 3,
+}
+_STAGES = [{"name": "base"}, {"name": "fine_tune", **_TUNED}, {"name": "heads", **_HEADS}]
+_MOVING = {"ema": 0.9, "snapshot": {"patience": 3}}
+CASES = {
+    "one run": merged(_PLAIN, {"epochs": [6], "model": {"image": {"frozen": False, "crops": "RC"}}}),
+    "one run, EMA and patience": _PLAIN | _MOVING | {"epochs": [9]},
+    "three stages": _PLAIN | {"stages": _STAGES},
+    "three stages, EMA and patience": _PLAIN | _MOVING | {"stages": _STAGES},
+    "one run, two processes": _PLAIN | {"epochs": [6], "step": "global_negatives"},
+    "three stages, two processes": _PLAIN | _MOVING | {"step": "global_negatives", "stages": _STAGES},
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of one run.
+
+    Attributes:
+        places: Where it stood when it was killed, in words.
+        equal: Whether it ended as the undisturbed one did.
+    """
+
+    places: tuple[str, ...]
+    equal: bool
+
+
+class Life:
+    """A training run that works, in one process or two, until it ends or is killed."""
+
+    def __init__(self, case: str, folder: Path, out: Path) -> None:
+        self.began = time.monotonic()
+        if not case.endswith("two processes"):
+            self.launcher = None
+            self.number = os.fork()
+            if not self.number:
+                _train_and_leave(case, folder, out)
+            return
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+        command += ["-m", "tests.hostile.training", "--child", case, str(folder), str(out)]
+        self.launcher = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | _SETTINGS, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self.number = self.launcher.pid
+
+    def ended(self) -> int | None:
+        """The exit code; None while it works."""
+        if self.launcher is not None:
+            return self.launcher.poll()
+        done, status = os.waitpid(self.number, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if done else None
+
+    def kill(self) -> None:
+        """End all of its processes at once, the launcher last: alive, it would ask the others politely."""
+        if self.launcher is None:
+            os.kill(self.number, signal.SIGKILL)
+            os.waitpid(self.number, 0)
+            return
+        os.kill(self.number, signal.SIGSTOP)
+        for number in sorted(_below(self.number)):
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        os.kill(self.number, signal.SIGKILL)
+        self.launcher.wait()
+
+    def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> int | None:
+        """Let it work for some time, until it ends, or until something is so; the exit code if it ended."""
+        while time.monotonic() - self.began < seconds and not until():
+            if (code := self.ended()) is not None:
+                return code
+            time.sleep(_POLL)
+        return None
+
+
+def _below(number: int) -> set[int]:
+    """Processes that a process has started, and those that they have started."""
+    try:
+        words = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    except OSError:
+        return set()
+    return {int(word) for word in words}.union(*(_below(int(word)) for word in words))
+
+
+def trials(case: str, kills: int, seed: int, scratch: Path) -> Iterator[Trial]:
+    """An undisturbed run, and runs that are killed until there were so many kills."""
+    folder = scratch / "pictures"
+    if not folder.exists():
+        _draw(folder)
+    whole, draw = scratch / case / "whole", Random(f"{seed} {case}")
+    life = Life(case, folder, whole)
+    life.wait(PATIENCE, until=lambda: _begun(whole))
+    first = time.monotonic() - life.began
+    assert life.wait(PATIENCE) == 0, f"{case}: the undisturbed run did not end well"
+    last = time.monotonic() - life.began
+    number = 0
+    while number < kills:
+        out, places = scratch / case / str(number), []
+        for _ in range(1 + number % 2):
+            life = Life(case, folder, out)
+            if life.wait(draw.uniform(0.8 * first, last)) is None:
+                life.kill()
+                places.append(_place(out))
+            number += 1
+        life = Life(case, folder, out)
+        code = life.wait(PATIENCE)
+        if code is None:
+            life.kill()
+        yield Trial(tuple(places), code == 0 and _state(out) == _state(whole))
+
+
+def _begun(out: Path) -> bool:
+    return (out / "config.yaml").exists() or (out / "stages").exists()
+
+
+def _place(out: Path) -> str:
+    """How far a run has come, by what it left."""
+    from rungwise.training.checkpoint import read_state
+
+    if not _begun(out):
+        return "before anything was written"
+    if (out / "model").exists() and (out / "stages").exists():
+        return "after the last stage"
+    found = sorted((out / "stages").glob("*")) or [out]
+    if not (found[-1] / "checkpoint.safetensors").exists():
+        return "before the first checkpoint" if len(found) == 1 else "between stages"
+    state, name = read_state(found[-1] / "checkpoint.safetensors"), found[-1].name
+    return f"stage {name.replace('-', ', ', 1)}" if found[-1] != out else f"epoch {state.epoch + 1}"
+
+
+def _state(out: Path) -> tuple[dict[str, bytes], list[list[object]]]:
+    """Every tensor of the final model and of the checkpoints, and the history."""
+    from safetensors.torch import load_file
+
+    tensors = {}
+    for path in sorted(out.glob("**/*.safetensors")):
+        for name, tensor in load_file(path).items():
+            tensors[f"{path.relative_to(out)}/{name}"] = tensor.numpy().tobytes()
+    lines = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
+    return tensors, [[line.get(name) for name in ("stage", "epoch", "loss", "rsum")] for line in lines]
+
+
+def _draw(folder: Path) -> None:
+    """48 pictures of one colour each."""
+    import numpy as np
+    from PIL import Image
+
+    folder.mkdir()
+    draw = np.random.default_rng(0)
+    for number in range(48):
+        colour = np.array([(220, 40, 40), (40, 200, 60), (50, 60, 230), (250, 250, 250)][number % 4])
+        pixels = np.clip(colour + draw.integers(-20, 21, (24, 24, 3)), 0, 255).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number:02d}.png")
+
+
+def _train_and_leave(case: str, folder: Path, out: Path) -> None:
+    """In a forked child: train, and leave without a word."""
+    code = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        train(case, folder, out)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def train(case: str, folder: Path, out: Path) -> None:
+    """Begin a run, or go on with the one that stands there, as a user would."""
+    import numpy as np
+
+    from rungwise.core.configuration import from_plain
+    from rungwise.data.collection import ImageCaptions
+    from rungwise.training.config import TrainConfig
+    from rungwise.training.stages import run
+
+    paths = sorted(folder.iterdir())
+    names = [["red", "green", "blue", "white"][number % 4] for number in range(len(paths))]
+    captions = [text.format(name) for name in names for text in ("a {} picture", "something that is all {}")]
+    data = ImageCaptions(
+        tuple(path.name for path in paths),
+        tuple(captions),
+        np.repeat(np.arange(len(paths)), 2),
+        paths=tuple(paths),
+        splits=tuple("val" if number >= 36 else "train" for number in range(len(paths))),
+    )
+    found = any((out / name).exists() for name in ("checkpoint.safetensors", "stages"))
+    config = from_plain(TrainConfig, CASES[case], case)
+    assert run(config, data, out, cache=out.parent / "cache", resume=found, device="cpu").finished
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """All cases, or one."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile.training", description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20, help="of each case")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument("--only", default="", help="the case of this name, or those whose name holds it")
+    parser.add_argument("--child", nargs=3, metavar=("CASE", "PICTURES", "OUT"), help=argparse.SUPPRESS)
+    asked = parser.parse_args(arguments)
+    if asked.child:
+        train(asked.child[0], Path(asked.child[1]), Path(asked.child[2]))
+        return 0
+    os.environ |= _SETTINGS
+    import rungwise.training.stages  # noqa: F401 - once, before the forks
+
+    bad = 0
+    for case in [asked.only] if asked.only in CASES else [one for one in CASES if asked.only in one]:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="rungwise-killed-") as scratch:
+            found = list(trials(case, asked.kills, asked.seed, Path(scratch)))
+        places = Counter(place for one in found for place in one.places)
+        unequal = sum(not one.equal for one in found)
+        bad += unequal
+        print(
+            f"{case}: {places.total()} kills, {len(found)} runs, {len(found) - unequal} with the same final weights"
+            f" ({time.monotonic() - began:.0f} s)"
+        )
+        print("    " + ", ".join(f"{place}: {count}" for place, count in sorted(places.items())), flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
