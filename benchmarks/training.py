@@ -1,8 +1,8 @@
 """A training step of VSE++ beside a plain loop as its authors wrote it: pairs a second, floors, data loading, memory.
 
     python benchmarks/training.py CAPTIONS                           # batches of 128, two threads
-    python benchmarks/training.py CAPTIONS --rsum DATA --weights FILE --epochs 4
-    python benchmarks/training.py CAPTIONS --coco                    # 30 epochs of a set as large as COCO
+    python benchmarks/training.py CAPTIONS --turns 0 --memory --rsum DATA --weights FILE
+    python benchmarks/training.py CAPTIONS --turns 0 --memory --coco  # 30 epochs of a set as large as COCO, on a GPU
 
 CAPTIONS is a file of lines "picture#number<TAB>caption", gzipped or not, such as that of Flickr30K. Pictures are random
 rows of 2,048 numbers: what they hold changes no time. All loops take turns of a few steps, and medians are compared.
@@ -23,8 +23,8 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import cycle, pairwise
+from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +34,26 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from measuring import alone, memory_of
+from measuring import GB, alone, memory_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
+from rungwise.data.readers import read
 from rungwise.encoders.features import FeatureConfig
+from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.prefix_gru import Prefixes
 from rungwise.evaluation import evaluate
+from rungwise.losses import MaxOfHinges
 from rungwise.models import JointEmbedding, Pairs, VSEConfig
 from rungwise.training.collapse import spread
 from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import config_of
+from rungwise.training.loop import train
+from rungwise.training.loss_config import LossConfig, config_of
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import Processes
 from rungwise.training.sampling import ByLength, Sampler, Shuffled
 
 PLAIN_PAIRS, SLOW = 251.0, 0.8
-FEATURE, WIDTH, WORD = 2048, 1024, 300
+FEATURE, WIDTH, WORD, RATE = 2048, 1024, 300, 2e-4
 VALIDATION = 200
 COCO_IMAGES, COCO_CAPTIONS = 113_287, 566_435
 
@@ -110,9 +114,9 @@ class PlainLoop:
         self.pairs = prepared.work.pairs
         self.texts = [list(text) for text in self.pairs.texts]
         self.model = Plain(prepared.model)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=2e-4, foreach=False)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE, foreach=False)
 
-    def step(self, batch: np.ndarray, rate: float = 2e-4, hardest: bool = True) -> None:
+    def step(self, batch: np.ndarray, hardest: bool = True) -> None:
         chosen = sorted(batch.tolist(), key=lambda caption: len(self.texts[caption]), reverse=True)
         rows = self.pairs.rows.take(self.pairs.image[chosen])
         texts = [self.texts[caption] for caption in chosen]
@@ -120,8 +124,6 @@ class PlainLoop:
         tokens = torch.zeros(len(texts), max(lengths)).long()
         for row, text in zip(tokens, texts, strict=True):
             row[: len(text)] = torch.tensor(text)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         images, captions = self.model(rows, tokens, lengths)
         loss = hinges(images @ captions.t(), hardest)
         self.optimizer.zero_grad()
@@ -146,11 +148,12 @@ class Loop:
 
         prepared.model.batch = timed  # type: ignore[method-assign]
 
-    def step(self, batch: np.ndarray) -> None:
+    def step(self, batch: np.ndarray, hardest: bool = True) -> None:
         config, updates = self.prepared.config, self.prepared.updates
         self.steps += 1
-        updates.begin(config.learning_rate(0))
-        outcome = config.step.backward(self.prepared.work, self.prepared.loss, batch, self.steps)
+        updates.begin(RATE)
+        loss = self.prepared.loss if hardest else self.prepared.warm_up
+        outcome = config.step.backward(self.prepared.work, loss, batch, self.steps)
         updates.finish(outcome.value, 1, self.steps)
         assert outcome.vectors is not None
         spread(*outcome.vectors)
@@ -234,29 +237,27 @@ def collection(captions: Path, images: int | None = None, total: int | None = No
     )
 
 
-def run_of(data: ImageCaptions, sampler: Sampler, precision: Any, batch: int, device: str = "cpu") -> Prepared:
+def run_of(data: ImageCaptions, sampler: Sampler, precision: Any, batch: int) -> Prepared:
     """A run that is ready to take steps."""
     config = TrainConfig(
         model=VSEConfig(image=FeatureConfig()),
-        loss=config_of_hinges(),
+        loss=hinges_summed(),
         sampler=sampler,
         precision=precision,
         batch_size=batch,
     )
-    return prepared_of(config, data, device)
+    return prepared_of(config, data)
 
 
-def config_of_hinges() -> Any:
-    from rungwise.losses import MaxOfHinges
-
+def hinges_summed() -> LossConfig:
+    """The loss of VSE++, with the sum over a batch, as the program has it."""
     return config_of(MaxOfHinges)(reduction="sum")
 
 
-def prepared_of(config: TrainConfig, data: ImageCaptions, device: str = "cpu") -> Prepared:
+def prepared_of(config: TrainConfig, data: ImageCaptions) -> Prepared:
     torch.manual_seed(config.seed)
-    return prepare(
-        config, data, Processes(), torch.device(device), say=lambda line: None, progress=lambda what, done, of: None
-    )
+    cpu = torch.device("cpu")
+    return prepare(config, data, Processes(), cpu, say=lambda line: None, progress=lambda what, done, of: None)
 
 
 @dataclass
@@ -379,15 +380,70 @@ def growth(captions: Path, batches: Sequence[int], threads: int) -> None:
         print(f"{name:<36}" + "".join(f"{one:>11.2f}" for one in found), flush=True)
 
 
-def same_rsum(data_path: Path, weights: Path | None, epochs: int, warm_up: int, seeds: Sequence[int]) -> None:
-    """Train the plain loop and ours from the same weights over the same batches, and print both rsums."""
-    from rungwise.core.configuration import load_yaml
-    from rungwise.data.reading import read_collection
+def same_rsum(data: ImageCaptions, weights: Path, epochs: int, warm_up: int) -> None:
+    """Train the plain loop and ours from the same weights over the same batches; print the rsum after each epoch."""
+    image = ImageConfig(
+        "mobilenetv2_100",
+        weights=str(weights),
+        options={"pad_type": "same"},
+        mean=(0.5, 0.5, 0.5),
+        std=(0.5, 0.5, 0.5),
+        crop=1.0,
+    )
+    config = TrainConfig(model=VSEConfig(image=image), loss=hinges_summed(), precision="bfloat16")
+    prepared = prepared_of(config, data)
+    assert isinstance(prepared.model, JointEmbedding)
+    model, plain, ours = prepared.model, PlainLoop(prepared), Loop(prepared)
+    seconds = [0.0, 0.0]
+    print(f"\n{data.name}, validation rsum after each epoch, {warm_up} of them with the sum of hinges")
+    print(f"{'epoch':<8}{'plain loop, float32':>24}{'ours, bfloat16':>24}{'x plain':>12}", flush=True)
+    for epoch in range(epochs):
+        begun = [*seconds]
+        found = []
+        for which, step in enumerate((plain.step, ours.step)):
+            start = time.perf_counter()
+            for batch in prepared.batches_of(epoch):
+                step(batch, hardest=epoch >= warm_up)
+            seconds[which] += time.perf_counter() - start
+            found.append(rsum_of(model, prepared.validation, plain.model if which == 0 else None))
+            model.train()
+        times = [after - before for after, before in zip(seconds, begun, strict=True)]
+        print(f"{epoch + 1:<8}{found[0]:>24.1f}{found[1]:>24.1f}{times[0] / times[1]:>12.2f}", flush=True)
 
-    data = read_collection(data_path)
-    plainly: list[float] = []
-    print(f"\n{'validation rsum after each epoch':<36}" + "".join(f"{at + 1:>8}" for at in range(epochs)))
-    del load_yaml, plainly, weights, warm_up, seeds, data
+
+@torch.no_grad()
+def rsum_of(model: JointEmbedding, pairs: Pairs, plain: Plain | None) -> float:
+    """Of the model, or of the plain loop's weights, measured by the same code."""
+    kept = {name: weight.clone() for name, weight in model.state_dict().items()}
+    if plain is not None:
+        plain.give(model)
+    scores = model.scores_of(pairs)
+    model.load_state_dict(kept)
+    return float(evaluate(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)["rsum"])
+
+
+def as_large_as_coco(captions: Path, images: int, epochs: int, batch: int, device: str) -> None:
+    """Train on random rows with the captions of the file, as many as COCO has, and print speed and time."""
+    data = collection(captions, images, round(images * COCO_CAPTIONS / COCO_IMAGES))
+    config = TrainConfig(
+        model=VSEConfig(image=FeatureConfig()),
+        loss=hinges_summed(),
+        precision="bfloat16",
+        batch_size=batch,
+        epochs=(epochs,),
+        learning_rates=(2e-4,),
+        logs=(),
+    )
+    print(f"\n{len(data)} pictures, {len(data.captions)} pairs, {epochs} epochs, B = {batch}, {device}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        history = train(config, data, Path(folder) / "run", device=device).history
+        minutes = (time.perf_counter() - begun) / 60
+    made = statistics.median(one["pairs_per_second"] for one in history)
+    print(f"{made:.0f} pairs/s; {minutes:.1f} minutes with reading and validation")
+    if device.startswith("cuda"):
+        print(f"highest memory of the GPU: {torch.cuda.max_memory_allocated() / GB:.1f} GB")
+        print(aim("30 epochs in 3 minutes on an H200-class card", minutes, 3.0, least=False))
 
 
 def main() -> None:
@@ -395,15 +451,28 @@ def main() -> None:
     parser.add_argument("captions", type=Path)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--turns", type=int, default=9, help="0 leaves out the table of times")
     parser.add_argument("--steps", type=int, default=6, help="of a turn")
     parser.add_argument("--memory", type=int, nargs="*", default=[128, 512, 2048], help="sizes of batches")
+    parser.add_argument("--rsum", type=Path, metavar="DATA", help="pictures on which both are trained")
+    parser.add_argument("--weights", type=Path, help="of MobileNetV2, for --rsum")
+    parser.add_argument("--epochs", type=int, default=5, help="for --rsum")
+    parser.add_argument("--warm-up", type=int, default=2, help="for --rsum")
+    parser.add_argument("--coco", action="store_true", help="train on a set as large as COCO")
+    parser.add_argument("--coco-images", type=int, default=COCO_IMAGES)
+    parser.add_argument("--coco-epochs", type=int, default=30)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="for --coco")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    print(f"VSE++, B = {options.batch}, D = {WIDTH}, words {WORD}, {options.threads} threads, features {FEATURE}")
-    speed(collection(options.captions), options.batch, options.turns, options.steps)
+    if options.turns:
+        print(f"VSE++, B = {options.batch}, D = {WIDTH}, words {WORD}, {options.threads} threads, features {FEATURE}")
+        speed(collection(options.captions), options.batch, options.turns, options.steps)
     if options.memory:
         growth(options.captions, options.memory, options.threads)
+    if options.rsum and options.weights:
+        same_rsum(read(options.rsum), options.weights, options.epochs, options.warm_up)
+    if options.coco:
+        as_large_as_coco(options.captions, options.coco_images, options.coco_epochs, options.batch, options.device)
 
 
 if __name__ == "__main__":

@@ -93,3 +93,34 @@ def test_the_preset_of_those_who_name_none_needs_no_network_for_words() -> None:
     assert config.model.text.frozen
     assert config.model.image.frozen
     assert not config.needs_relevance
+
+
+def test_stages_are_listed_and_left_out_of_what_is_typed(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, cache, recipe = tmp_path / "run", tmp_path / "cache", tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "model:\n"
+        "  image: {backbone: test_resnet.r160_in1k, weights: random, size: 24}\n"
+        "  text: {word_dimension: 8, min_count: 1}\n"
+        "  dimension: 16\n"
+        "epochs: [3]\n"
+        "learning_rates: [1.0e-2]\n"
+        "stages:\n"
+        "- name: base\n"
+        "- {name: fine_tune, epochs: [1], learning_rates: [1.0e-3], model: {image: {frozen: false}}}\n",
+        encoding="utf-8",
+    )
+    train = ["train", str(recipe), str(pictures), "--out", str(out), "--cache", str(cache), "--batch-size", "16"]
+    assert main([*train, "--epochs", "2", "--data.share", "0.5"]) == 0
+    said = capsys.readouterr().out
+    assert "--epochs does not reach fine_tune: a stage with its own" in said
+    assert "2 stages, 3 epochs: base 2, fine_tune 1; fine_tune by settings of the stage" in said
+    assert "stage 2 of 2, fine_tune: 1 epochs" in said
+    assert "train: 18 of 36 pictures (share 0.5, seed 0)" in said
+    assert load_config(str(out / "config.yaml")).epochs == (2,)
+    assert main(["verify", str(out)]) == 0
+    assert main(["evaluate", str(out / "model"), str(pictures), "--split", "test", "--cache", str(cache)]) == 0
+    again = ["train", str(out / "config.yaml"), "--out", str(out), "--cache", str(cache), "--resume"]
+    assert main(again) == 0
+    assert "stage 1 of 2, base, is finished" in capsys.readouterr().out

@@ -1,9 +1,10 @@
 import pytest
 import torch
+from torch import nn
 
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
-from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead
+from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead, StackHead
 from rungwise.encoders.text import GRUConfig
 from rungwise.models import VSEConfig
 
@@ -65,3 +66,11 @@ def test_a_name_alone_means_its_defaults() -> None:
     read = from_plain(VSEConfig, {"image_head": "residual", "text_head": {"kind": "mlp", "hidden": [7]}}, "run.yaml")
     assert read == VSEConfig(image_head=ResidualHead(), text_head=MLPHead(hidden=(7,)), text=GRUConfig())
     assert VSEConfig().image_head == LinearHead()
+
+
+def test_a_stack_has_a_width_of_its_own_between_its_heads() -> None:
+    stack = StackHead(of=(LinearHead(), MLPHead(hidden=(6,))), width=5).build(4, 3)
+    assert [one.out_features for one in stack.modules() if isinstance(one, nn.Linear)] == [5, 6, 3]
+    assert [one.out_features for one in StackHead(of=(LinearHead(), LinearHead())).build(4, 3)] == [3, 3]
+    with pytest.raises(UserError, match="width must lie in 1"):
+        StackHead(width=0)

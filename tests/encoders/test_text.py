@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core.configuration import identity
+from rungwise.core.errors import UserError
 from rungwise.encoders.text import GRUConfig, GRUEncoder, learn_vocabulary
 from rungwise.encoders.tokens import pad
 from rungwise.encoders.vocabulary import read_vocabulary, tokenise
@@ -137,3 +138,12 @@ def test_odd_texts_have_vectors(text: str) -> None:
     vector = encoder(*pad(encoder.tokenise([text])))
     assert vector.shape == (1, 4)
     assert torch.isfinite(vector).all()
+
+
+def test_states_may_have_a_width_of_their_own() -> None:
+    encoder = GRUConfig(word_dimension=4, min_count=1, width=6).build(["a dog", "a cat"], 3)
+    assert encoder.width == 6
+    assert GRUConfig(word_dimension=4, min_count=1).build(["a dog"], 3).width == 3
+    assert "width" not in identity(GRUConfig())
+    with pytest.raises(UserError, match="text.width must lie in 1"):
+        GRUConfig(width=0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rungwise.core.errors import UserError
 from tests.hostile import world
 
 Answer = dict[str, Any]
@@ -116,6 +117,18 @@ def of_pairs(root: Path) -> Answer:
     scores, known = PairCache(root / "pairs").look_up(keys)
     whole = np.linspace(0, 1, 7, dtype=np.float32)
     return {"main": bool((scores == whole)[known].all()), "issues": int((~known).sum())}
+
+
+def of_kept(root: Path) -> Answer:
+    """What a source computed and another run reads."""
+    from rungwise.relevance.kept import KeptFolder
+    from rungwise.relevance.restored import RestoredConsensus
+
+    kept = KeptFolder(root).find("cider-d", world.KEPT)
+    if kept is None:
+        raise UserError("nothing is kept here; it is made anew")
+    found = RestoredConsensus(kept, world.CAPTIONS, np.arange(len(world.CAPTIONS)))
+    return {"main": [digest(found.dense()), found.title()]}
 
 
 def of_rows(root: Path) -> Answer:

@@ -244,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.training", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20, help="of each case")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--only", default="", help="the case of this name, or those whose name holds it")
     parser.add_argument("--child", nargs=3, metavar=("CASE", "PICTURES", "OUT"), help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.child:
@@ -254,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import rungwise.training.stages  # noqa: F401 - once, before the forks
 
     bad = 0
-    for case in (one for one in CASES if asked.only in one):
+    for case in [asked.only] if asked.only in CASES else [one for one in CASES if asked.only in one]:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="rungwise-killed-") as scratch:
             found = list(trials(case, asked.kills, asked.seed, Path(scratch)))

@@ -13,6 +13,8 @@ from PIL import Image, features
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
 NAMES = tuple(f"{number}-{name}.png" for number, name in enumerate([*COLOURS, *COLOURS]))
 SPLITS = ("train",) * 4 + ("val",) * 2 + ("test",) * 2
+KEPT = "ab" * 32
+"""The key of what is kept of a source of relevance."""
 CAPTIONS = tuple(f"a {name.split('-')[1][:-4]} picture, number {at}" for at, name in enumerate(NAMES))
 WORDS = ("a", "red", "green", "blue", "white", "picture", "number")
 
@@ -182,8 +184,10 @@ def make_own(root: Path) -> None:
     from rungwise.encoders.cache import RowStore
     from rungwise.index import Index
     from rungwise.relevance import CIDErD
+    from rungwise.relevance.kept import KeptFolder
     from rungwise.relevance.ngrams import DocumentFrequencies
     from rungwise.relevance.pair_cache import Keys, PairCache
+    from rungwise.relevance.restored import kept_rows
     from rungwise.scenes.collection import SceneConfig, generate
     from rungwise.training.loop import train
 
@@ -197,6 +201,7 @@ def make_own(root: Path) -> None:
     source.save(root / "degrees/best", k=3)
     (root / "caches").mkdir()
     keys = Keys(data.captions, "model", symmetric=True).of(np.zeros(7, np.int64), np.arange(1, 8))
+    KeptFolder(root / "caches").keep("cider-d", KEPT, kept_rows(source))
     PairCache(root / "caches/pairs").add(keys, np.linspace(0, 1, 7, dtype=np.float32))
     store = RowStore(root / "caches/rows-2", (3,), np.float32)
     store.append(row_keys(8), np.arange(24, dtype=np.float32).reshape(8, 3))

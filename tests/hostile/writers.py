@@ -175,6 +175,8 @@ def _caches() -> list[Writer]:
 def _folders(root: Path) -> list[Writer]:
     from rungwise.data.readers import read
     from rungwise.relevance import CIDErD
+    from rungwise.relevance.kept import KeptFolder
+    from rungwise.relevance.restored import kept_rows
     from rungwise.scenes.collection import SceneConfig, generate
 
     data = read(root / "csv", captions_only=True)
@@ -185,6 +187,15 @@ def _folders(root: Path) -> list[Writer]:
 
     def state_of_degrees(place: Path) -> Any:
         return of_degrees(place / "degrees")["main"]
+
+    def keep(orders: int) -> Step:
+        captions = [text * orders for text in data.captions]
+        kept = kept_rows(CIDErD(captions, data.image_of_caption))
+        return lambda place: KeptFolder(place / "relevance").keep("cider-d", world.KEPT, kept)
+
+    def state_of_kept(place: Path) -> Any:
+        kept = KeptFolder(place / "relevance").find("cider-d", world.KEPT)
+        return ABSENT if kept is None else kept.facts["content_hash"]
 
     def save_model(seed: int) -> Step:
         def save(place: Path) -> None:
@@ -202,6 +213,8 @@ def _folders(root: Path) -> list[Writer]:
         Writer("degrees, first", _nothing, degrees(None, 1), state_of_degrees, "degrees"),
         Writer("degrees, again", degrees(None, 1), degrees(None, 2), state_of_degrees, "degrees"),
         Writer("degrees, best in place of all", degrees(None, 1), degrees(2, 1), state_of_degrees, "degrees"),
+        Writer("kept relevance, first", _nothing, keep(1), state_of_kept, "relevance"),
+        Writer("kept relevance, again", keep(1), keep(2), state_of_kept, "relevance"),
         Writer("model, first", _nothing, save_model(1), lambda place: of_model(place / "model"), "model"),
         Writer("model, again", save_model(1), save_model(2), lambda place: of_model(place / "model"), "model"),
         Writer("scenes", _nothing, lambda place: generate(place / "scenes", scenes),

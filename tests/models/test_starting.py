@@ -141,3 +141,22 @@ def test_an_encoder_that_sees_another_part_of_a_picture_has_the_same_weights() -
     assert begun.new == ()
     assert torch.equal(next(begun.model.backbone.parameters()), next(start.backbone.parameters()))
     assert begun.model.backbone.preprocessing.crops == "10C"
+
+
+@pytest.mark.parametrize(("width", "taken"), [(8, True), (None, False)])
+def test_a_space_of_another_width_keeps_the_text_encoder_where_its_states_stay(width: int | None, taken: bool) -> None:
+    words = GRUConfig(word_dimension=4, min_count=1, width=width)
+    start = model(text=words)
+    mlp = MLPHead(hidden=(6,))
+    config = VSEConfig(
+        image=IMAGE, text=words, dimension=3, image_head=StackHead(of=(LinearHead(), mlp), width=8), text_head=mlp
+    )
+    begun = with_weights_that_fit(config, start, WORDS)
+    assert ("text encoder" in begun.taken) is taken
+    assert "image encoder" in begun.taken
+    # The linear layer below the new head is that of the other model.
+    assert torch.equal(begun.model.image_projection[0].weight, start.image_projection.weight)
+    assert begun.model.encode_text(WORDS).shape == (3, 3)
+    if taken:
+        ours, theirs = begun.model.text_encoder.state_dict(), start.text_encoder.state_dict()
+        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)

@@ -200,7 +200,7 @@ def test_small_data_warm_up_where_the_hardest_negative_alone_is_pushed() -> None
     for preset in presets():
         if preset.dataset in ("flickr8k", "own", "scenes"):
             first = next((one for _, one in preset.config.stage_configs()), preset.config)
-            hard = first.loss.kind in ("max_of_hinges", "ladder", "semantic_adaptive_margin")
+            hard = first.loss.kind in ("max_of_hinges", "ladder") or getattr(first.loss, "with_triplet", False)
             assert (first.warm_up_epochs > 0) == hard, preset.name
 
 

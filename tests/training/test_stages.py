@@ -261,6 +261,15 @@ def test_what_does_not_belong_together_is_one_line_and_changes_nothing(
     refused(config, "1-base/checkpoint.safetensors: no checkpoint to resume from")
 
 
+def test_the_last_stage_can_be_made_longer(finished: Finished, coloured: ImageCaptions, tmp_path: Path) -> None:
+    config, whole, cache, _ = finished
+    shutil.copytree(whole, tmp_path / "run")
+    heads = Stage("heads", {**CONVSE, "epochs": [2]})
+    longer = replace(config, stages=(*config.stages[:2], heads))
+    result = run(longer, coloured, tmp_path / "run", cache=cache, resume=True)
+    assert [(line["stage"], line["epoch"]) for line in result.history][2:] == [("heads", 1), ("heads", 2)]
+
+
 def test_a_run_without_stages_is_not_resumed_with_some(
     config: TrainConfig, staged: TrainConfig, coloured: ImageCaptions, tmp_path: Path
 ) -> None:

@@ -10,7 +10,10 @@ from safetensors.torch import load_file, save_file
 from rungwise.data import ImageCaptions
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
-from rungwise.training.verification import is_run, verify_run
+from rungwise.training.run_folder import is_run
+from rungwise.training.stage import Stage
+from rungwise.training.stages import run as run_stages
+from rungwise.training.verification import verify_run
 
 
 @pytest.fixture
@@ -60,3 +63,19 @@ def test_files_that_do_not_belong_together_are_found(run: Path) -> None:
     assert "seed: 0 then, 7 now" in wrong(run)[0]
     (run / "config.yaml").write_text("[")
     assert len(wrong(run)) == 2
+
+
+def test_a_run_of_stages_is_its_stages(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    two = replace(config, epochs=(1,), learning_rates=(1e-2,), stages=(Stage("base"), Stage("on")))
+    run_stages(two, coloured, out, cache=tmp_path / "cache")
+    lines = [str(check) for check in verify_run(out)]
+    assert lines[0] == "ok: config.yaml: 2 stages of vse, 2 epochs"
+    assert lines[2].startswith("ok: stages/1-base/checkpoint.safetensors: ")
+    assert lines[-1] == "ok: history.jsonl: 2 epochs, those of the stages"
+    assert not wrong(out)
+    history = (out / "history.jsonl").read_text()
+    (out / "history.jsonl").write_text(history.replace('"on"', '"off"'))
+    assert "2 epochs, which are not those of its stages" in wrong(out)[0]
+    (out / "stages" / "1-base" / "checkpoint.safetensors").write_bytes(b"")
+    assert "1-base/checkpoint.safetensors: not a readable checkpoint" in wrong(out)[0]

@@ -116,6 +116,8 @@ def main(arguments: list[str]) -> int:
     from rungwise.training.reports import TerminalWatcher
     from rungwise.training.stages import run
 
+    if is_first():
+        _say_unreached(config, arguments)
     if unnamed and is_first():
         say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(systems())}")
     if picked is not None and is_first():
@@ -161,6 +163,16 @@ def main(arguments: list[str]) -> int:
     for command in _next(config.data.path, result.model_folder, asked.out):
         say(f"  {command}")
     return 0
+
+
+def _say_unreached(config: TrainConfig, arguments: list[str]) -> None:
+    """Say which stages a setting that was typed does not reach, because they have their own."""
+    for word in arguments:
+        if word.startswith("--"):
+            flag = word.partition("=")[0]
+            own = [stage.name for stage in config.stages if stage.says(flag[2:].replace("-", "_"))]
+            if own:
+                say(f"{flag} does not reach {', '.join(own)}: {'stages' if own[1:] else 'a stage'} with its own")
 
 
 def _best(result: TrainResult) -> str:

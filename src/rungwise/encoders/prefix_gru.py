@@ -142,53 +142,53 @@ class _PrefixStates(torch.autograd.Function):
         own_weight, own_bias = weight.to(precision), bias.to(precision)
         states = gates.new_empty((count, width), dtype=torch.float32)
         before = gates.new_zeros((count, width))  # the state before each, as products read it
-        opened = gates.new_empty((count, 3 * width))  # reset, update, new
+        reset, update, new = (gates.new_empty((count, width)) for _ in range(3))
         recurrent = gates.new_empty((count, width))  # what the state before adds to the new one, before the reset
         for level, (begin, end) in enumerate(pairwise(prefixes.starts)):
-            reset_update, new = opened[begin:end, : 2 * width], opened[begin:end, 2 * width :]
             given = gates[begin:end] if rows is None else gates.index_select(0, rows[begin:end])
             if level == 0:
                 added, previous = own_bias.expand(end - begin, -1), states.new_zeros((end - begin, width))
             else:
                 above, parents = prefixes.starts[level - 1], prefixes.parents[level]
                 previous = states[above : above + prefixes.parent_counts[level]]
-                rounded = previous.to(precision)
-                added = torch.addmm(own_bias, rounded, own_weight.t())
-                if parents is not None:
-                    added, previous, rounded = (one.index_select(0, parents) for one in (added, previous, rounded))
-                before[begin:end] = rounded
-            torch.add(given[:, : 2 * width], added[:, : 2 * width], out=reset_update).sigmoid_()
-            recurrent[begin:end] = added[:, 2 * width :]
-            torch.addcmul(given[:, 2 * width :], reset_update[:, :width], added[:, 2 * width :], out=new).tanh_()
-            torch.lerp(new.float(), previous, reset_update[:, width:].float(), out=states[begin:end])
-        ctx.save_for_backward(own_weight, before, opened, recurrent)
+                if parents is None:
+                    added = torch.addmm(own_bias, before[begin:end].copy_(previous), own_weight.t())
+                else:
+                    rounded = previous.to(precision)
+                    torch.index_select(rounded, 0, parents, out=before[begin:end])
+                    added = torch.addmm(own_bias, rounded, own_weight.t()).index_select(0, parents)
+                    previous = previous.index_select(0, parents)
+            to_reset, to_update, to_new = given.chunk(3, dim=1)
+            more_reset, more_update, more_new = added.chunk(3, dim=1)
+            recurrent[begin:end] = more_new
+            torch.add(to_reset, more_reset, out=reset[begin:end]).sigmoid_()
+            torch.add(to_update, more_update, out=update[begin:end]).sigmoid_()
+            torch.addcmul(to_new, reset[begin:end], recurrent[begin:end], out=new[begin:end]).tanh_()
+            torch.lerp(new[begin:end].float(), previous, update[begin:end].float(), out=states[begin:end])
+        ctx.save_for_backward(own_weight, before, reset, update, new, recurrent)
         ctx.prefixes, ctx.rows, ctx.inputs, ctx.weight_type = prefixes, rows, len(gates), weight.dtype
         return states
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, None, Tensor, Tensor, None]:
-        weight, before, opened, recurrent = ctx.saved_tensors
+        weight, before, reset, update, new, recurrent = ctx.saved_tensors
         prefixes: Prefixes = ctx.prefixes
-        width = weight.shape[1]
-        reset, update, new = opened.chunk(3, dim=1)
+        width, precision = weight.shape[1], weight.dtype
         # What a state's slope is multiplied by on its way to each gate does not depend on later states.
-        to_new = (1 - update) * (1 - new * new)
-        factors = torch.empty_like(opened)
-        torch.mul(to_new * recurrent, reset * (1 - reset), out=factors[:, :width])
-        torch.mul(before - new, update * (1 - update), out=factors[:, width : 2 * width])
-        torch.mul(to_new, reset, out=factors[:, 2 * width :])
+        passed = 1 - update
+        to_new = torch.addcmul(passed, passed, new.square(), value=-1)
+        factors = reset.new_empty((len(prefixes), 3, width))
+        torch.mul(to_new * recurrent, reset * (1 - reset), out=factors[:, 0])
+        torch.mul(before - new, passed.mul_(update), out=factors[:, 1])
+        torch.mul(to_new, reset, out=factors[:, 2])
         kept = update.float()
         total = slopes.clone()
-        to_gates = torch.empty_like(opened)
+        to_gates = reset.new_empty((len(prefixes), 3 * width))
         for level in range(len(prefixes.starts) - 2, -1, -1):
             begin, end = prefixes.starts[level], prefixes.starts[level + 1]
             own, some = total[begin:end], to_gates[begin:end]
-            torch.mul(
-                own.to(weight.dtype).unsqueeze(1),
-                factors[begin:end].view(-1, 3, width),
-                out=some.view(-1, 3, width),
-            )
+            torch.mul(own.to(precision).unsqueeze(1), factors[begin:end], out=some.view(-1, 3, width))
             if level == 0:
                 break
             above, count = prefixes.starts[level - 1], prefixes.parent_counts[level]
@@ -200,10 +200,10 @@ class _PrefixStates(torch.autograd.Function):
                 some = some.new_zeros((count, 3 * width)).index_add_(0, parents, some)
             earlier += some @ weight
         weight_slope = (to_gates.t() @ before).to(ctx.weight_type)
-        bias_slope = to_gates.sum(dim=0, dtype=ctx.weight_type)
+        exact = to_gates.float()
+        bias_slope = exact.sum(dim=0)
         # The slope of the gates' inputs differs in the new state, to which the reset gate lets only a part through.
-        torch.mul(total.to(weight.dtype), to_new, out=to_gates[:, 2 * width :])
+        torch.mul(total, to_new, out=exact[:, 2 * width :])
         if ctx.rows is not None:
-            added = torch.zeros((ctx.inputs, 3 * width), dtype=torch.float32, device=slopes.device)
-            to_gates = added.index_add_(0, ctx.rows, to_gates.float()).to(weight.dtype)
-        return to_gates, None, weight_slope, bias_slope, None
+            exact = exact.new_zeros((ctx.inputs, 3 * width)).index_add_(0, ctx.rows, exact)
+        return exact.to(precision), None, weight_slope, bias_slope, None

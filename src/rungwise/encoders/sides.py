@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -47,10 +47,12 @@ class ImageSide(nn.Module, ABC):
     Attributes:
         features: Width of a feature.
         preprocessing: What pictures go through before; None where rows of features stand for pictures.
+        compiles: ``torch.compile`` takes its forward as a whole.
     """
 
     features: int
     preprocessing: Preprocessing | None
+    compiles: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, rows: Tensor) -> Tensor:
@@ -116,11 +118,13 @@ class TextSide(nn.Module, ABC):
         width: Of a vector.
         longest: Tokens of a text that are read at most, those that frame it included; None for any number.
         pad_number: The token number that fills a batch.
+        compiles: ``torch.compile`` takes its forward as a whole.
     """
 
     width: int
     longest: int | None = None
     pad_number: int = 0
+    compiles: ClassVar[bool] = False
 
     @abstractmethod
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:

@@ -173,6 +173,8 @@ class TransformerEncoder(TextSide):
         UserError: If the facts do not fit each other or the tokenizer.
     """
 
+    compiles = True
+
     def __init__(self, facts: EncoderFacts, tokenizer: str, where: str) -> None:
         super().__init__()
         self.facts = facts

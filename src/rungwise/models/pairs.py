@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
@@ -163,6 +163,19 @@ class Scored:
     vectors: tuple[Tensor, Tensor] | None = None
 
 
+@dataclass(frozen=True)
+class Compilable:
+    """A part of a model that ``torch.compile`` takes.
+
+    Attributes:
+        module: Its forward is compiled.
+        one_shape: What it reads has one shape in all full batches; captions of several lengths have not.
+    """
+
+    module: nn.Module
+    one_shape: bool
+
+
 class TrainableScorer(SavedModel):
     """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
 
@@ -220,6 +233,10 @@ class TrainableScorer(SavedModel):
         raise UserError(
             f"models of kind {self.kind!r} have no gradient checkpointing; leave gradient_checkpointing out"
         )
+
+    def compilable(self) -> Sequence[Compilable]:
+        """The parts whose forward pays to be compiled; none by default."""
+        return ()
 
     @abstractmethod
     def read(

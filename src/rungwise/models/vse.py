@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from rungwise.core.configuration import changed, identity
@@ -31,7 +31,17 @@ from rungwise.encoders.tokens import Tokens
 from rungwise.encoders.tuning import layer_depths, recompute_layers
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
 from rungwise.models.folder import ModelFolder
-from rungwise.models.pairs import Autocast, Pairs, Part, Positions, Rows, TrainableEncoder, captions_of, pair_up
+from rungwise.models.pairs import (
+    Autocast,
+    Compilable,
+    Pairs,
+    Part,
+    Positions,
+    Rows,
+    TrainableEncoder,
+    captions_of,
+    pair_up,
+)
 from rungwise.models.saving import ModelConfig
 from rungwise.models.vse_config import VSEConfig
 from rungwise.similarity import Similarity
@@ -147,7 +157,7 @@ class JointEmbedding(TrainableEncoder):
         seen = self.backbone.preprocessing
         return [plain, {} if seen is None else identity(seen)]
 
-    def _sides(self) -> tuple[tuple[nn.Module, bool], ...]:
+    def _sides(self) -> tuple[tuple[ImageSide | TextSide, bool], ...]:
         """Both encoders, and whether each is frozen."""
         return (self.backbone, self.config.image.frozen), (self.text_encoder, self.config.text.frozen)
 
@@ -171,6 +181,17 @@ class JointEmbedding(TrainableEncoder):
                 "no encoder that is trained has gradient checkpointing; leave gradient_checkpointing out, or train one"
                 " that has"
             )
+
+    def compilable(self) -> Sequence[Compilable]:
+        """See :meth:`TrainableScorer.compilable <rungwise.models.pairs.TrainableScorer.compilable>`.
+
+        Encoders that are trained; the heads, where nothing else is computed in a step.
+        """
+        one_shape = (True, False)  # pictures have one size, captions several lengths
+        trained = [(side, same) for (side, frozen), same in zip(self._sides(), one_shape, strict=True) if not frozen]
+        if not trained:
+            return Compilable(self.image_projection, True), Compilable(self.text_projection, True)
+        return [Compilable(side, same) for side, same in trained if side.compiles]
 
     def train(self, mode: bool = True) -> Self:
         """As in torch; a frozen encoder stays in evaluation mode, so that its batch statistics are frozen too."""

@@ -199,8 +199,8 @@ def trained_tensors(module: nn.Module) -> dict[str, Tensor]:
 
 def _other(name: str, here: object, there: object) -> UserError:
     return UserError(
-        f"the checkpoint is of another model or damaged: {name}: {here}, where the run has {there}; start anew in"
-        " another folder"
+        f"the checkpoint is of another model, vocabulary or stage, or damaged: {name}: {here}, where the run has"
+        f" {there}; start anew in another folder"
     )
 
 

@@ -70,7 +70,8 @@ class TrainConfig:
         stages: Stages that follow each other, each with what differs in it; empty is one stage.
         data: Pictures and captions.
         model: What is trained.
-        start: A model to begin from: a folder, or a name that rungwise index takes; empty begins anew.
+        start: A model to begin from: the folder of a model or of a finished run, or a name that rungwise index takes;
+            empty begins anew.
         tune: What becomes of it: whole, new_heads, weights.
         loss: What it is trained with.
         sampler: Which pairs meet in a batch: shuffled, by_length, one_caption_per_image, relevance_aware, label_lists.

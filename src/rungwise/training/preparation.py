@@ -29,6 +29,7 @@ from rungwise.relevance.given import as_degrees
 from rungwise.training.averaging import WeightAverage
 from rungwise.training.batch_degrees import BatchDegrees
 from rungwise.training.checkpoint import Trained
+from rungwise.training.compiling import compile_encoders
 from rungwise.training.config import TrainConfig
 from rungwise.training.degrees import training_degrees, validation_degrees, with_training_thresholds
 from rungwise.training.optimizers import Group
@@ -127,8 +128,9 @@ def prepare(
             for name, images in (("train", train), ("validation", validation))
         )
     pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
-    updates = _updates(config, model, loss)
     autocast = partial(_autocast, device, config.precision)
+    compile_encoders(config, model, pairs, autocast, say)
+    updates = _updates(config, model, loss)
     return Prepared(
         config,
         model,
@@ -215,6 +217,9 @@ def _remark(
     """Say what a user may not have meant or cannot see."""
     for line in model.remarks():
         say(line)
+    train = len(captions_of(data, _images(data, "train", config.data.train)))
+    if config.batch_size > train:
+        say(f"batch_size is {config.batch_size}, and there are {train} training pairs: every step takes them all")
     if data.features is not None:
         say(f"the data are rows of features, {data.features.shape[1:]} each; they stand in for a backbone")
     published = loss.paper_similarity

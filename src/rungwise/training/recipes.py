@@ -113,7 +113,7 @@ def preset_names(system: str = "") -> list[str]:
         UserError: If there is no such system, or a file is malformed.
 
     >>> preset_names("cmal2r")
-    ['cmal2r/wikipedia', 'cmal2r/wikipedia:uni', 'cmal2r/own', 'cmal2r/own:uni']
+    ['cmal2r/wikipedia', 'cmal2r/wikipedia:uni', 'cmal2r/wikipedia:other-item', 'cmal2r/own', 'cmal2r/own:uni']
     """
     names = []
     for one in [system] if system else systems():

@@ -11,7 +11,7 @@ from rungwise.core.configuration import load_yaml
 from rungwise.core.errors import UserError
 from rungwise.training.checkpoint import RunState, differing, missing
 from rungwise.training.config import TrainConfig, with_later_settings
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SKIPPED, STAGES
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED, STAGES
 
 
 def refuse_others(out: Path, resume: bool) -> None:
@@ -33,7 +33,7 @@ def refuse_others(out: Path, resume: bool) -> None:
             raise UserError(
                 f"{out / CONFIG}: is no run's configuration, and would be overwritten; name another folder"
             ) from None
-    elif others := [name for name in (MODEL, HISTORY, SKIPPED) if (out / name).exists()]:
+    elif others := [name for name in (MODEL, HISTORY, SKIPPED, *LOGS) if (out / name).exists()]:
         raise UserError(
             f"{out / others[0]}: is of no run that stands here, and would be overwritten; name another folder"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from torch import Tensor
@@ -13,7 +14,8 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json, read_text
 from rungwise.training.checkpoint import differing, load_checkpoint
 from rungwise.training.config import TrainConfig, with_later_settings
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, STAGES, is_run
+from rungwise.training.stages import histories
 
 
 def verify_run(folder: Path) -> Iterator[Check]:
@@ -23,14 +25,37 @@ def verify_run(folder: Path) -> Iterator[Check]:
     ['config.yaml', 'checkpoint.safetensors']
     """
     yield checked(CONFIG, lambda: _config(folder))
+    if (folder / STAGES).is_dir():
+        yield from _stages(folder)
+        return
     checkpoint = checked(CHECKPOINT, lambda: _checkpoint(folder / CHECKPOINT))
     yield checkpoint
     if not checkpoint.wrong and load_checkpoint(folder / CHECKPOINT)[0].history:
         yield checked(HISTORY, lambda: _history(folder))
 
 
+def _stages(folder: Path) -> Iterator[Check]:
+    """Each stage as a run of its own, and what they have together."""
+    for stage in sorted(one for one in (folder / STAGES).iterdir() if is_run(one)):
+        for check in verify_run(stage):
+            yield replace(check, what=f"{STAGES}/{stage.name}/{check.what}")
+    if (folder / HISTORY).exists():
+        yield checked(HISTORY, lambda: _history_of_stages(folder))
+
+
+def _history_of_stages(folder: Path) -> str:
+    path = folder / HISTORY
+    lines = [parse_json(line, path, finite=False) for line in read_text(path, "text_bytes").splitlines()]
+    if lines != list(histories(folder, load_yaml(TrainConfig, folder / CONFIG))):
+        raise UserError(f"{path}: {len(lines)} epochs, which are not those of its stages; resume the run to write it")
+    return f"{len(lines)} epochs, those of the stages"
+
+
 def _config(folder: Path) -> str:
     config = load_yaml(TrainConfig, folder / CONFIG)
+    if config.stages:
+        stages = config.stage_configs()
+        return f"{len(stages)} stages of {config.model.kind}, {sum(one.total_epochs for _, one in stages)} epochs"
     return f"{config.total_epochs} epochs of {config.model.kind}, loss {config.loss.kind}"
 
 
