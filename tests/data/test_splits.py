@@ -39,6 +39,22 @@ def test_pictures_are_held_out_where_none_validate() -> None:
     assert set(other.splits) == {"a", "dev"}
 
 
+@pytest.mark.parametrize(
+    ("there", "asked", "meant"),
+    [("val", "vali", "val"), ("dev", "val", "dev"), ("holdout", "holduot", "holdout")],
+)
+def test_no_pictures_are_held_out_where_a_name_is_misspelt(there: str, asked: str, meant: str) -> None:
+    data = replace(many(10), splits=("train",) * 6 + (there,) * 2 + ("test",) * 2, name="photos")
+    with pytest.raises(UserError, match=f"no picture is in split '{asked}', .*; did you mean {meant}[?] It has"):
+        with_validation(data, validation=asked)
+    assert with_validation(data, validation=there) is data
+
+
+def test_a_split_that_is_trained_on_is_none_that_validates() -> None:
+    data = replace(many(10), splits=("train",) * 5 + ("val",) * 5)
+    assert with_validation(data, train=("train", "val"), validation="held").splits.count("held") >= 1
+
+
 def drawn(data: ImageCaptions, share: float, seed: int = 0, train: tuple[str, ...] = ("train",)) -> set[str]:
     shared = with_share(data, train, share, seed)
     assert shared.image_ids == data.image_ids

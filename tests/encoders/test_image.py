@@ -192,6 +192,9 @@ def test_preprocessing_is_as_declared_unless_overridden() -> None:
     ("config", "message"),
     [
         (ImageConfig("resnet_of_dreams", weights="random"), "timm knows no backbone 'resnet_of_dreams'"),
+        (ImageConfig("mobilnetv2_100", weights="random"), "'mobilnetv2_100'; close to it: mobilenetv2_100, "),
+        (ImageConfig("resnet5O"), "'resnet5O'; close to it: resnet50, "),
+        (ImageConfig("resnet50.tv_in1K", weights="random"), "'resnet50.tv_in1K'; close to it: resnet50.tv_in1k, "),
         (ImageConfig(SMALL, weights="random", options={"patch_size": 4}), "does not take these options"),
         (ImageConfig(SMALL, weights="random", size=8191, crop=0.9), "crop must lie in"),
         (ImageConfig(SMALL, weights="absent.safetensors"), "absent.safetensors: no such weights file"),

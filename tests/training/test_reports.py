@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -57,3 +58,57 @@ def test_codes_in_names_never_reach_a_terminal() -> None:
     written = io.StringIO()
     TerminalWatcher(Console(file=written, width=80)).say("skipped: \x1b[2Ja.jpg")
     assert "\x1b" not in written.getvalue()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def steps_from(clock: Clock, watcher: TerminalWatcher, first: int, last: int, seconds: float) -> None:
+    """Steps of a run of four epochs of 100, each of so many seconds."""
+    for step in range(first, last + 1, 10):
+        within = (step - 1) % 100 + 1
+        watcher.step(StepReport(step, (step - 1) // 100 + 1, within, 100, 0.5, 100.0, 0.4, 0.1, epochs=4))
+        clock.now += 10 * seconds
+
+
+def test_the_time_left_of_a_resumed_run_goes_by_the_pace_it_has_now(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    watcher = TerminalWatcher(Console(file=io.StringIO(), width=80, force_terminal=False), clock)
+    steps_from(clock, watcher, 210, 240, 2.0)  # 160 steps are left after the last report, which take 320 s
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "epoch 3/4, step 240/400, 60 %, 5 min left"
+    assert not any("1 s left" in line for line in said)
+
+
+def test_the_time_left_counts_the_validations_to_come_and_no_pause_as_steps(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    watcher = TerminalWatcher(Console(file=io.StringIO(), width=80, force_terminal=False), clock)
+    steps_from(clock, watcher, 10, 100, 1.0)
+    clock.now += 600.0
+    watcher.epoch(EpochReport(100, 1, 4, NUMBERS | {"validation_seconds": 600.0}, best=True))
+    steps_from(clock, watcher, 110, 140, 1.0)  # 260 steps of 1 s and three validations of 600 s: 2060 s
+    assert capsys.readouterr().err.splitlines()[-1] == "epoch 2/4, step 140/400, 35 %, 34 min left"
+
+
+def test_a_bar_fits_eighty_columns() -> None:
+    written = io.StringIO()
+    clock = Clock()
+    console = Console(file=written, width=80, force_terminal=True, color_system=None)
+    watcher = TerminalWatcher(console, clock)
+    watcher.validated = "  rsum 512.2"
+    for step in (684_490, 684_500):
+        clock.now += 10.0
+        watcher.step(StepReport(step, 30, step - 681_500, 23_500, 21.7852, 1234.5, 0.4, 0.1, epochs=30))
+        assert watcher.progress is not None
+        watcher.progress._bar.refresh()
+    watcher.close()
+    lines = [line for line in re.split(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]", written.getvalue()) if line.strip()]
+    assert any("left" in line for line in lines)
+    assert max(map(len, lines)) <= 80

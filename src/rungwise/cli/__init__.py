@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from rungwise.core.errors import UserError
+from rungwise.core.memory import ran_out
 from rungwise.core.printable import printable
 from rungwise.core.version import __version__
 
@@ -43,7 +43,6 @@ BAD_INPUT, UNFORESEEN = 2, 70
 """Exit status; 70 is what sysexits calls an internal software error."""
 
 _TRACEBACK = "--traceback"
-_NO_MEMORY = re.compile(r"out of memory|not enough memory|can't allocate memory|cannot allocate memory", re.IGNORECASE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,7 +85,7 @@ def _explained(error: BaseException) -> tuple[int, str]:
         _drop_output()
         return BAD_INPUT, "standard output: the disk is full; free some space, then run again"
     reason = (str(error).strip().splitlines() or ["no reason given"])[0]
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))):
+    if ran_out(error):
         return BAD_INPUT, f"out of memory ({reason}); free some, or give smaller batches, smaller pictures or less data"
     files = [str(name) for name in (getattr(error, "filename", None), getattr(error, "filename2", None)) if name]
     where = "; ".join([*files, *_place(error)])

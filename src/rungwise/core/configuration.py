@@ -18,6 +18,8 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError, read_text
+from rungwise.core.setting_names import near_setting
+from rungwise.core.version import __version__
 
 T = TypeVar("T")
 
@@ -53,6 +55,12 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "unexpected_keyword_argument":
+            near = near_setting(kind, first["loc"])
+            raise UserError(
+                f"{where}: {place}: unexpected, there is no such setting;{f' did you mean {near}?' if near else ''} a"
+                f" file of a newer version needs a newer rungwise (this is {__version__})"
+            ) from None
         raise UserError(f"{where}: {place}: {first['msg']} (got {_shown(first['input'])})") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
@@ -323,6 +331,26 @@ def _shown_of(field: dataclasses.Field[Any], value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_shown_of(field, one) for one in value]
     return _without_place(value) if field.metadata.get("elsewhere") and isinstance(value, str) else _plain(value)
+
+
+def without_any_place(values: Any) -> Any:
+    """Plain values for others to see: every text that names a place of this machine keeps its last part alone.
+
+    A text that holds a mapping in one line, as :func:`short_text` writes it, is looked through as well.
+
+    >>> without_any_place({"data": {"path": "/data/photos"}, "start": "{kind: folder, path: /data/run}", "seed": 0})
+    {'data': {'path': 'photos'}, 'start': '{kind: folder, path: run}', 'seed': 0}
+    """
+    if isinstance(values, Mapping):
+        return {name: without_any_place(one) for name, one in values.items()}
+    if isinstance(values, list | tuple):
+        return [without_any_place(one) for one in values]
+    if not isinstance(values, str):
+        return values
+    if values.startswith("{"):
+        inner = without_any_place(parse_yaml(values, "the value"))
+        return yaml.safe_dump(inner, default_flow_style=True, sort_keys=False, width=10**6).strip()
+    return _without_place(values)
 
 
 def _without_place(text: str) -> str:

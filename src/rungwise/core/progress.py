@@ -111,7 +111,8 @@ class Progress:
         self.total = total
         self.done = done
         self._clock = clock
-        self._pace = Pace(total, clock, done)
+        self._idle = 0.0
+        self._pace = Pace(total, lambda: clock() - self._idle, done)
         self._latest = clock()
         self._bar, self._task = _bar(title, total, console)
 
@@ -119,16 +120,22 @@ class Progress:
         """So much more is done."""
         self.at(self.done + more)
 
-    def at(self, done: int, title: str | None = None, detail: str = "") -> None:
+    def idle(self, seconds: float) -> None:
+        """So many of the seconds since the last call went to something that is not counted."""
+        self._idle += seconds
+
+    def at(self, done: int, title: str | None = None, detail: str = "", later: float = 0.0) -> None:
         """So much is done.
 
         Args:
             done: Of the total.
             title: What is done now; default what it was.
             detail: Other numbers, beside the bar.
+            later: Seconds that what is not counted will still take.
         """
         self.done, self.title = done, self.title if title is None else title
         left = self._pace.left(done)
+        left = None if left is None else left + later
         if self._bar is not None:
             shown = "" if left is None else f"{in_words(left)} left"
             self._bar.update(self._task, completed=done, description=self.title, left=shown, detail=detail)

@@ -6,9 +6,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from difflib import get_close_matches
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions
+
+_VALIDATES = ("val", "valid", "validation", "dev")
+"""What collections call the split that validates."""
 
 UNDRAWN = "undrawn"
 """The split of a training picture that a share of them leaves out."""
@@ -44,13 +48,16 @@ def with_splits(data: ImageCaptions, *, validation: float = 0.1, test: float = 0
 def with_validation(
     data: ImageCaptions, train: Sequence[str] = ("train",), validation: str = "val", *, share: float = 0.1
 ) -> ImageCaptions:
-    """Hold training pictures out where no picture is in the split that validates; other collections stay as they are.
+    """Hold training pictures out where no split is there to validate; other collections stay as they are.
 
     Args:
         data: The collection.
         train: Splits that are trained on.
         validation: The split that chooses the snapshot.
         share: Of the training pictures; the ids alone decide which, and it is at least one of them, if there are two.
+
+    Raises:
+        UserError: If a split is there that seems to be meant under another name.
 
     >>> data = ImageCaptions(("a", "b", "c"), (), [], splits=("train", "train", "test"))
     >>> with_validation(data).splits
@@ -59,6 +66,13 @@ def with_validation(
     pool = sorted((_place(one), one) for one, split in zip(data.image_ids, data.splits, strict=False) if split in train)
     if validation in data.splits or len(pool) < 2:
         return data
+    others = [one for one in data.split_names if one not in train and one != NO_SPLIT]
+    meant = [one for one in others if one in _VALIDATES] or get_close_matches(validation, others, 1)
+    if meant:
+        raise UserError(
+            f"{data.name}: no picture is in split {validation!r}, which validates; did you mean {meant[0]}? It has"
+            f" {', '.join(data.split_names)}; set data.validation"
+        )
     held = {one for place, one in pool if place < share} or {pool[0][1]}
     splits = (validation if one in held else split for one, split in zip(data.image_ids, data.splits, strict=True))
     return replace(data, splits=tuple(splits))

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -292,9 +293,10 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
     try:
         network = timm.create_model(config.backbone, pretrained=pretrained, num_classes=0, **where, **config.options)
     except RuntimeError as error:
-        if "Unknown model" in str(error):
-            close = ", ".join(timm.list_models(f"*{config.backbone.split('_')[0]}*")[:3]) or "see timm.list_models()"
-            raise UserError(f"timm knows no backbone {config.backbone!r}; close to it: {close}") from None
+        if "Unknown model" in str(error) or "Invalid pretrained tag" in str(error):
+            raise UserError(
+                f"timm knows no backbone {config.backbone!r}; close to it: {', '.join(_close_to(config.backbone))}"
+            ) from None
         raise UserError(f"backbone {config.backbone}: {_first_line(error)}") from error
     except (OSError, ValueError) as error:
         if not pretrained and isinstance(error, ValueError):
@@ -307,6 +309,12 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
         raise _unfit(config, error) from error
     assert isinstance(network, nn.Module)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _close_to(name: str, most: int = 3) -> list[str]:
+    """Names of timm's list that may have been meant: networks, and where a dot is written, their weights, too."""
+    known = timm.list_pretrained() if "." in name else timm.list_models()
+    return get_close_matches(name.lower(), known, most, 0.0)
 
 
 _UNFIT = (AssertionError, RuntimeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)

@@ -6,15 +6,14 @@ which pairs meet.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
@@ -32,13 +31,16 @@ from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig
-from rungwise.training.logs import TensorBoardWatcher
+from rungwise.training.logs import check_logs, opened
+from rungwise.training.out_of_memory import for_model, for_steps, memory_explained
 from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
-from rungwise.training.reports import EpochReport, StageReport, StepReport, Watcher
+from rungwise.training.reports import AllOf, EpochReport, StageReport, StepReport, Watcher, watchers_of
 from rungwise.training.resuming import refuse_other_run, refuse_others
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SKIPPED
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED
 from rungwise.training.snapshots import Snapshots
+from rungwise.training.stopping import stop_requests
+from rungwise.training.timing import Spent, memory
 
 REPORT_STEPS = 10
 WRITER = "a training run"
@@ -77,14 +79,14 @@ def train(
     cache: Path | None = None,
     resume: bool = False,
     device: str | None = None,
-    watcher: Watcher | None = None,
+    watcher: Watcher | Sequence[Watcher] | None = None,
 ) -> TrainResult:
     """Train a model and keep the snapshot that ``config.snapshot`` finds the best on the validation split.
 
     Writes into ``out``: ``config.yaml``, ``model/`` (the snapshot), ``checkpoint.safetensors``, ``history.jsonl``,
-    ``tensorboard/`` and, where images had to be left out, ``skipped.txt``. Nothing is written before the run is
-    accepted. Ctrl-C ends the present step, writes a checkpoint and returns. Under ``torchrun`` all processes call it;
-    the first one writes.
+    what ``config.logs`` names and, where images had to be left out, ``skipped.txt``. Nothing is written before the run
+    is accepted. Ctrl-C ends the present step, writes a checkpoint and returns. Under ``torchrun`` all processes call
+    it; the first one writes.
 
     Args:
         config: The run.
@@ -97,7 +99,7 @@ def train(
         resume: Go on from ``out``'s checkpoint, to the same final weights as if nothing had happened. The configuration
             must be that of the run; ``epochs`` alone may be made longer.
         device: Where to compute; None takes ``cuda`` where there is one.
-        watcher: Told of progress.
+        watcher: Told of progress; one or several.
 
     Raises:
         UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
@@ -105,56 +107,49 @@ def train(
     """
     if config.stages:
         raise UserError("the configuration has stages; rungwise.training.stages.run runs them one after the other")
+    check_logs(config)
     with ExitStack() as lock:
         locked = is_first() and out.exists()
         if locked:
             lock.enter_context(alone(out, WRITER))
         refuse_others(out, resume)
         with joined(device) as (processes, place):
-            watchers = [watcher] if watcher and processes.first else []
-
-            def say(message: str) -> None:
-                for one in watchers:
-                    one.say(message)
-
-            def progress(title: str, done: int, total: int) -> None:
-                for one in watchers:
-                    one.work(title, done, total)
-
-            prepared = prepare(
-                config, data, processes, place, relevance=relevance, cache=cache, say=say, progress=progress
-            )
-            run = _Run(prepared, data, out, watchers)
+            told = AllOf(watchers_of(watcher) if processes.first else [])
+            with memory_explained(f"while model and data are read, on {place}", lambda: for_model(config)):
+                prepared = prepare(
+                    config, data, processes, place, relevance=relevance, cache=cache, say=told.say, progress=told.work
+                )
+            run = _Run(prepared, data, out, told)
             if processes.first and not locked:  # so that a refused run leaves no folder behind
                 lock.enter_context(alone(out, WRITER))
                 refuse_others(out, resume)
             run.accept(resume)
-            for one in watchers:
-                one.begin(StageReport(config.total_epochs))
-            return run.go()
+            told.begin(StageReport(config.total_epochs))
+            with memory_explained(f"in training on {place}", lambda: for_steps(config)):
+                return run.go()
 
 
 class _Run:
     """One run's state and its steps."""
 
-    def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watchers: list[Watcher]) -> None:
+    def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watcher: AllOf) -> None:
         self.prepared = prepared
         self.config, self.work, self.updates = prepared.config, prepared.work, prepared.updates
         self.validation = prepared.validation
         self.processes = prepared.work.processes
         self.data = data
         self.out = out
-        self.watchers = watchers
+        self.watcher = watcher
         self.trained = prepared.trained
         self.snapshots = Snapshots(prepared.model, out / MODEL)
         self.state = RunState()
         self.last: tuple[Tensor, Tensor] | None = None  # of the last full batch: loss per pair, spread
         self.gradient_norm = torch.tensor(torch.nan)
+        self.spent = Spent(prepared.work.data_time)
 
     def accept(self, resume: bool) -> None:
         """Find the run's state, and write down what is run; up to here nothing of a run that stands was touched."""
-        for watcher in self.watchers:
-            watcher.skipped(self.prepared.issues)
+        self.watcher.skipped(self.prepared.issues)
         settings, data_hash = to_plain(self.config), self.data.content_hash()
         if resume:
             self.state, tensors = load_checkpoint(self.out / CHECKPOINT)
@@ -163,17 +158,19 @@ class _Run:
                 data_hash=data_hash,
                 frozen_hash=self.snapshots.frozen_hash,
                 start_hash=self.prepared.start_hash,
+                files=self._files(),
             )
             refuse_other_run(self.out / CHECKPOINT, self.state, now, self.config)
             self.trained.restore(tensors, steps=self.state.total_steps)
             self.updates.restore(self.state.scaling)
             self.snapshots.pending = self.trained.best
-            self._say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
+            self.watcher.say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.settings, self.state.data_hash = settings, data_hash
         self.state.frozen_hash, self.state.start_hash = self.snapshots.frozen_hash, self.prepared.start_hash
+        self.state.files = self._files()
         if not self.processes.first:
             return
-        for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL):  # what a killed run left unfinished
+        for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL, *LOGS):  # what a killed run left unfinished
             sweep(self.out / name)
         with replacing(self.out / CONFIG) as draft:
             draft.write_text(dump_yaml(self.config), encoding="utf-8")
@@ -187,6 +184,11 @@ class _Run:
             lines = (f"{issue.kind}\t{issue.where}\t{issue.detail}\n" for issue in self.prepared.issues)
             draft.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
 
+    def _files(self) -> dict[str, str]:
+        """Hashes of the text files that the model is saved with."""
+        texts = self.prepared.model.files().items()
+        return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts}
+
     def _write_history(self) -> None:
         with replacing(self.out / HISTORY) as draft:
             draft.write_text("".join(json.dumps(one) + "\n" for one in self.state.history), encoding="utf-8")
@@ -194,21 +196,23 @@ class _Run:
     def go(self) -> TrainResult:
         """Train until the end or until asked to stop."""
         begun, first = time.perf_counter(), self.state.epoch
-        self._open_tensorboard()
+        if self.processes.first:
+            self.watcher.watchers += opened(self.config, self.out, self.state.total_steps + 1, self.watcher.say)
         if self.prepared.loss.rests_at is not None:
-            self.watchers.append(CollapseWatch(self.prepared.loss.rests_at, self._say, memory=self.state.collapse))
+            watch = CollapseWatch(self.prepared.loss.rests_at, self.watcher.say, memory=self.state.collapse)
+            self.watcher.watchers.append(watch)
         finished = False
         try:
-            with _stop_requests() as stop:
+            with stop_requests() as stop:
                 while not (finished := self._is_over()) and not self.processes.any(stop.is_set()):
                     if self._epoch(self.prepared.batches_of(self.state.epoch), stop):
                         self._validate()
                     self._save()
         finally:
-            for watcher in self.watchers:
-                watcher.close()
+            self.watcher.close()
             if self.state.epoch > first:
-                self._say(f"{self.state.epoch - first} epochs in {time.perf_counter() - begun:.1f} s")
+                seconds = time.perf_counter() - begun
+                self.watcher.say(self.spent.summary(self.state.epoch - first, seconds, self.work.device))
             if self.processes.first and self.state.best_epoch:
                 self.snapshots.finish(self._provenance())
         state = self.state
@@ -234,6 +238,7 @@ class _Run:
         loss_function = self.prepared.warm_up if state.epoch < config.warm_up_epochs else self.prepared.loss
         losses = torch.zeros((), dtype=torch.float64, device=self.work.device)
         begun, seen, self.seconds, self.timed_pairs = time.perf_counter(), 0, 0.0, 0
+        self.data_before = self.spent.data.seconds
         while state.step < len(batches):
             if self.processes.any(stop.is_set()):
                 state.loss_sum += float(losses)
@@ -249,7 +254,8 @@ class _Run:
             if due or state.step % REPORT_STEPS == 0 or state.step == len(batches):
                 state.loss_sum += float(losses)
                 losses.zero_()
-                self.seconds += time.perf_counter() - begun
+                passed = time.perf_counter() - begun
+                self.seconds, self.spent.steps = self.seconds + passed, self.spent.steps + passed
                 self.timed_pairs += seen
                 self._report_step(len(batches))
                 if due and state.step < len(batches):
@@ -279,13 +285,19 @@ class _Run:
         self.processes.wait()
 
     def _measure(self) -> None:
-        state = self.state
+        state, before = self.state, self.spent.validation.seconds
+        with self.spent.validation:
+            measured = self.validation.measure(self.work.model)
         numbers = {
             "epoch": float(state.epoch + 1),
             "learning_rate": self.config.learning_rate(state.epoch, 0.5),
             "loss": state.loss_sum / max(state.pairs, 1),
             "pairs_per_second": self.timed_pairs / max(self.seconds, 1e-9),
-            **self.validation.measure(self.work.model),
+            **measured,
+            "seconds": self.seconds,
+            "data_seconds": self.spent.data.seconds - self.data_before,
+            "validation_seconds": self.spent.validation.seconds - before,
+            **memory(self.work.device),
         }
         measure = self.config.snapshot.name
         best = self.config.snapshot.chosen.better(numbers[measure], state.best_value)
@@ -294,10 +306,8 @@ class _Run:
             state.best_value, state.best_epoch = numbers[measure], state.epoch + 1
             self.snapshots.keep(self._provenance())
         self._write_history()
-        for watcher in self.watchers:
-            watcher.epoch(
-                EpochReport(state.total_steps, state.epoch + 1, self.config.total_epochs, numbers, best, measure)
-            )
+        at, epochs = state.epoch + 1, self.config.total_epochs
+        self.watcher.epoch(EpochReport(state.total_steps, at, epochs, numbers, best, measure))
 
     def _provenance(self) -> dict[str, Any]:
         """What the card of the best model says."""
@@ -324,45 +334,15 @@ class _Run:
             spread=float(vector_spread),
             epochs=self.config.total_epochs,
             gradient_norm=float(self.gradient_norm),
+            learning_rate=self.updates.rate,
+            seconds=self.seconds,
+            data_seconds=self.spent.data.seconds - self.data_before,
         )
-        for watcher in self.watchers:
-            watcher.step(report)
-
-    def _say(self, message: str) -> None:
-        for watcher in self.watchers:
-            watcher.say(message)
+        self.watcher.step(report)
 
     def _save(self) -> None:
-        self.state.scaling = self.updates.settled(self.state.scaling, self._say)
+        self.state.scaling = self.updates.settled(self.state.scaling, self.watcher.say)
         if self.processes.first:
+            self.watcher.saving()
             self.trained.best = self.snapshots.pending
             save_checkpoint(self.out / CHECKPOINT, self.trained, self.state)
-
-    def _open_tensorboard(self) -> None:
-        if not self.processes.first:
-            return
-        try:
-            self.watchers.append(TensorBoardWatcher(self.out / "tensorboard", self.state.total_steps + 1, self._say))
-        except ImportError:
-            self._say("no TensorBoard events: pip install 'rungwise[tensorboard]' to have them")
-
-
-@contextmanager
-def _stop_requests() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C (or a polite kill) sets; a second one interrupts as usual."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals reach the main thread only
-        return
-
-    def request(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -217,6 +217,9 @@ def _remark(
     """Say what a user may not have meant or cannot see."""
     for line in model.remarks():
         say(line)
+    train = len(captions_of(data, _images(data, "train", config.data.train)))
+    if config.batch_size > train:
+        say(f"batch_size is {config.batch_size}, and there are {train} training pairs: every step takes them all")
     if data.features is not None:
         say(f"the data are rows of features, {data.features.shape[1:]} each; they stand in for a backbone")
     published = loss.paper_similarity

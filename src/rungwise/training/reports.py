@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -44,6 +46,9 @@ class StepReport:
         spread: Of its embeddings, see :func:`rungwise.training.collapse.spread`.
         epochs: Of the run.
         gradient_norm: Of all gradients together, before they are cut; of the last step; nan where it is not known.
+        learning_rate: Of the last step, before the factors of groups.
+        seconds: Of the epoch's steps so far, since the process took it up.
+        data_seconds: How many of these were spent waiting for data.
     """
 
     total_step: int
@@ -56,6 +61,9 @@ class StepReport:
     spread: float
     epochs: int = 1
     gradient_norm: float = float("nan")
+    learning_rate: float = float("nan")
+    seconds: float = 0.0
+    data_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,8 @@ class EpochReport:
         total_step: Steps finished in the run.
         epoch: From 1.
         epochs: Of the run.
-        numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate`` and the validation measures.
+        numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate``, the validation measures, the seconds that
+            steps (``seconds``), data among them (``data_seconds``) and validation took, and the peaks of memory.
         best: Whether this is the best snapshot so far.
         measure: Which of the numbers chooses it.
     """
@@ -77,6 +86,25 @@ class EpochReport:
     numbers: dict[str, float]
     best: bool
     measure: str = "rsum"
+
+
+def of_step(report: StepReport) -> dict[str, float]:
+    """The numbers of a report by the names that they have wherever runs are compared.
+
+    >>> of_step(StepReport(10, 1, 10, 20, 0.5, 100.0, batch_loss=0.4, spread=0.1))["train/loss"]
+    0.5
+    """
+    names = ("loss", "learning_rate", "gradient_norm", "spread", "pairs_per_second")
+    return {f"train/{name}": getattr(report, name) for name in names}
+
+
+def of_epoch(report: EpochReport) -> dict[str, float]:
+    """The same of an epoch.
+
+    >>> of_epoch(EpochReport(235, 1, 30, {"rsum": 512.0}, best=True))
+    {'epoch/rsum': 512.0}
+    """
+    return {f"epoch/{name}": value for name, value in report.numbers.items()}
 
 
 class Watcher:
@@ -103,8 +131,70 @@ class Watcher:
     def epoch(self, report: EpochReport) -> None:
         """An epoch is done."""
 
+    def saving(self) -> None:
+        """A checkpoint is about to be written: a resumed run does not repeat what was reported up to here."""
+
     def close(self) -> None:
         """The run is over, or stopped."""
+
+
+def watchers_of(given: Watcher | Sequence[Watcher] | None) -> list[Watcher]:
+    """Whoever is told of a run, where one, several or nobody was named.
+
+    >>> len(watchers_of(None)), len(watchers_of(Watcher())), len(watchers_of([Watcher(), Watcher()]))
+    (0, 1, 2)
+    """
+    return [given] if isinstance(given, Watcher) else list(given or ())
+
+
+class AllOf(Watcher):
+    """Passes everything on to others.
+
+    >>> AllOf([Watcher(), Watcher()]).say("two that do not listen")
+    """
+
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self.watchers = list(watchers)
+
+    def say(self, message: str) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.say(message)
+
+    def work(self, title: str, done: int, total: int) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.work(title, done, total)
+
+    def skipped(self, issues: tuple[Issue, ...]) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.skipped(issues)
+
+    def begin(self, report: StageReport) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.begin(report)
+
+    def step(self, report: StepReport) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.step(report)
+
+    def epoch(self, report: EpochReport) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.epoch(report)
+
+    def saving(self) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.saving()
+
+    def close(self) -> None:
+        """Passed on."""
+        for watcher in self.watchers:
+            watcher.close()
 
 
 WIDTH = 80
@@ -119,11 +209,13 @@ class TerminalWatcher(Watcher):
     2 pictures
     """
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.console = console or Console()
+        self._clock = clock
         self.progress: Progress | None = None
         self.title = ""
         self.place = ""
+        self.validation = 0.0
         self.validated = ""
 
     def say(self, message: str) -> None:
@@ -146,23 +238,29 @@ class TerminalWatcher(Watcher):
 
     def begin(self, report: StageReport) -> None:
         """Say which stage begins; the time left from here on is that of the stage."""
-        self.rsum, self.place = float("nan"), ""
+        self.validated, self.place = "", ""
         if report.name:
             self.place = f"stage {report.number}/{report.of}, "
             self.say(f"stage {report.number} of {report.of}, {report.name}: {report.epochs} epochs")
 
     def step(self, report: StepReport) -> None:
         """Advance the bar of the run."""
-        progress = self._started("steps", report.steps * report.epochs)
+        # A resumed run begins in its middle; what it did before says nothing of its pace now.
+        at = (report.epoch - 1) * report.steps + report.step
+        progress = self._started("steps", report.steps * report.epochs, at)
         progress.at(
-            (report.epoch - 1) * report.steps + report.step,
+            at,
             f"{self.place}epoch {report.epoch}/{report.epochs}, step",
             f"loss {report.loss:.4f}{self.validated}",
+            later=self.validation * (report.epochs - report.epoch + 1),
         )
 
     def epoch(self, report: EpochReport) -> None:
         """Print the epoch's line."""
         numbers = report.numbers
+        self.validation = numbers.get("validation_seconds", 0.0)
+        if self.progress is not None:
+            self.progress.idle(self.validation)
         value = shown(report.measure, numbers[report.measure])
         self.validated = f"  {report.measure} {value}"
         speed = f"  {numbers['pairs_per_second']:>6.0f} pairs/s"
@@ -185,5 +283,5 @@ class TerminalWatcher(Watcher):
         """The bar of this title, which takes the place of another one."""
         if self.progress is None or self.title != title:
             self.close()
-            self.progress, self.title = Progress(title, total, self.console, done=done), title
+            self.progress, self.title = Progress(title, total, self.console, self._clock, done), title
         return self.progress

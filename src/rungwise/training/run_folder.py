@@ -6,6 +6,13 @@ from pathlib import Path
 
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
 HISTORY, SKIPPED = "history.jsonl", "skipped.txt"
+STEPS = "steps.jsonl"
+IDS = {"wandb": "wandb_id.txt", "mlflow": "mlflow_id.txt"}
+"""What services that show runs call this one."""
+
+LOGS = (STEPS, *IDS.values())
+"""Files that a run writes only where its configuration asks for them."""
+
 STAGES = "stages"
 """The folder of a run's stages, each of which is a run of its own; such a run has no checkpoint beside it."""
 

@@ -7,7 +7,7 @@ before has left its model: whoever goes on sees by the folders which stage was i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from rungwise.core.files import replacing
 from rungwise.core.locks import alone
 from rungwise.core.reading import parse_json, read_text
 from rungwise.core.seals import read_seal
-from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.collection import ImageCaptions
 from rungwise.models import load
 from rungwise.models.folder import WEIGHTS
 from rungwise.relevance.base import Relevance
@@ -28,7 +28,7 @@ from rungwise.training.checkpoint import missing, read_state
 from rungwise.training.config import TrainConfig, config_of_settings
 from rungwise.training.loop import WRITER, TrainResult, train
 from rungwise.training.processes import is_first, joined
-from rungwise.training.reports import EpochReport, StageReport, StepReport, Watcher
+from rungwise.training.reports import AllOf, EpochReport, StageReport, Watcher, watchers_of
 from rungwise.training.resuming import other_settings, refuse_others
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, stage_folder
 from rungwise.training.starting import started_from
@@ -43,7 +43,7 @@ def run(
     cache: Path | None = None,
     resume: bool = False,
     device: str | None = None,
-    watcher: Watcher | None = None,
+    watcher: Watcher | Sequence[Watcher] | None = None,
 ) -> TrainResult:
     """Run a configuration, with stages or without; see :func:`rungwise.training.loop.train`, which runs one stage.
 
@@ -59,7 +59,7 @@ def run(
         cache: Folder of the feature cache; the default one if None.
         resume: Go on with the stage that was interrupted; those that are finished are not run again.
         device: Where to compute; None takes ``cuda`` where there is one.
-        watcher: Told of progress.
+        watcher: Told of progress; one or several.
 
     Returns:
         As of the last stage, or of the one in which the run was asked to stop; its history is that of all stages, each
@@ -70,7 +70,7 @@ def run(
     """
     if not config.stages:
         return train(config, data, out, relevance=relevance, cache=cache, resume=resume, device=device, watcher=watcher)
-    whole = _Whole(config, out, watcher or Watcher())
+    whole = _Whole(config, out, AllOf(watchers_of(watcher)))
     with ExitStack() as held:
         if is_first() and out.exists():
             whole.lock(held)
@@ -124,7 +124,7 @@ class _Stage:
 class _Whole:
     """What the stages of a run have in common."""
 
-    def __init__(self, config: TrainConfig, out: Path, watcher: Watcher) -> None:
+    def __init__(self, config: TrainConfig, out: Path, watcher: AllOf) -> None:
         self.config = config
         self.out = out
         self.watcher = watcher
@@ -272,41 +272,21 @@ def _same_weights(one: Path, other: Path) -> bool:
         return False
 
 
-class _OfStage(Watcher):
+class _OfStage(AllOf):
     """Passes reports of a stage on, and keeps the files of the whole run up to date."""
 
     def __init__(self, whole: _Whole, stage: _Stage, held: ExitStack) -> None:
+        super().__init__(whole.watcher.watchers)
         self.whole = whole
         self.stage = stage
         self.held = held
-        self.inner = whole.watcher
-
-    def say(self, message: str) -> None:
-        """Passed on."""
-        self.inner.say(message)
-
-    def work(self, title: str, done: int, total: int) -> None:
-        """Passed on."""
-        self.inner.work(title, done, total)
-
-    def skipped(self, issues: tuple[Issue, ...]) -> None:
-        """Passed on."""
-        self.inner.skipped(issues)
 
     def begin(self, report: StageReport) -> None:
         """The run is accepted; says which stage begins."""
         self.whole.begin(self.held)
-        self.inner.begin(replace(report, name=self.stage.name, number=self.stage.number, of=len(self.whole.stages)))
-
-    def step(self, report: StepReport) -> None:
-        """Passed on."""
-        self.inner.step(report)
+        super().begin(replace(report, name=self.stage.name, number=self.stage.number, of=len(self.whole.stages)))
 
     def epoch(self, report: EpochReport) -> None:
         """Passed on; the history of the whole run has a line more."""
         self.whole.write_history()
-        self.inner.epoch(report)
-
-    def close(self) -> None:
-        """Passed on."""
-        self.inner.close()
+        super().epoch(report)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from rungwise.training.collectives import gather_rows
 from rungwise.training.distributed import GlobalNegatives, average_gradients
 from rungwise.training.processes import Processes
 from rungwise.training.samplers import ListBatch
+from rungwise.training.timing import Stopwatch
 
 Positions = NDArray[np.int64]
 
@@ -46,6 +47,7 @@ class Work:
         autocast: Opens the context in which encoders compute.
         processes: Of the run.
         parameters: Everything that is trained, the loss's own included.
+        data_time: Stands around whatever waits for data.
         scaled: Makes of a loss what gradients are taken of, such as a multiple that float16 can hold.
     """
 
@@ -56,6 +58,12 @@ class Work:
     processes: Processes
     parameters: list[torch.nn.Parameter]
     scaled: Callable[[Tensor], Tensor] = _as_it_is
+    data_time: Stopwatch = field(default_factory=Stopwatch)
+
+    def batch(self, chosen: Positions) -> Any:
+        """What the model computes of some pairs, on its device."""
+        with self.data_time:
+            return self.model.batch(self.pairs, chosen)
 
     @property
     def device(self) -> torch.device:
@@ -163,7 +171,7 @@ class Plain(Step):
         if isinstance(batch, ListBatch):
             return _of_lists(work, loss, batch, seed, None)
         chosen, reads = work.encoded(loss, batch, seed), loss.reads
-        scored = work.model.score(work.model.batch(work.pairs, chosen), work.autocast, within=reads.within)
+        scored = work.model.score(work.batch(chosen), work.autocast, within=reads.within)
         value = loss(
             scored.similarity,
             work.degrees.of_batch(work.pairs, chosen, work.device) if reads.relevance and work.degrees else None,
@@ -331,13 +339,13 @@ def _embedded(
     work: Work, own: Positions, value_of: Callable[[Tensor, Tensor], Tensor], seed: int, chunk: int | None
 ) -> Outcome:
     """Gradients of a loss of vectors, whose pairs are encoded together or in chunks."""
-    model, pairs = work.model, work.pairs
+    model = work.model
     assert isinstance(model, TrainableEncoder)  # as check() saw to
     outcomes: list[Outcome] = []
 
     def embed(part: Positions) -> tuple[Tensor, Tensor]:
         with work.autocast():
-            return model.embed(model.batch(pairs, part))
+            return model.embed(work.batch(part))
 
     def scaled(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
         torch.manual_seed(seed)  # draws of the loss must be the same on all processes, whatever the encoders drew

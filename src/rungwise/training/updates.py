@@ -49,6 +49,9 @@ class Updates:
         clip_norm: The norm of all gradients together is cut to this.
         scales: Scale the losses, so that float16 holds their gradients (Micikevicius et al. 2018).
         average: Of the weights, which follows the steps; None keeps none.
+
+    Attributes:
+        rate: The learning rate of the present step, before the factors of the groups.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Updates:
         self.parameters = [parameter for _, parameter in parameters]
         self.clip_norm = clip_norm
         self.average = average
+        self.rate = float("nan")
         home = self.parameters[0].device
         self._scaler = GradScaler(home.type, enabled=scales)
         self._skipped_before = 0
@@ -87,6 +91,7 @@ class Updates:
         Args:
             rate: The learning rate, before the factors of the groups.
         """
+        self.rate = rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
         self.optimizer.zero_grad(set_to_none=True)

@@ -1,0 +1,18 @@
+from pathlib import Path
+
+import pytest
+
+from rungwise.core.memory import GB, peak_memory
+
+
+def test_the_peak_is_what_the_system_counts() -> None:
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("no /proc on this system")
+    taken = bytearray(GB // 4)
+    taken[::4096] = b"x" * len(taken[::4096])
+    (line,) = [one for one in status.read_text().splitlines() if one.startswith("VmHWM:")]
+    found = peak_memory()
+    assert found is not None
+    assert found >= GB // 4
+    assert abs(found - 1024 * int(line.split()[1])) < GB // 64
