@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular
 from rungwise.evaluation.result import Result
 from rungwise.models.folder import CONFIG as MODEL_CONFIG
 from rungwise.training.run_folder import CONFIG, MODEL
@@ -30,8 +30,7 @@ def is_run_folder(folder: Path) -> bool:
     >>> is_run_folder(Path("nowhere"))
     False
     """
-    # Path.is_file raises for a folder that may not be read; this says no, and who opens the folder says why.
-    return os.path.isfile(folder / CONFIG) and os.path.isfile(folder / MODEL / MODEL_CONFIG)  # noqa: PTH113
+    return is_regular(folder / CONFIG) and is_regular(folder / MODEL / MODEL_CONFIG)
 
 
 def keep_result(run: Path, result: Result) -> Path:
