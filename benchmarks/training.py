@@ -72,21 +72,25 @@ class Plain(nn.Module):
         self.projection = nn.Linear(model.state_dict()["image_projection.weight"].shape[1], WIDTH)
         self.load(model)
 
-    def pairs_of(self, model: JointEmbedding) -> Iterator[tuple[Tensor, Tensor]]:
+    def pairs_with(self, model: JointEmbedding) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each weight here with the same of the model."""
         ours, own = model.state_dict(), self.state_dict()
         for name, weight in own.items():
             place = name.replace("projection", "image_projection") if "projection" in name else f"text_encoder.{name}"
             yield weight, ours[place]
 
     def load(self, model: JointEmbedding) -> None:
-        for own, weight in self.pairs_of(model):
+        """Take the model's weights."""
+        for own, weight in self.pairs_with(model):
             own.copy_(weight)
 
     def give(self, model: JointEmbedding) -> None:
-        for own, weight in self.pairs_of(model):
+        """Put the weights into the model."""
+        for own, weight in self.pairs_with(model):
             weight.copy_(own)
 
     def forward(self, rows: Tensor, tokens: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
+        """Vectors of pictures and of captions, the longest first."""
         images = self.projection(F.normalize(rows, dim=1))
         packed = pack_padded_sequence(self.words(tokens), lengths, batch_first=True)
         states, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
@@ -117,6 +121,7 @@ class PlainLoop:
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE, foreach=False)
 
     def step(self, batch: np.ndarray, hardest: bool = True) -> None:
+        """Batch building, forward, backward and update."""
         chosen = sorted(batch.tolist(), key=lambda caption: len(self.texts[caption]), reverse=True)
         rows = self.pairs.rows.take(self.pairs.image[chosen])
         texts = [self.texts[caption] for caption in chosen]
@@ -149,6 +154,7 @@ class Loop:
         prepared.model.batch = timed  # type: ignore[method-assign]
 
     def step(self, batch: np.ndarray, hardest: bool = True) -> None:
+        """Batch building, forward, backward, update, and what the loop watches."""
         config, updates = self.prepared.config, self.prepared.updates
         self.steps += 1
         updates.begin(RATE)
@@ -199,9 +205,11 @@ class Products:
         self.numbers = torch.randn(1 << 24).bfloat16()
 
     def matrix(self, rows: int, columns: int) -> Tensor:
+        """Some of the numbers."""
         return self.numbers[: rows * columns].view(rows, columns)
 
     def run(self, sizes: Sizes) -> None:
+        """Compute all products."""
         for m, k, n in sizes:
             self.matrix(m, k) @ self.matrix(n, k).t()
 
@@ -275,6 +283,7 @@ class Timed:
     seconds: list[float]
 
     def turn(self, steps: int) -> None:
+        """Time some steps."""
         begun = time.perf_counter()
         self.job(steps)
         self.seconds.append((time.perf_counter() - begun) / steps)

@@ -165,7 +165,7 @@ def test_a_command_computes_the_fingerprint_once(world: World, monkeypatch: pyte
         (["search", "{index}", "a", "--model", "{folder}/other model"], "no such folder"),
         (["index", "{coloured}", "--out", "{index}"], "has not one of the"),
         (["train", "vsepp"], "no data: name a folder"),
-        (["train", "cvsepp", "{coloured}", "--out", "{folder}/x"], "needs relevance degrees"),
+        (["train", "cvsepp/scenes", "{coloured}", "--out", "{folder}/x"], "needs relevance degrees"),
         (["evaluate", "{run}/model", "{scenes}", "--split", "dev"], "no picture is in split 'dev'"),
         (["evaluate", "{run}/model", "{scenes}", "--measures", "R@x"], "R@x"),
         (["evaluate", "{run}/model", "{scenes}", "--protocol", "coco-1k-5fold"], "does not fit"),
@@ -202,7 +202,7 @@ def test_without_a_network_the_hub_is_one_line(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in ("huggingface_hub.constants.HF_HUB_OFFLINE",):
         monkeypatch.setattr(name, True)
-    assert main(["train", "vsepp", str(world.scenes), "--out", str(world.folder / "hub")]) == 2
+    assert main(["train", "vsepp/coco", str(world.scenes), "--out", str(world.folder / "hub")]) == 2
     complaint = capsys.readouterr().err
     assert "weights of resnet152.tv_in1k cannot be fetched" in complaint
     assert len(complaint.strip().splitlines()) == 1

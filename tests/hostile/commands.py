@@ -89,6 +89,8 @@ def commands() -> list[Command]:
                 ("degrees/dense/relevance.json", "degrees/dense/values.npy"), ("degrees/dense",)),
         Command("compare", ("compare", "{}/evaluation/first.json", "{}/evaluation/second.json", "--draws", "20"),
                 ("evaluation",), ("evaluation/first.json",)),
+        Command("table", ("table", "vsepp:1", "--runs", "{}/run"), ("run",),
+                ("run/results/result.json", "run/config.yaml", *model[:2]), ("run", "run/results")),
         Command("relevance", ("relevance", "cider-d", "{}/csv", "--out", "{}/new"), ("csv",), ("csv/captions.csv",),
                 ("csv",)),
         Command("relevance human", ("relevance", "human", "{}/flickr8k", "--judgements",

@@ -144,15 +144,19 @@ def trials(case: str, kills: int, seed: int, scratch: Path) -> Iterator[Trial]:
     first = time.monotonic() - life.began
     assert life.wait(PATIENCE) == 0, f"{case}: the undisturbed run did not end well"
     last = time.monotonic() - life.began
-    number = 0
-    while number < kills:
+    done = number = 0
+    while done < kills:
         out, places = scratch / case / str(number), []
         for _ in range(1 + number % 2):
             life = Life(case, folder, out)
-            if life.wait(draw.uniform(0.8 * first, last)) is None:
+            if life.wait(draw.uniform(min(0.8 * first, last), last)) is None:
                 life.kill()
                 places.append(_place(out))
-            number += 1
+            elif not places:
+                last = min(last, time.monotonic() - life.began)  # the machine has less to do by now
+                break
+        done += len(places)
+        number += 1
         life = Life(case, folder, out)
         code = life.wait(PATIENCE)
         if code is None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rungwise.core.errors import UserError
+from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead, StackHead
 from rungwise.encoders.image import ImageConfig
@@ -131,6 +132,9 @@ def test_a_configuration_of_another_encoder_is_refused() -> None:
         as_it_is(model(), image=True, text=True, like=other)
     rows = replace(model().config, image=FeatureConfig())  # rows of features stand in for a backbone, and back
     assert not as_it_is(model(), image=False, text=True, like=rows).new
+    features = FeatureRows(np.zeros((3, 5), np.float32))
+    of_rows = JointEmbedding.create(replace(rows, image=FeatureConfig()), WORDS, features)
+    assert as_it_is(of_rows, image=True, text=True, like=rows).model.config.image.width == 5
 
 
 def test_an_encoder_that_sees_another_part_of_a_picture_has_the_same_weights() -> None:

@@ -17,6 +17,7 @@ from rungwise.relevance.base import Degrees
 from rungwise.relevance.config import KINDS, Building, source_config
 from rungwise.relevance.config import words as word_sources
 from rungwise.relevance.config.keeping import Recipe, files_hash, made_once
+from rungwise.relevance.config.models import PairModelConfig
 from rungwise.relevance.kept import Kept
 from rungwise.relevance.restored import RestoredPairRows, RestoredVectors, kept_rows
 
@@ -224,3 +225,20 @@ def test_no_words_are_counted_where_they_are_found(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setitem(word_sources.TOKENISERS, "ptb", refuse)
     np.testing.assert_array_equal(source_config("cider-d").build(DATA, building=told).dense(), expected)
+
+
+def test_pairs_that_a_model_scored_are_kept_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path | None] = []
+
+    def built(config: object, data: object, building: object, progress: object, cache: Path | None) -> Degrees:
+        asked.append(cache)
+        return TfIdf(DATA.captions, DATA.image_of_caption)
+
+    monkeypatch.setattr(PairModelConfig, "cross_encoder", built)
+    options = {"kind": "cross-encoder", "model": "someone/model", "scale": "sigmoid"}
+    said = Told()
+    source_config(options).build(DATA)
+    source_config(options).build(DATA, building=said.building(tmp_path))
+    source_config(options | {"cache": str(tmp_path / "mine")}).build(DATA, building=said.building(tmp_path))
+    assert asked == [None, tmp_path / "pair_scores", tmp_path / "mine"]
+    assert f"scores are kept in {tmp_path / 'pair_scores'}" in said[0]

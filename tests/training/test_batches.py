@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.training.batches import epoch_batches
+from rungwise.training.batches import epoch_batches, further_pairs
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=80), st.integers(1, 9), st.integers(1, 5), st.integers(0, 3))
@@ -30,3 +30,15 @@ def test_pools_make_batches_of_similar_length() -> None:
         )
 
     assert padding(20) < 0.15 * padding(1)
+
+
+def test_further_pairs_are_any_but_those_of_the_batch() -> None:
+    batch, seen = np.array([9, 0, 4, 5]), set()
+    for seed in range(200):
+        drawn = further_pairs(batch, 3, 10, seed)
+        assert len(set(drawn.tolist()) - set(batch.tolist())) == 3
+        seen.update(drawn.tolist())
+    assert seen == {1, 2, 3, 6, 7, 8}
+    assert sorted(further_pairs(batch, 6, 10, 0).tolist()) == [1, 2, 3, 6, 7, 8]
+    assert further_pairs(batch, 0, 10, 0).tolist() == []
+    assert np.array_equal(further_pairs(batch, 3, 10, 5), further_pairs(batch, 3, 10, 5))

@@ -3,7 +3,7 @@ import torch
 
 from rungwise.training.cached_gradients import cached_backward
 from rungwise.training.distributed import GlobalNegatives
-from tests.training.every_loss import Encoders, Source, cases, gradients
+from tests.training.every_loss import FAMILIES, Encoders, Source, cases, gradients
 
 
 def whole_batch(shares):
@@ -31,6 +31,37 @@ def test_chunks_equal_the_whole_batch_for_every_loss() -> None:
         )
         got = torch.cat([value.reshape(1), gradients(model, loss)])
         torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-6, msg=lambda m, where=name: f"{where}: {m}")
+
+
+def test_with_dropout_too_chunks_have_the_gradients_of_one_graph_for_every_loss() -> None:
+    source, model = Source(), Encoders()
+    model.dropout.p = 0.3
+    compared = set()
+    for name, shares, queries, loss in cases():
+        if "pictures twice; mask; sum" not in name:
+            continue
+        images, captions = whole_batch(shares)
+        chunks = list(zip(images.split(2), captions.split(2), strict=True))
+        together = GlobalNegatives(loss, relevance=source, positives=source.positives)
+
+        def value_of(i, t, f=together, ids=(images, captions), q=queries):
+            torch.manual_seed(7)
+            return f(i, t, *ids, queries=q)
+
+        model.zero_grad()
+        torch.manual_seed(5)
+        vectors = [model(*chunk) for chunk in chunks]
+        value = value_of(torch.cat([i for i, _ in vectors]), torch.cat([t for _, t in vectors]))
+        value.backward()
+        expected = torch.cat([value.detach().reshape(1), gradients(model, loss)])
+        model.zero_grad()
+        loss.zero_grad()
+        torch.manual_seed(5)
+        value = cached_backward(lambda chunk: model(*chunk), chunks, value_of)
+        got = torch.cat([value.reshape(1), gradients(model, loss)])
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9, msg=lambda m, where=name: f"{where}: {m}")
+        compared.add(name.split(";")[0])
+    assert compared == set(FAMILIES)
 
 
 def test_dropout_draws_the_same_on_the_second_visit() -> None:

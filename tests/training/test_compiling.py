@@ -12,6 +12,7 @@ from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.encoders.features import FeatureConfig
 from rungwise.models import JointEmbedding, load
+from rungwise.models.pairs import Compilable
 from rungwise.training import compiling
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
@@ -22,8 +23,10 @@ from tests.training.test_updates import Heard
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler, and there is no g++ here")
-def test_a_compiled_run_ends_where_the_other_does(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
-    config, said = replace(trainable(config), epochs=(1,), learning_rates=(1e-3,)), Heard()
+def test_a_compiled_run_ends_where_the_other_does(config, coloured, tmp_path: Path, monkeypatch) -> None:
+    """One linear layer is compiled; a whole backbone takes minutes."""
+    monkeypatch.setattr(JointEmbedding, "compilable", lambda self: [Compilable(self.image_projection, True)])
+    config, said = replace(config, epochs=(1,), learning_rates=(1e-3,)), Heard()
     ends = []
     for how in ("no", "yes"):
         out = tmp_path / how
@@ -32,7 +35,7 @@ def test_a_compiled_run_ends_where_the_other_does(config: TrainConfig, coloured:
     plain, compiled = ends
     assert plain.keys() == compiled.keys(), "names of weights are those of the model as it is"
     for name in (name for name in plain if name.startswith("model/") and plain[name].is_floating_point()):
-        torch.testing.assert_close(compiled[name], plain[name], atol=2e-3, rtol=1e-2, msg=name)
+        torch.testing.assert_close(compiled[name], plain[name], atol=1e-5, rtol=1e-4, msg=name)
     assert "1 of the model's parts are compiled" in said.lines
     assert isinstance(load(tmp_path / "yes" / "model"), JointEmbedding)
 

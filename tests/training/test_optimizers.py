@@ -14,7 +14,7 @@ from rungwise.models.pairs import Part
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import config_of
-from rungwise.training.optimizers import Adam, AdamW, Rates
+from rungwise.training.optimizers import SGD, Adam, AdamW, Rates
 from tests.training.conftest import trainable
 
 
@@ -86,3 +86,42 @@ def test_one_kind_of_decay_at_a_time(config: TrainConfig) -> None:
         replace(config, weight_decay=0.1, optimizer=AdamW())
     with pytest.raises(UserError, match="optimizer.weight_decay must not be negative"):
         AdamW(weight_decay=-1.0)
+
+
+@pytest.mark.parametrize("config", [Adam(), AdamW(), SGD(), SGD(nesterov=True), SGD(momentum=0.0)], ids=repr)
+def test_an_optimizer_keeps_what_it_says(config: Adam | AdamW | SGD) -> None:
+    weight = torch.nn.Parameter(torch.zeros(3, 2))
+    optimizer = config.build([{"params": [weight], "factor": 1.0, "weight_decay": 0.0}], 0.1)
+    weight.grad = torch.ones(3, 2)
+    optimizer.step()
+    kept = {name: tuple(tensor.shape) for name, tensor in optimizer.state[weight].items()}
+    assert kept == config.keeps((3, 2))
+
+
+@pytest.mark.parametrize("options", [{}, {"nesterov": True}, {"momentum": 0.0, "weight_decay": 0.1}], ids=str)
+def test_sgd_is_the_recurrence(options: dict[str, float]) -> None:
+    config, torch_seed = SGD(**options), torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.randn(3, 2, generator=torch_seed))
+    optimizer = config.build([{"params": [weight], "factor": 1.0, "weight_decay": config.decay}], 0.1)
+    expected, kept = weight.detach().clone(), torch.zeros(3, 2)
+    for _ in range(4):
+        gradient = torch.randn(3, 2, generator=torch_seed)
+        weight.grad = gradient.clone()
+        optimizer.step()
+        gradient = gradient + config.weight_decay * expected
+        kept = config.momentum * kept + gradient
+        expected = expected - 0.1 * (gradient + config.momentum * kept if config.nesterov else kept)
+    torch.testing.assert_close(weight.detach(), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"momentum": 1.0}, "optimizer.momentum must lie in 0..1"),
+        ({"momentum": 0.0, "nesterov": True}, "optimizer.nesterov looks ahead"),
+        ({"weight_decay": float("nan")}, "optimizer.weight_decay must not be negative"),
+    ],
+)
+def test_mistakes_of_sgd_have_one_line(options: dict[str, float], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        SGD(**options)

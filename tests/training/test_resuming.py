@@ -44,3 +44,13 @@ def test_runs_of_earlier_versions_are_compared_by_the_name_of_the_model() -> Non
         refuse(earlier, state(configured), configured)
     with pytest.raises(UserError, match="data.share: 1.0 then, 0.5 now"):
         refuse(earlier, state(shared), shared)
+
+
+def test_another_vocabulary_is_named() -> None:
+    then = state(files={"tokenizer.json": "a", "preprocessing.json": "b"})
+    refuse(then, state(files={"tokenizer.json": "a", "preprocessing.json": "b", "new.json": "c"}))
+    refuse(state(), then)
+    with pytest.raises(UserError, match="run/checkpoint: the run was started with another vocabulary; resume with the"):
+        refuse(then, state(files={"tokenizer.json": "c", "preprocessing.json": "b"}))
+    with pytest.raises(UserError, match="the run was started with another preprocessing of pictures; resume with the"):
+        refuse(then, state(files={"tokenizer.json": "a"}))

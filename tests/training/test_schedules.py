@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from rungwise.core.errors import UserError
+from rungwise.training.config import TrainConfig
 from rungwise.training.schedules import Cosine, OneCycle, Phases, Schedule
 
 PLACES = [step / 40 for step in range(41)]
@@ -42,9 +43,19 @@ def test_phases_leave_their_rates_alone() -> None:
     assert not Phases().of_the_whole_run
 
 
+def test_a_warm_up_rises_from_nothing_and_a_longer_run_has_the_same_rates() -> None:
+    warm = Phases(warm_up=2.5)
+    for done in (0.0, 0.3, 1.7, 2.5, 2.6, 9.0):
+        assert warm.factor(done, 10) == warm.factor(done, 17) == min(done / 2.5, 1.0)
+    assert not warm.of_the_whole_run
+    config = TrainConfig(schedule=warm, epochs=(2, 2), learning_rates=(1.0, 0.1))
+    assert [config.learning_rate(epoch, 0.5) for epoch in range(4)] == pytest.approx([0.2, 0.6, 0.1, 0.1])
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
+        (Phases, {"warm_up": -1.0}, "schedule.warm_up must not be negative"),
         (OneCycle, {"rise": 1.0}, "schedule.rise"),
         (OneCycle, {"start": -0.1}, "schedule.start"),
         (Cosine, {"warm_up": float("nan")}, "schedule.warm_up"),

@@ -1,5 +1,6 @@
 """Every step gives the gradients of the plain one."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +17,16 @@ from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import LossConfig, config_of
 from rungwise.training.processes import Processes
+from rungwise.training.samplers import label_lists
 from rungwise.training.sampling import LabelLists
-from rungwise.training.steps import CachedGradients, GlobalNegativesStep, Plain, Step
+from rungwise.training.steps import CachedGradients, GlobalNegativesStep, Plain, Step, Work
 from tests.training.test_loop import Colours
 
 MEMBERS = (config_of(MaxOfHinges)(), config_of(MultiModalNCE)(learnable=True))
 LOSSES = [
     config_of(MaxOfHinges)(),
     config_of(MaxOfHinges)(negative_set=3),
+    config_of(MaxOfHinges)(negative_set=20),  # beyond the batch of 8
     config_of(Ladder)(thresholds=(0.5,)),
     config_of(Weighted)(losses=MEMBERS, weights=(1.0, 0.5)),
 ]
@@ -83,12 +86,41 @@ def test_lists_by_labels_train(config: TrainConfig, coloured: ImageCaptions, tmp
     assert history[-1]["loss"] < 0.95 * history[0]["loss"]
 
 
+@pytest.mark.parametrize("step", [CachedGradients(chunk=7), GlobalNegativesStep()], ids=repr)
+def test_lists_have_the_same_gradients_whatever_the_step(
+    step: Step, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    data = replace(coloured, labels=tuple((caption,) for caption in "rgbw" * 12))
+    lists = config_of(AdaptiveListwise)(irrelevant="other_item")
+    config = replace(config, sampler=LabelLists(irrelevant=4))
+    test_it_trains_to_the_weights_of_the_plain_step(step, lists, config, data, tmp_path)
+
+
+def test_a_negative_set_beyond_the_batch_equals_nested_loops(
+    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = JointEmbedding.create(config.model, coloured.captions)
+    pairs = model.read(coloured, np.arange(12), cache=tmp_path / "cache")
+    work = Work(model, pairs, None, nullcontext, Processes(), list(model.parameters()))
+    loss, batch = MaxOfHinges(negative_set=12, reduction="mean"), np.array([20, 3, 11, 4, 8])
+    encoded = work.encoded(loss, batch, seed=3)
+    assert encoded[:5].tolist() == batch.tolist()
+    assert len(set(encoded.tolist())) == 12
+    assert not np.array_equal(encoded, work.encoded(loss, batch, seed=4))
+    assert len(work.encoded(MaxOfHinges(negative_set=1000), batch, seed=3)) == len(pairs)
+    s = model.scores_of(pairs, nullcontext).block(pairs.image[encoded], encoded)
+    image, expected = pairs.image[encoded], 0.0
+    for q in range(5):
+        others = [k for k in range(12) if image[k] != image[q]]
+        expected += max(0.0, 0.2 + max(s[q, k] for k in others) - s[q, q])
+        expected += max(0.0, 0.2 + max(s[k, q] for k in others) - s[q, q])
+    for step in (Plain(), CachedGradients(chunk=5), GlobalNegativesStep()):
+        value = step.backward(work, loss, batch, seed=3).value
+        torch.testing.assert_close(value, torch.tensor(expected / 5, dtype=torch.float32), atol=1e-5, rtol=1e-4)
+
+
 def test_lists_give_the_loss_of_lists(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
-    from contextlib import nullcontext
-
-    from rungwise.training.samplers import label_lists
-    from rungwise.training.steps import Work
-
     torch.manual_seed(0)
     model = JointEmbedding.create(config.model, coloured.captions)
     pairs = model.read(coloured, np.arange(12), cache=tmp_path / "cache")

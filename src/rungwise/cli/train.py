@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ from rungwise.cli.seed_runs import check_seeds, train_several
 from rungwise.cli.terminal import chosen_device, console, program, say, say_issues
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular
 from rungwise.training.recipes import is_preset_name, load_config, systems
 
 if TYPE_CHECKING:
@@ -189,7 +191,9 @@ def _is_data(arguments: list[str]) -> bool:
     if arguments[0].startswith("-") or is_preset_name(arguments[0]):
         return False
     alone = len(arguments) == 1 or arguments[1].startswith("-")
-    return first.is_dir() or (alone and first.is_file() and first.suffix.lower() not in (".yaml", ".yml"))
+    # Path.is_dir raises where the folder around may not be read, which is said when the configuration is opened.
+    is_folder = os.path.isdir(first)  # noqa: PTH112
+    return is_folder or (alone and is_regular(first) and first.suffix.lower() not in (".yaml", ".yml"))
 
 
 def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:

@@ -190,7 +190,8 @@ def _is_crop(place: Numbers) -> NDArray[np.bool_]:
     """Whether the second lies within the first, across and down."""
     scale, shift = place[:, [0, 2]], place[:, [1, 3]]
     parts = [shift >= -_OUTSIDE, shift + scale <= 1 + _OUTSIDE, scale >= SMALLEST_CROP]
-    return np.logical_and.reduce(parts).all(axis=1)
+    within: NDArray[np.bool_] = np.asarray(np.stack(parts).all(axis=(0, 2)))
+    return within
 
 
 def _aligned(first: Numbers, second: Numbers, blurs: tuple[int, ...], place: Numbers | None = None) -> Numbers:

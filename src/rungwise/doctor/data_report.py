@@ -54,7 +54,7 @@ def examine_data(
     >>> data = ImageCaptions(("a", "b"), ("a dog", " "), np.array([0, 1]), splits=("train", "train"))
     >>> report = examine_data(data)
     >>> [finding.name for finding in report.findings]
-    ['empty captions', 'no validation split', 'no test split', 'tiny split']
+    ['empty captions', 'tiny split', 'no validation split', 'no test split']
     """
     roles = roles or Roles()
     findings = list(missing_splits(data, roles)) if not unsplit(data) else [_no_splits(data)]

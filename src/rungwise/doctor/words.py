@@ -21,6 +21,7 @@ that are seen less than four times are left out."""
 def captions_of(data: ImageCaptions, roles: Roles, role: str) -> list[str]:
     """The captions of one of the splits.
 
+    >>> import numpy as np
     >>> data = ImageCaptions(("a",), ("a dog",), np.array([0]), splits=("val",))
     >>> captions_of(data, Roles(), "validation")
     ['a dog']

@@ -172,15 +172,15 @@ def _same(one: Any, other: Any) -> bool:
 
 def _seen_as(own: Any, like: Any) -> Any:
     """A configuration of an image encoder with what another one of the same encoder says of views and training."""
-    if not _same(own, like):
+    taken = [one.name for one in fields(own) if one.name in (*_VIEW, "batch_norm")]
+    if taken and not _same(own, like):
         mine, others = (identity(one) for one in (own, like))
         name = next((one for one in mine if one not in _VIEW and mine[one] != others.get(one)), "kind")
         raise UserError(
             f"tune: model.image describes another encoder than the model that is begun from ({name}:"
             f" {others.get(name)!r}, not {mine.get(name)!r}); give it the same, or leave configured out"
         )
-    known = {one.name for one in fields(own)}
-    return replace(own, **{name: getattr(like, name) for name in (*_VIEW, "batch_norm") if name in known})
+    return replace(own, **{name: getattr(like, name) for name in taken})
 
 
 def _frozen(side: Any, frozen: bool) -> Any:

@@ -47,6 +47,7 @@ class RunState:
         data_hash: Of the collection that it was started with.
         frozen_hash: Of the model's frozen weights, which the checkpoint does not hold; empty where there are none.
         start_hash: Of the model that it began from; empty where it began anew.
+        files: Hash of each text file of the model, such as its vocabulary, by the file's name.
         collapse: What the collapse watch remembers.
         scaling: Of the losses, in float16.
     """
@@ -65,6 +66,7 @@ class RunState:
     data_hash: str = ""
     frozen_hash: str = ""
     start_hash: str = ""
+    files: dict[str, str] = field(default_factory=dict)
     collapse: CollapseMemory = field(default_factory=CollapseMemory)
     scaling: Scaling = field(default_factory=Scaling)
 

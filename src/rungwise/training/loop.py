@@ -6,6 +6,7 @@ which pairs meet.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import time
@@ -157,6 +158,7 @@ class _Run:
                 data_hash=data_hash,
                 frozen_hash=self.snapshots.frozen_hash,
                 start_hash=self.prepared.start_hash,
+                files=self._files(),
             )
             refuse_other_run(self.out / CHECKPOINT, self.state, now, self.config)
             self.trained.restore(tensors, steps=self.state.total_steps)
@@ -165,6 +167,7 @@ class _Run:
             self.watcher.say(f"resumed after epoch {self.state.epoch}, step {self.state.step} of the next")
         self.state.settings, self.state.data_hash = settings, data_hash
         self.state.frozen_hash, self.state.start_hash = self.snapshots.frozen_hash, self.prepared.start_hash
+        self.state.files = self._files()
         if not self.processes.first:
             return
         for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL, *LOGS):  # what a killed run left unfinished
@@ -180,6 +183,11 @@ class _Run:
         with replacing(self.out / SKIPPED) as draft:
             lines = (f"{issue.kind}\t{issue.where}\t{issue.detail}\n" for issue in self.prepared.issues)
             draft.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+
+    def _files(self) -> dict[str, str]:
+        """Hashes of the text files that the model is saved with."""
+        texts = self.prepared.model.files().items()
+        return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts}
 
     def _write_history(self) -> None:
         with replacing(self.out / HISTORY) as draft:

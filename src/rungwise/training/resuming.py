@@ -9,6 +9,7 @@ from typing import Any
 
 from rungwise.core.configuration import load_yaml
 from rungwise.core.errors import UserError
+from rungwise.encoders.sides import PREPROCESSING, TOKENIZER
 from rungwise.training.checkpoint import RunState, differing, missing
 from rungwise.training.config import TrainConfig, with_later_settings
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED, STAGES
@@ -70,6 +71,12 @@ def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainCo
         raise UserError(
             f"{path}: the run was started with other settings: {'; '.join(lines)}; resume with the same (epochs may"
             " be made longer), or start anew in another folder"
+        )
+    if changed := sorted(name for name, one in state.files.items() if now.files.get(name) != one):
+        what = {TOKENIZER: "vocabulary", PREPROCESSING: "preprocessing of pictures"}.get(changed[0], changed[0])
+        raise UserError(
+            f"{path}: the run was started with another {what}; resume with the version of rungwise and the files, such"
+            " as word vectors, that it was started with, or start anew in another folder"
         )
     if state.start_hash and state.start_hash != now.start_hash:
         raise UserError(

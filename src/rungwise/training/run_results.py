@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rungwise.core.errors import UserError
+from rungwise.core.reading import is_regular
 from rungwise.evaluation.result import Result
 from rungwise.models.folder import CONFIG as MODEL_CONFIG
 from rungwise.training.run_folder import CONFIG, MODEL
@@ -29,7 +30,7 @@ def is_run_folder(folder: Path) -> bool:
     >>> is_run_folder(Path("nowhere"))
     False
     """
-    return (folder / CONFIG).is_file() and (folder / MODEL / MODEL_CONFIG).is_file()
+    return is_regular(folder / CONFIG) and is_regular(folder / MODEL / MODEL_CONFIG)
 
 
 def keep_result(run: Path, result: Result) -> Path:
@@ -71,9 +72,7 @@ def kept_results(run: Path) -> tuple[KeptResult, ...]:
     Raises:
         UserError: If a file is damaged, or is the result of another model than the one that the run has now.
     """
-    found = tuple(
-        KeptResult(path, Result.from_json(path)) for path in sorted((run / RESULTS).glob("*.json")) if path.is_file()
-    )
+    found = tuple(KeptResult(path, Result.from_json(path)) for path in sorted((run / RESULTS).glob("*.json")))
     if found:
         _check_model(run, found)
     return found

@@ -156,8 +156,11 @@ def _below(folder: Path, depth: int) -> Iterable[Path]:
         return
     if not depth:
         return
-    with os.scandir(folder) as entries:
-        inner = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False) and one.name[:1] != ".")
+    try:
+        with os.scandir(folder) as entries:
+            inner = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False) and one.name[:1] != ".")
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be read ({(error.strerror or str(error)).lower()})") from error
     for name in inner:
         yield from _below(folder / name, depth - 1)
 

@@ -21,7 +21,7 @@ from rungwise.core.locks import alone
 from rungwise.core.reading import parse_json, read_text
 from rungwise.core.seals import read_seal
 from rungwise.data.collection import ImageCaptions
-from rungwise.models import load
+from rungwise.models import SavedModel
 from rungwise.models.folder import WEIGHTS
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import missing, read_state
@@ -234,7 +234,7 @@ class _Whole:
     def keep(self, model: Path) -> None:
         """Let the model of the last stage be that of the run; one that stands there and is the same is left alone."""
         if not _same_weights(model, self.out / MODEL):
-            load(model, "cpu").save_pretrained(self.out / MODEL)
+            SavedModel.from_pretrained(model, "cpu").save_pretrained(self.out / MODEL)
 
 
 def histories(out: Path, config: TrainConfig) -> Iterator[dict[str, Any]]:

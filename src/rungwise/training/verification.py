@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from rungwise.core.checks import Check, checked
-from rungwise.core.configuration import load_yaml, to_plain
+from rungwise.core.configuration import from_plain, load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json, read_text
 from rungwise.training.checkpoint import differing, load_checkpoint
@@ -64,7 +64,8 @@ def _checkpoint(path: Path) -> str:
     if odd := next((name for name, tensor in sorted(tensors.items()) if not _finite(tensor)), None):
         raise UserError(f"{path}: {odd} holds NaN or infinity; start anew in another folder")
     begun = {name.split("/")[0] for name in tensors}
-    if state.total_steps and "optimizer" not in begun:
+    run = from_plain(TrainConfig, state.settings, f"{path}: the settings in it")
+    if state.total_steps and run.optimizer.keeps(()) and "optimizer" not in begun:
         raise UserError(f"{path}: holds nothing of the optimizer; restore a copy, or start anew in another folder")
     config = path.parent / CONFIG
     if config.exists():

@@ -141,7 +141,8 @@ class CrossEncoderConfig(PairModelConfig):
     """A model that reads pairs of captions.
 
     Attributes:
-        cache: File of scores, where a second run finds them; default: none is kept.
+        cache: File of scores, where a second run finds them; default: none is kept, but in training pair_scores in the
+            cache folder.
     """
 
     kind: Literal["cross-encoder"] = field(default="cross-encoder", init=False)
@@ -153,7 +154,11 @@ class CrossEncoderConfig(PairModelConfig):
         return True
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        return self.cross_encoder(data, building, Counter(building, "pairs scored"), self.cache)
+        cache = self.cache
+        if cache is None and building.cache is not None:
+            cache = building.cache.parent / "pair_scores"
+            building.say(f"cross-encoder: each pair is scored when it is asked for; scores are kept in {cache}")
+        return self.cross_encoder(data, building, Counter(building, "pairs scored"), cache)
 
 
 def _scale(text: str, option: str) -> Scale:
