@@ -9,11 +9,11 @@ evaluate`` on the test split. Rising means: the validation measure is above that
 higher after the last epoch than after the one before. What is done already in ``--out`` is not done again.
 
 What differs from the preset, for all: a tenth of the training pictures (``data.share``), 200 pictures each to validate
-and to test, and a MobileNetV2 as backbone, whose file of weights has its batch statistics folded in, so that they stay frozen
-where it is trained. A run has two epochs, and a stage before the last has one, at five times its
-first rate but at most 1e-3 where that is higher. The first epoch has the sum of hinges where the preset pushes the
-hardest negative, which collapses from a cold start on so little data. Where the backbone runs on each visit, or is
-trained, it sees pictures of 32 x 32. The list says what else was replaced.
+and to test, and a MobileNetV2 as backbone, whose file of weights has its batch statistics folded in, so that they stay
+frozen where it is trained. A run has two epochs, and a stage before the last has one, at five times its first rate but
+at most 1e-3 where that is higher. The first epoch has the sum of hinges where the preset pushes the hardest negative,
+which collapses from a cold start on so little data. Where the backbone runs on each visit, or is trained, it sees
+pictures of 32 x 32. The list says what else was replaced.
 """
 
 from __future__ import annotations
