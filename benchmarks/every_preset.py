@@ -13,7 +13,10 @@ and to test, and a MobileNetV2 as backbone, whose file of weights has its batch 
 frozen where it is trained. A run has two epochs, and a stage before the last has one, at five times its first rate but
 at most 1e-3 where that is higher. The first epoch has the sum of hinges where the preset pushes the hardest negative,
 which collapses from a cold start on so little data. Where the backbone runs on each visit, or is trained, it sees
-pictures of 32 x 32. The list says what else was replaced.
+pictures of 32 x 32. Encoders compute in bfloat16. The list says what else was replaced.
+
+Presets that are the same run after all this, such as those of two backbones, are run once: the list names the other
+one. Each is read, shortened and checked against its data all the same.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,7 @@ from rungwise.data.readers import read
 from rungwise.models import VSEConfig
 from rungwise.scenes.collection import SceneConfig, generate
 from rungwise.training.config import TrainConfig
+from rungwise.training.fitting import check_fits
 from rungwise.training.recipes import load_preset, preset_names
 from rungwise.training.stage import merged
 from rungwise.training.starting import model_of
@@ -90,6 +94,7 @@ class Bench:
     def __init__(self, shared: Path, out: Path) -> None:
         self.shared, self.out = shared, out
         self.read: dict[Path, ImageCaptions] = {}
+        self.first: dict[str, str] = {}
         for name in ("results", "logs", "starts"):
             (out / name).mkdir(parents=True, exist_ok=True)
 
@@ -142,7 +147,8 @@ class Bench:
         preset = load_preset(name)
         config = preset.config
         notes = []
-        changes: dict[str, Any] = {"data": {"share": SHARE}, **_shorter(config, begins=not config.stages)}
+        changes: dict[str, Any] = {"data": {"share": SHARE}, "precision": "bfloat16"}
+        changes |= _shorter(config, begins=not config.stages)
         if isinstance(config.model, VSEConfig) and config.model.image.kind == "pictures":
             each_visit = config.model.image.crops == "RC" or any(
                 not one.model.image.frozen for _, one in config.stage_configs() if isinstance(one.model, VSEConfig)
@@ -168,6 +174,13 @@ class Bench:
         if len(stages) > 1:
             notes.append(f"{len(stages)} stages")
         return settings, ", ".join(notes)
+
+    def twin(self, name: str, settings: Mapping[str, Any]) -> str:
+        """The first preset that is the same run here; its own name where there is none before it."""
+        first = self.first.setdefault(f"{self.place(name)} {_without_names(settings)}", name)
+        if first != name:
+            check_fits(from_plain(TrainConfig, dict(settings), name), self.data(name))
+        return first
 
     def written(self, run: Path, settings: Mapping[str, Any]) -> Path:
         """The settings as a file."""
@@ -269,15 +282,25 @@ def _not_rising(values: tuple[float, ...]) -> Iterator[str]:
         yield f"not above the untrained model: {values[0]:.1f}"
 
 
+def _without_names(settings: Mapping[str, Any]) -> str:
+    """Settings as text, without what changes nothing here: the preset's name, and restval, which Flickr8K lacks."""
+    data = {key: value for key, value in settings["data"].items() if key != "join_restval"}
+    return json.dumps({**settings, "data": data, "preset": ""}, sort_keys=True)
+
+
 def _file_name(name: str) -> str:
     return name.replace("/", "-").replace(":", "-")
 
 
-def _chosen(only: list[str], part: str) -> list[str]:
+def _chosen(only: list[str]) -> list[str]:
     names = [name for name in preset_names() if not only or any(name.startswith(one) for one in only)]
-    names.sort(key=lambda name: ":" in name)  # so that what is done at any time spans all systems
-    number, of = map(int, part.split("/"))
-    return names[number - 1 :: of]
+    return sorted(names, key=lambda name: ":" in name)  # so that what is done at any time spans all systems
+
+
+def _each(names: list[str], outcome: Outcome) -> Iterator[Outcome]:
+    """An outcome under the name of every preset that it is of."""
+    yield outcome
+    yield from (replace(outcome, name=one, seconds=0.0, note=f"as {outcome.name}") for one in names[1:])
 
 
 def _listed(outcomes: list[Outcome]) -> Iterator[str]:
@@ -306,15 +329,19 @@ def main() -> None:
     torch.set_num_threads(1)
     bench = Bench(asked.shared or Path(os.environ["RUNGWISE_DATA"]), asked.out)
     outcomes = []
-    for name in _chosen(asked.only, asked.part):
+    number, of = map(int, asked.part.split("/"))
+    twins: dict[str, list[str]] = {}
+    for name in _chosen(asked.only):
+        twins.setdefault(bench.twin(name, bench.shortened(name)[0]), []).append(name)
+    for name in list(twins)[number - 1 :: of]:
         file = asked.out / "results" / f"{_file_name(name)}.json"
         known = Outcome(**json.loads(file.read_text())) if file.exists() else None
         if asked.list or (known and not asked.again and not (asked.failed and known.failure)):
-            outcomes += [known] if known else []
+            outcomes += _each(twins[name], known) if known else []
             continue
         outcome = bench.tried(name)
         file.write_text(json.dumps(asdict(outcome)))
-        outcomes.append(outcome)
+        outcomes += _each(twins[name], outcome)
         print(f"{name}: {outcome.failure or 'ok'} ({outcome.seconds:.0f} s) {outcome.values}", flush=True)
     print("\n".join(_listed(outcomes)))
 
