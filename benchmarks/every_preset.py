@@ -13,7 +13,7 @@ and to test, and a MobileNetV2 as backbone, whose file of weights has its batch 
 frozen where it is trained. A run has two epochs, and a stage before the last has one, at five times its first rate but
 at most 1e-3 where that is higher. The first epoch has the sum of hinges where the preset pushes the hardest negative,
 which collapses from a cold start on so little data. Where the backbone runs on each visit, or is trained, it sees
-pictures of 32 x 32. Encoders compute in bfloat16. The list says what else was replaced.
+pictures of 96 x 96. Encoders compute in bfloat16. The list says what else was replaced.
 
 Presets that are the same run after all this, such as those of two backbones, are run once: the list names the other
 one. Each is read, shortened and checked against its data all the same.
@@ -54,7 +54,7 @@ BACKBONE = {
     "backbone": "mobilenetv2_100", "options": {"pad_type": "same"}, "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5],
     "batch_norm": "frozen",
 }  # fmt: skip
-SMALL, HELD_OUT, SHARE, EPOCHS = 32, 200, 0.1, 2
+SMALL, HELD_OUT, SHARE, EPOCHS = 96, 200, 0.1, 2
 FASTER, FASTEST = 5.0, 1e-3
 PARTS = ("config.yaml", "history.jsonl", "checkpoint.safetensors", "model/config.json", "model/model.safetensors")
 STARTS = {"from-vsepp": "vsepp/own", "improve": "quick/own"}
