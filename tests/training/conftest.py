@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from rungwise.core.locks import LOCK
@@ -13,6 +14,7 @@ from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import GRUConfig
 from rungwise.losses import MaxOfHinges
 from rungwise.models import VSEConfig
+from rungwise.training import loop
 from rungwise.training.config import TrainConfig
 from rungwise.training.loss_config import config_of
 from rungwise.training.sampling import ByLength
@@ -65,3 +67,15 @@ def trainable(config: TrainConfig) -> TrainConfig:
 def files(folder: Path) -> set[str]:
     """Names of what a run left behind, but the file whose lock it held."""
     return {path.name for path in folder.iterdir()} - {LOCK}
+
+
+def dies_at(patch: pytest.MonkeyPatch, step: int) -> None:
+    """Let the next run end in a ``SystemError`` instead of taking this step, counted from 0."""
+    real, steps = loop._Run._step, iter(range(1000))
+
+    def dying(run: loop._Run, *rest: object) -> torch.Tensor:
+        if next(steps) == step:
+            raise SystemError("killed")
+        return real(run, *rest)  # type: ignore[arg-type]
+
+    patch.setattr(loop._Run, "_step", dying)

@@ -18,12 +18,12 @@ from rungwise.core.configuration import load_yaml
 from rungwise.core.errors import UserError
 from rungwise.data import read
 from rungwise.losses import ContrastiveSum
-from rungwise.training import loop
 from rungwise.training.checkpoint import RunState, Trained, differing, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseMemory
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.optimizers import Adam
+from tests.training.conftest import dies_at
 from tests.training.test_features import folder_of_features
 
 
@@ -274,15 +274,8 @@ def test_a_weighted_sum_with_a_learned_temperature_resumes_to_the_bit(
     (tmp_path / "run.yaml").write_text(CONFIGURATION)
     config = load_yaml(TrainConfig, tmp_path / "run.yaml")
     train(config, data, tmp_path / "whole")
-    real, steps = loop._Run._step, iter(range(1000))
-
-    def failing(run: loop._Run, *rest: object) -> torch.Tensor:
-        if next(steps) == cut:
-            raise SystemError("killed")
-        return real(run, *rest)  # type: ignore[arg-type]
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop._Run, "_step", failing)
+        dies_at(patch, cut)
         with pytest.raises(SystemError):
             train(config, data, tmp_path / "cut")
     if cut < 2:  # before the first checkpoint: the run is started again where it stood

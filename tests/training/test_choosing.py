@@ -22,6 +22,7 @@ from rungwise.training.loss_config import config_of
 from rungwise.training.reports import Watcher
 from rungwise.training.snapshot_config import Snapshot
 from rungwise.training.validating import Validation
+from tests.training.conftest import dies_at
 from tests.training.test_features import folder_of_features, small
 from tests.training.test_processes import finished, torchrun
 
@@ -91,15 +92,8 @@ def test_patience_survives_a_cut_to_the_bit(
     with monkeypatch.context() as patch:
         scripted(patch, values)
         train(config, data, tmp_path / "whole")
-    steps, real = iter(range(1000)), loop._Run._step
-
-    def failing(run: loop._Run, *rest: object) -> torch.Tensor:
-        if next(steps) == cut:
-            raise SystemError("killed")
-        return real(run, *rest)  # type: ignore[arg-type]
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop._Run, "_step", failing)
+        dies_at(patch, cut)
         scripted(patch, values)
         with pytest.raises(SystemError):
             train(config, data, tmp_path / "cut")

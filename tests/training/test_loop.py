@@ -33,7 +33,7 @@ from rungwise.training.loss_config import LossConfig, config_of
 from rungwise.training.recipes import load_config
 from rungwise.training.reports import EpochReport, StepReport, Watcher
 from rungwise.training.timing import SPENT
-from tests.training.conftest import files, trainable
+from tests.training.conftest import dies_at, files, trainable
 from tests.training.every_loss import NAMED
 
 
@@ -116,16 +116,8 @@ def test_resumed_run_ends_with_the_same_weights(
     cache = tmp_path / "cache"
     train(config, coloured, tmp_path / "whole", cache=cache)
     # The run is cut off after 13 steps, that is inside its second epoch and behind the last checkpoint.
-    steps = iter(range(1000))
-    real = loop._Run._step
-
-    def failing(run: loop._Run, *rest: object) -> torch.Tensor:
-        if next(steps) == 13:
-            raise SystemError("killed")
-        return real(run, *rest)  # type: ignore[arg-type]
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop._Run, "_step", failing)
+        dies_at(patch, 13)
         with pytest.raises(SystemError):
             train(config, coloured, tmp_path / "cut", cache=cache)
     result = train(config, coloured, tmp_path / "cut", cache=cache, resume=True)

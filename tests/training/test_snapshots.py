@@ -11,11 +11,12 @@ from safetensors.torch import load_file, save_file
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.models import JointEmbedding, load
-from rungwise.training import loop, snapshots
+from rungwise.training import snapshots
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.optimizers import AdamW
 from rungwise.training.schedules import OneCycle
+from tests.training.conftest import dies_at
 
 
 def files_of_model(folder: Path) -> dict[str, bytes]:
@@ -52,15 +53,8 @@ def test_a_killed_run_with_late_snapshots_ends_as_if_nothing_had_happened(
     monkeypatch.setattr(snapshots, "LARGE", 0)
     cache = tmp_path / "cache"
     train(config, coloured, tmp_path / "whole", cache=cache)
-    steps, real = iter(range(1000)), loop._Run._step
-
-    def failing(run: loop._Run, *rest: object) -> torch.Tensor:
-        if next(steps) == cut:
-            raise SystemError("killed")
-        return real(run, *rest)  # type: ignore[arg-type]
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop._Run, "_step", failing)
+        dies_at(patch, cut)
         patch.setattr(snapshots.Snapshots, "finish", lambda *rest: None)  # a kill leaves no time for it
         with pytest.raises(SystemError):
             train(config, coloured, tmp_path / "cut", cache=cache)
