@@ -51,8 +51,8 @@ def test_json_is_one_object_and_nothing_else(leaking: Path, capsys: pytest.Captu
 
 def test_a_configuration_says_the_splits(scenes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.yaml").write_text("data: {validation: dev}\n")
-    assert main(["doctor", str(scenes), "--config", str(tmp_path / "own.yaml")]) == 0
-    assert "advice: no validation split" in capsys.readouterr().out
+    assert main(["doctor", str(scenes), "--config", str(tmp_path / "own.yaml")]) == 2
+    assert "no picture is in split 'dev', which validates; did you mean val?" in capsys.readouterr().err
     arguments = ["doctor", str(scenes), "--config", str(tmp_path / "own.yaml"), "--validation", "val"]
     assert main(arguments) == 0
     assert "nothing wrong found" in capsys.readouterr().out

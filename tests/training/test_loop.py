@@ -196,7 +196,7 @@ def test_every_loss_trains_with_the_similarity_its_paper_names(
     [
         (config_of(ContrastiveSum)(temperature=0), r"loss.contrastive_sum: temperature must be above 0, got 0$"),
         (config_of(Ladder)(thresholds=(0.8, 0.6)), r"loss.ladder: 2 thresholds make 3 rungs, .* got 2 margins and 2 w"),
-        (config_of(Ladder)(shares=(0.01,)), "loss.shares are measured on a relevance source"),
+        (config_of(Ladder)(shares=(0.01,)), "^no threshold puts 1.00% of the candidates above it"),
     ],
 )
 def test_a_loss_that_cannot_be_built_is_one_line(

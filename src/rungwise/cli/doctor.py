@@ -34,7 +34,7 @@ class Doctor:
 
     Attributes:
         place: Data that rungwise inspect reads, or the folder of a run.
-        config: Preset or file whose splits and vocabulary the data are held to. Default: those of VSE++.
+        config: Preset or file that says splits and vocabulary. Default: those of VSE++.
         train: Splits that are trained on. Overrides the configuration's.
         validation: Split that chooses the snapshot. Overrides the configuration's.
         test: Split that is measured on.

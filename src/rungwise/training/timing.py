@@ -69,7 +69,7 @@ class Spent:
         peaks = [f"{size:.2f} GB{' of the GPU' if 'gpu' in name else ''}" for name, size in memory(device).items()]
         most = f"; peak memory {', '.join(peaks)}" if peaks else ""
         return (
-            f"{epochs} epochs in {seconds:.1f} s: {self.steps:.1f} s of steps ({share:.0f} % of that waiting for data),"
+            f"{epochs} epoch{'s' * (epochs != 1)} in {seconds:.1f} s: {self.steps:.1f} s of steps ({share:.0f} % of that waiting for data),"
             f" {self.validation.seconds:.1f} s of validation{most}"
         )
 
