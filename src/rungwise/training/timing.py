@@ -69,8 +69,8 @@ class Spent:
         peaks = [f"{size:.2f} GB{' of the GPU' if 'gpu' in name else ''}" for name, size in memory(device).items()]
         most = f"; peak memory {', '.join(peaks)}" if peaks else ""
         return (
-            f"{epochs} epoch{'s' * (epochs != 1)} in {seconds:.1f} s: {self.steps:.1f} s of steps ({share:.0f} % of that waiting for data),"
-            f" {self.validation.seconds:.1f} s of validation{most}"
+            f"{epochs} epoch{'s' * (epochs != 1)} in {seconds:.1f} s: {self.steps:.1f} s of steps"
+            f" ({share:.0f} % of that waiting for data), {self.validation.seconds:.1f} s of validation{most}"
         )
 
 
