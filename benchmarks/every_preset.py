@@ -10,10 +10,11 @@ higher after the last epoch than after the one before. What is done already in `
 
 What differs from the preset, for all: a tenth of the training pictures (``data.share``), 200 pictures each to validate
 and to test, and a MobileNetV2 as backbone, whose file of weights has its batch statistics folded in, so that they stay
-frozen where it is trained. A run has two epochs, and a stage before the last has one, at five times its first rate but
-at most 1e-3 where that is higher. The first epoch has the sum of hinges where the preset pushes the hardest negative,
-which collapses from a cold start on so little data. Where the backbone runs on each visit, or is trained, it sees
-pictures of 96 x 96. Encoders compute in bfloat16. The list says what else was replaced.
+frozen where it is trained. A run has two epochs, and a stage before the last has one, at twice its first rate but at
+most 1e-3 where that is higher. With so few pairs, batches of 128 would be two dozen steps, and the hardest negative
+collapses from a cold start: batches have 32 pairs, unless a negative set is beyond the batch, and where the preset
+pushes the hardest negative the first epoch has the sum of hinges. Where the backbone runs on each visit, or is trained,
+it sees pictures of 64 x 64. Encoders compute in bfloat16. The list says what else was replaced.
 
 Presets that are the same run after all this, such as those of two backbones, are run once: the list names the other
 one. Each is read, shortened and checked against its data all the same.
@@ -54,8 +55,8 @@ BACKBONE = {
     "backbone": "mobilenetv2_100", "options": {"pad_type": "same"}, "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5],
     "batch_norm": "frozen",
 }  # fmt: skip
-SMALL, HELD_OUT, SHARE, EPOCHS = 96, 200, 0.1, 2
-FASTER, FASTEST = 5.0, 1e-3
+SMALL, HELD_OUT, SHARE, EPOCHS, BATCH = 64, 200, 0.1, 2, 32
+FASTER, FASTEST = 2.0, 1e-3
 PARTS = ("config.yaml", "history.jsonl", "checkpoint.safetensors", "model/config.json", "model/model.safetensors")
 STARTS = {"from-vsepp": "vsepp/own", "improve": "quick/own"}
 
@@ -255,7 +256,16 @@ def _shorter(config: TrainConfig, epochs: int = EPOCHS, *, begins: bool) -> dict
         "epochs": [epochs],
         "learning_rates": [max(rate, min(rate * FASTER, FASTEST))],
         "warm_up_epochs": int(begins and hard and not config.start),
+        "batch_size": _batch(config),
     }
+
+
+def _batch(config: TrainConfig) -> int:
+    """Pairs a step; data of their own and negative sets beyond the batch keep what the preset says."""
+    if not isinstance(config.model, VSEConfig) or config.model.image.kind != "pictures":
+        return config.batch_size
+    drawn = getattr(config.loss, "negative_set", None) or 0
+    return config.batch_size if drawn > BATCH else min(BATCH, config.batch_size)
 
 
 def _validation(data: ImageCaptions) -> str:
