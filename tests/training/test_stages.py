@@ -14,17 +14,20 @@ import torch
 from safetensors.torch import load_file
 
 from rungwise.core.errors import UserError
-from rungwise.data import ImageCaptions
+from rungwise.data import ImageCaptions, read
 from rungwise.encoders.heads import LinearHead, MLPHead, StackHead
+from rungwise.losses import Ladder
 from rungwise.models import load
 from rungwise.training import loop, stages
 from rungwise.training.checkpoint import read_state
-from rungwise.training.config import TrainConfig
+from rungwise.training.config import DataConfig, TrainConfig
+from rungwise.training.loss_config import config_of
 from rungwise.training.recipes import load_config
 from rungwise.training.reports import StageReport, StepReport
 from rungwise.training.stage import Stage
 from rungwise.training.stages import run
 from tests.training.conftest import files
+from tests.training.test_features import folder_of_features, small
 from tests.training.test_loop import Diary
 
 CONVSE = {
@@ -310,3 +313,22 @@ def test_a_later_stage_may_begin_from_elsewhere(
     assert load(result.model_folder).config.image_head == StackHead(of=(LinearHead(), MLPHead(hidden=(8,))))
     assert any(line.startswith(f"from {whole}: image encoder") for line in watcher.said)
     assert read_state(tmp_path / "run" / "stages" / "3-on" / "checkpoint.safetensors").start_hash
+
+
+def test_a_finished_stage_whose_shares_became_thresholds_is_the_same_stage(tmp_path: Path) -> None:
+    data = read(folder_of_features(tmp_path / "data", (7,)))
+    config = replace(
+        small(epochs=(1,), learning_rates=(2e-2,)),
+        loss=config_of(Ladder)(shares=(0.2,)),
+        data=DataConfig(relevance="tfidf"),
+        stages=(Stage("base"), Stage("more", {"tune": "whole", "seed": 1})),
+    )
+    assert run(config, data, tmp_path / "run", cache=tmp_path / "cache").finished
+    whole = weights(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "model")
+    (tmp_path / "run" / "stages" / "2-more" / "checkpoint.safetensors").unlink()
+    assert run(config, data, tmp_path / "run", cache=tmp_path / "cache", resume=True).finished
+    assert all(torch.equal(one, whole[name]) for name, one in weights(tmp_path / "run").items())
+    other = replace(config, loss=config_of(Ladder)(shares=(0.2,), margins=(0.3, 0.01)))
+    with pytest.raises(UserError, match=r"stage base is finished, and was run with other settings: loss.margins"):
+        run(other, data, tmp_path / "run", cache=tmp_path / "cache", resume=True)

@@ -108,3 +108,23 @@ def other_settings(then: Mapping[str, Any], now: Mapping[str, Any], *, same_star
         for side in (then, now)
     )
     return differing(one, other)
+
+
+def with_measured(now: Any, then: Any) -> Any:
+    """Plain settings in which shares are the thresholds that a run has measured for them.
+
+    Args:
+        now: Settings to go on with.
+        then: Settings of the run, in which shares have become thresholds.
+
+    >>> asked = {"loss": {"kind": "ladder", "thresholds": [0.63], "shares": [0.01]}}
+    >>> with_measured(asked, {"loss": {"kind": "ladder", "thresholds": [0.8], "shares": []}})
+    {'loss': {'kind': 'ladder', 'thresholds': [0.8], 'shares': []}}
+    """
+    if isinstance(now, dict) and isinstance(then, dict):
+        if now.get("shares") and not then.get("shares") and then.get("thresholds"):
+            now = {**now, "shares": then["shares"], "thresholds": then["thresholds"]}
+        return {name: with_measured(value, then.get(name)) for name, value in now.items()}
+    if isinstance(now, list) and isinstance(then, list) and len(now) == len(then):
+        return [with_measured(*one) for one in zip(now, then, strict=True)]
+    return now

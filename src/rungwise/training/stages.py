@@ -29,7 +29,7 @@ from rungwise.training.config import TrainConfig, config_of_settings
 from rungwise.training.loop import WRITER, TrainResult, train
 from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import AllOf, EpochReport, StageReport, Watcher, watchers_of
-from rungwise.training.resuming import other_settings, refuse_others
+from rungwise.training.resuming import other_settings, refuse_others, with_measured
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, stage_folder
 from rungwise.training.starting import started_from
 
@@ -190,7 +190,7 @@ class _Whole:
         then = to_plain(config_of_settings(state.settings, path))
 
         def lines(config: TrainConfig) -> list[str]:
-            now = to_plain(config)
+            now = with_measured(to_plain(config), then)  # a finished stage does not measure again
             epochs = [] if then["epochs"] == now["epochs"] else [f"epochs: {then['epochs']} then, {now['epochs']} now"]
             return other_settings(then, now, same_start=bool(state.start_hash)) + epochs
 
