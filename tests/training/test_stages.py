@@ -230,6 +230,17 @@ def test_a_finished_run_keeps_what_was_added_to_its_model(
     assert_same(whole, out)
 
 
+def test_what_a_kill_left_in_a_finished_stage_goes(finished: Finished, coloured: ImageCaptions, tmp_path: Path) -> None:
+    config, whole, cache, _ = finished
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    left = [out / "stages" / one / ".checkpoint.safetensors.0123456789abcdef.partial" for one in ("1-base", "3-heads")]
+    for place in left:
+        place.mkdir()
+    assert run(config, coloured, out, cache=cache, resume=True).finished
+    assert not [place for place in left if place.exists()]
+
+
 def test_what_does_not_belong_together_is_one_line_and_changes_nothing(
     finished: Finished, coloured: ImageCaptions, tmp_path: Path
 ) -> None:

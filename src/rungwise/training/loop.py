@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from rungwise.core.configuration import dump_yaml, to_plain
-from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.locks import alone
@@ -37,7 +36,7 @@ from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import AllOf, EpochReport, StageReport, StepReport, Watcher, watchers_of
 from rungwise.training.resuming import refuse_other_run, refuse_others
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SKIPPED, sweep_run
 from rungwise.training.snapshots import Snapshots
 from rungwise.training.stopping import stop_requests
 from rungwise.training.timing import Spent, memory
@@ -170,8 +169,7 @@ class _Run:
         self.state.files = self._files()
         if not self.processes.first:
             return
-        for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL, *LOGS):  # what a killed run left unfinished
-            sweep(self.out / name)
+        sweep_run(self.out)
         with replacing(self.out / CONFIG) as draft:
             draft.write_text(dump_yaml(self.config), encoding="utf-8")
         # A run that was cut off may have written an epoch that its checkpoint does not know.

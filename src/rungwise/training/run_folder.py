@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rungwise.core.drafts import sweep
+
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
 HISTORY, SKIPPED = "history.jsonl", "skipped.txt"
 STEPS = "steps.jsonl"
@@ -38,3 +40,15 @@ def stage_folder(run: Path, number: int, name: str) -> Path:
     'run/stages/2-fine_tune'
     """
     return run / STAGES / f"{number}-{name}"
+
+
+def sweep_run(folder: Path) -> None:
+    """Remove what a killed run left unfinished of its files.
+
+    Args:
+        folder: Of a run, or of a stage; nobody writes in it now.
+
+    >>> sweep_run(Path("nowhere"))
+    """
+    for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL, *LOGS):
+        sweep(folder / name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.core.configuration import dump_yaml, to_plain
-from rungwise.core.drafts import is_draft, sweep
+from rungwise.core.drafts import is_draft
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.locks import alone
@@ -30,7 +30,7 @@ from rungwise.training.loop import WRITER, TrainResult, train
 from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import AllOf, EpochReport, StageReport, Watcher, watchers_of
 from rungwise.training.resuming import other_settings, refuse_others, with_measured
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, stage_folder
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, stage_folder, sweep_run
 from rungwise.training.starting import started_from
 
 
@@ -219,8 +219,8 @@ class _Whole:
     def begin(self, held: ExitStack) -> None:
         """Write down what is run, once its first stage was accepted."""
         self.lock(held)
-        for name in (CONFIG, HISTORY, MODEL):  # what a killed run left unfinished
-            sweep(self.out / name)
+        for folder in (self.out, *(stage.folder for stage in self.stages)):  # finished stages are not run again
+            sweep_run(folder)
         with replacing(self.out / CONFIG) as draft:
             draft.write_text(dump_yaml(self.config), encoding="utf-8")
 
