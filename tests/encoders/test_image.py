@@ -1,5 +1,7 @@
 import hashlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import timm
@@ -148,6 +150,19 @@ def test_statistics_of_batch_normalisation_are_frozen_or_live(batch_norm: str) -
     assert all(moved) if batch_norm == "live" else not any(moved)
     assert all(one.weight.grad is not None for one in norms), "their weights are trained either way"
     assert backbone.training
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({}, True), ({"batch_norm": "frozen"}, False), ({"frozen": True}, False), ({"weights": "random"}, False)],
+)
+def test_trained_weights_without_statistics_are_said(changes: dict[str, Any], said: bool) -> None:
+    config = replace(ImageConfig(SMALL, weights="hub", size=32, frozen=False), **changes)
+    backbone = Backbone(config).requires_grad_(not config.frozen)
+    assert bool(backbone.remarks()) is said
+    assert all("set model.image.batch_norm: frozen" in line for line in backbone.remarks())
+    next(module for module in backbone.modules() if isinstance(module, torch.nn.BatchNorm2d)).running_mean += 1
+    assert not backbone.remarks()
     assert not any(module.training for module in backbone.eval().modules())
 
 

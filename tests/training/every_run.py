@@ -47,7 +47,7 @@ RUNS = {
     "lists": LISTS,
     "lists in chunks": {**LISTS, "chunk": 5},
     "average of the weights": {"loss": BEYOND, "ema": 0.9},
-    "warm-up of loss and rate": {"loss": config_of(losses.MaxOfHinges)(), "warm_up_epochs": 1},
+    "warm-up of the loss": {"loss": config_of(losses.MaxOfHinges)(), "warm_up_epochs": 1},
 }
 """What is changed in a small configuration, by the names of the runs."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -170,10 +170,28 @@ class Backbone(PictureSide):
         """As in torch; ``batch_norm: frozen`` keeps the layers of batch normalisation in evaluation mode."""
         super().train(mode)
         if self.config.batch_norm == "frozen":
-            for module in self.network.modules():
-                if isinstance(module, _BatchNorm):
-                    module.eval()
+            for module in self._batch_norms():
+                module.eval()
         return self
+
+    def remarks(self) -> Sequence[str]:
+        """That weights without batch statistics of their own are trained with those of the batches."""
+        trained = any(parameter.requires_grad for parameter in self.parameters())
+        statistics = [(one.running_mean, one.running_var) for one in self._batch_norms()]
+        known = any(
+            mean is not None and variance is not None and (bool(mean.any()) or bool((variance != 1).any()))
+            for mean, variance in statistics
+        )
+        anew = self.config.weights == "random"
+        if anew or known or not trained or not statistics or self.config.batch_norm == "frozen":
+            return ()
+        return (
+            f"the weights of {self.config.backbone} bring along no statistics for batch normalisation; batch_norm: live"
+            " takes those of the batches, which loses what the weights know: set model.image.batch_norm: frozen",
+        )
+
+    def _batch_norms(self) -> Iterator[_BatchNorm]:
+        return (module for module in self.network.modules() if isinstance(module, _BatchNorm))
 
     def under(self, config: ImageConfig) -> Backbone:
         """See :meth:`ImageSide.under <rungwise.encoders.sides.ImageSide.under>`: crops, mirroring, batch statistics."""

@@ -70,6 +70,10 @@ class ImageSide(nn.Module, ABC):
         """
         return self
 
+    def remarks(self) -> Sequence[str]:
+        """Sentences for a person on this side as it is about to be trained."""
+        return ()
+
     def identity(self) -> str:
         """Everything but weights, configuration and preprocessing that a feature depends on, as text."""
         return ""

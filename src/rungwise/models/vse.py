@@ -360,7 +360,7 @@ class JointEmbedding(TrainableEncoder):
 
     def remarks(self) -> Sequence[str]:
         """See :meth:`TrainableScorer.remarks <rungwise.models.pairs.TrainableScorer.remarks>`."""
-        return self.text_encoder.remarks()
+        return *self.backbone.remarks(), *self.text_encoder.remarks()
 
     def encode_rows(self, rows: Rows, batch: int = 256) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand."""
