@@ -65,7 +65,7 @@ def test_a_run_is_told_from_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     output = capsys.readouterr().out
     assert "a run" in output.splitlines()[0]
     assert "fault: learning rate is 0" in output
-    assert "left out: words and rungs were not looked at" in output
+    assert "left out: chance, words and rungs were not looked at" in output
 
 
 def test_what_is_neither_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,8 +78,8 @@ def found(planted: str, folder: Path, name: str) -> Finding:
 
 
 def with_history(folder: Path, change: Callable[[int, dict[str, float]], Mapping[str, float]], epochs: int) -> None:
-    """A history of so many epochs, and no checkpoint that knows another."""
-    row = json.loads((folder / "history.jsonl").read_text().splitlines()[0])
+    """A history of so many epochs that rank better than chance, and no checkpoint that knows another."""
+    row = json.loads((folder / "history.jsonl").read_text().splitlines()[0]) | {"i2t/R@1": 40.0, "t2i/R@1": 40.0}
     rows = [{**row, "epoch": float(at), **change(at, row)} for at in range(1, epochs + 1)]
     (folder / "history.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
     (folder / "checkpoint.safetensors").unlink()
@@ -179,6 +179,11 @@ def with_history_of_a_warm_up(folder: Path, data: Path) -> None:
 def test_a_stuck_loss(data: Path, tmp_path: Path) -> None:
     run = trained(data, tmp_path / "run", epochs=[2], learning_rates=[1e-8])
     assert "never lower than" in found("rate 1e-8", run, "stuck loss").what
+
+
+def test_a_run_that_ranks_as_chance_does(copy: Path) -> None:
+    with_history(copy, lambda at, row: {"loss": 3.4 - at / 10, "i2t/R@1": 6.0, "t2i/R@1": 7.0}, 3)
+    assert "random rankings have" in found("R@1 near chance", copy, "no better than chance").what
 
 
 def test_overfit(copy: Path) -> None:

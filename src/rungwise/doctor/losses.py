@@ -10,6 +10,7 @@ import numpy as np
 from rungwise.doctor.finding import Finding, first, share
 from rungwise.doctor.run_files import RunFiles
 from rungwise.training.collapse import LEAST_SPREAD
+from rungwise.training.snapshot_config import Snapshot
 
 FLAT = 0.01
 """A loss this near to where it rests, as a share of it, rests there."""
@@ -189,19 +190,22 @@ def _stuck(run: RunFiles) -> Finding | None:
 
 
 def _overfit(run: RunFiles) -> Finding | None:
-    name = run.config.snapshot.measure if run.config is not None else "rsum"
-    measured = dict(run.series(name) or run.series("rsum"))
-    best = run.state.best_epoch if run.state is not None else 0
-    if best not in measured and measured:
-        best = max(measured, key=lambda epoch: measured[epoch])
+    snapshot = run.config.snapshot if run.config is not None else Snapshot()
+    if not run.series(snapshot.name):
+        snapshot = Snapshot()
+    name, better, measured = snapshot.name, snapshot.chosen.better, dict(run.series(snapshot.name))
+    best = 0
+    for epoch, value in sorted(measured.items()):
+        best = epoch if better(value, measured.get(best)) else best
     after = [value for epoch, value in sorted(measured.items()) if epoch > best]
     losses = dict(run.own_loss)
     if len(after) < OVERFIT_EPOCHS or best not in losses:
         return None
     last, recent = (losses[epoch] for epoch in (max(losses), max(max(losses) - OVERFIT_EPOCHS + 1, best)))
     falls = last < min(losses[best], (1 - STUCK) * recent)
-    lacking = abs(measured[best] - float(np.mean(after[-OVERFIT_EPOCHS:])))
-    if not falls or lacking < OVERFIT_FALL * abs(measured[best]):
+    lately = float(np.mean(after[-OVERFIT_EPOCHS:]))
+    lacking = abs(measured[best] - lately)
+    if not falls or better(lately, measured[best]) or lacking < OVERFIT_FALL * abs(measured[best]):
         return None
     return Finding(
         "overfit",

@@ -14,9 +14,8 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular, parse_json, read_text
 from rungwise.training.checkpoint import RunState, load_checkpoint
 from rungwise.training.config import TrainConfig
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, STEPS
 
-STEPS = "steps.jsonl"
 _SEED = "seed-"
 
 

@@ -12,6 +12,7 @@ from rungwise.core.reading import is_regular, read_text
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_share, with_splits, with_validation
+from rungwise.doctor.chance import no_better_than_chance
 from rungwise.doctor.data_report import unheard
 from rungwise.doctor.finding import Finding, Report, faults_first
 from rungwise.doctor.losses import course
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from rungwise.training.config import TrainConfig
 
-_UNSEEN = "words and rungs were not looked at"
+_UNSEEN = "chance, words and rungs were not looked at"
 
 
 def examine_run(
@@ -70,7 +71,8 @@ def examine_run(
         left_out += [f"{name}{line}" for line in run.left_out]
         examined.append(f"{name}{_stands(run)}")
         mine = list(course(run))
-        for look in (_words, _rungs):
+        looks = (_words, _rungs) if any(one.severity == "fault" for one in mine) else (_chance, _words, _rungs)
+        for look in looks:
             try:
                 mine += look(run, collections, say)
             except UserError as error:
@@ -143,6 +145,11 @@ def _words(run: RunFiles, collections: _Collections, say: Callable[[str], None])
             "Train with a lower model.text.min_count, with word vectors of a file, or with a text encoder that knows"
             " more words.",
         )
+
+
+def _chance(run: RunFiles, collections: _Collections, say: Callable[[str], None]) -> Iterator[Finding]:
+    config, data = collections.of(run)
+    yield from no_better_than_chance(run, data.split(config.data.validation))
 
 
 def _rungs(run: RunFiles, collections: _Collections, say: Callable[[str], None]) -> Iterator[Finding]:
