@@ -56,6 +56,7 @@ BACKBONE = {
     "batch_norm": "frozen",
 }  # fmt: skip
 SMALL, HELD_OUT, SHARE, EPOCHS, BATCH = 64, 200, 0.1, 2, 32
+SCENES = 12_000
 FASTER, FASTEST = 2.0, 1e-3
 PARTS = ("config.yaml", "history.jsonl", "checkpoint.safetensors", "model/config.json", "model/model.safetensors")
 STARTS = {"from-vsepp": "vsepp/own", "improve": "quick/own"}
@@ -106,7 +107,8 @@ class Bench:
             return self.shared / "wikipedia"
         if dataset == "scenes":
             folder = self.out / "scenes"
-            generate(folder, SceneConfig(pictures=3000, side=64, val_share=0.1, test_share=0.1))
+            held_out = HELD_OUT / SCENES
+            generate(folder, SceneConfig(pictures=SCENES, side=64, val_share=held_out, test_share=held_out))
             return folder
         folder = self.out / "flickr8k"
         if not folder.exists():
