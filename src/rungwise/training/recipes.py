@@ -143,7 +143,7 @@ def whole_name(name: str, dataset: str = "") -> str:
     ('vsepp/coco', 'vsepp/own', 'scenes/scenes', 'vsepp/coco:rc-rv')
     >>> whole_name("vsep/coco")
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: there is no preset 'vsep'; do you mean vsepp, ...
+    rungwise.core.errors.UserError: there is no preset 'vsep'; do you mean vsepp or ...
     """
     match = _NAME.fullmatch(name)
     if match is None:
