@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -13,7 +11,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-GB = 2**30
+from rungwise.core.memory import GB, peak_memory
+
 MOST_TURNS = 25
 SHORT_SECONDS = 1.0
 
@@ -26,12 +25,8 @@ def alone(job: Callable[..., Any], *arguments: Any) -> Any:
 
 def peak() -> float:
     """Highest resident memory of this process so far, in bytes; nan where the system does not tell."""
-    if importlib.util.find_spec("resource") is None:
-        return float("nan")
-    import resource
-
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else 1024 * size
+    size = peak_memory()
+    return float("nan") if size is None else size
 
 
 def memory_of(job: Callable[[], object]) -> float:

@@ -1,4 +1,4 @@
-"""Relevance degrees of a training batch."""
+"""Relevance degrees of a training batch, and of all pairs of a split."""
 
 from __future__ import annotations
 
@@ -60,3 +60,29 @@ class BatchDegrees:
         captions = pairs.captions[chosen]
         queries = captions if self.by_caption else pairs.images[pairs.image[chosen]]
         return torch.from_numpy(self.block(queries, captions)).to(device)
+
+
+class DegreesOfPairs:
+    """Degrees by positions among the images and captions of some pairs.
+
+    Args:
+        source: Degrees by positions in the collection that the pairs are of.
+        pairs: What positions count in.
+    """
+
+    def __init__(self, source: Relevance, pairs: Pairs) -> None:
+        self._source = source
+        self._pairs = pairs
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(images, captions)."""
+        return len(self._pairs.images), len(self._pairs)
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        """(len(images), len(captions)) degrees."""
+        return self._source.block(self._pairs.images[np.asarray(images)], self._pairs.captions[np.asarray(captions)])
+
+    def dense(self) -> NDArray[np.float32]:
+        """All images with all captions."""
+        return self._source.block(self._pairs.images, self._pairs.captions)

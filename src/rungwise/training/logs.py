@@ -22,6 +22,12 @@ from rungwise.training.services import MLflow, Service, ServiceWatcher, WeightsA
 
 SERVICES: dict[str, type[Service]] = {"wandb": WeightsAndBiases, "mlflow": MLflow}
 
+_COLUMNS = (
+    "total_step", "epoch", "loss", "learning_rate", "gradient_norm", "spread", "pairs_per_second", "seconds",
+    "data_seconds",
+)  # fmt: skip
+"""Of the lines of steps."""
+
 _LIVE_SECONDS = 1.0
 """Between two writes of steps, unless a checkpoint is about to be written: each of them waits for the disk."""
 
@@ -132,17 +138,7 @@ class StepsWatcher(_FileWatcher):
 
     def step(self, report: StepReport) -> None:
         """Note a line."""
-        numbers = {
-            "total_step": report.total_step,
-            "epoch": report.epoch,
-            "loss": report.loss,
-            "learning_rate": report.learning_rate,
-            "gradient_norm": report.gradient_norm,
-            "spread": report.spread,
-            "pairs_per_second": report.pairs_per_second,
-            "seconds": report.seconds,
-            "data_seconds": report.data_seconds,
-        }
+        numbers = {name: getattr(report, name) for name in _COLUMNS}
         self._lines.append(json.dumps({name: one if math.isfinite(one) else None for name, one in numbers.items()}))
         if time.monotonic() - self._written >= _LIVE_SECONDS:
             self.saving()

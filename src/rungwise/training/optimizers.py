@@ -48,6 +48,11 @@ def _moments(shape: Shape) -> dict[str, Shape]:
     return {"exp_avg": shape, "exp_avg_sq": shape, "step": ()}
 
 
+def _check_not_negative(setting: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise UserError(f"{setting} must not be negative, got {value:g}")
+
+
 @dataclass(frozen=True)
 class Adam(OptimizerConfig):
     """Adam (Kingma and Ba 2015), as in the papers.
@@ -89,8 +94,7 @@ class AdamW(OptimizerConfig):
     weight_decay: float = 0.01
 
     def __post_init__(self) -> None:
-        if not 0 <= self.weight_decay < math.inf:
-            raise UserError(f"optimizer.weight_decay must not be negative, got {self.weight_decay:g}")
+        _check_not_negative("optimizer.weight_decay", self.weight_decay)
 
     @property
     def decay(self) -> float:
@@ -129,8 +133,7 @@ class SGD(OptimizerConfig):
             raise UserError(f"optimizer.momentum must lie in 0..1 and below 1, got {self.momentum:g}")
         if self.nesterov and not self.momentum:
             raise UserError("optimizer.nesterov looks ahead along the momentum; set optimizer.momentum above 0")
-        if not 0 <= self.weight_decay < math.inf:
-            raise UserError(f"optimizer.weight_decay must not be negative, got {self.weight_decay:g}")
+        _check_not_negative("optimizer.weight_decay", self.weight_decay)
 
     @property
     def decay(self) -> float:
@@ -180,8 +183,7 @@ class Rates:
 
     def __post_init__(self) -> None:
         for name in ("image", "text", "heads"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UserError(f"rates.{name} must not be negative, got {getattr(self, name):g}")
+            _check_not_negative(f"rates.{name}", getattr(self, name))
         if not 0 < self.layer_decay <= 1:
             raise UserError(f"rates.layer_decay must lie above 0 and be at most 1, got {self.layer_decay:g}")
 

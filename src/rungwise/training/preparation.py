@@ -27,7 +27,7 @@ from rungwise.relevance.base import Degrees, Relevance
 from rungwise.relevance.config import Building
 from rungwise.relevance.given import as_degrees
 from rungwise.training.averaging import WeightAverage
-from rungwise.training.batch_degrees import BatchDegrees
+from rungwise.training.batch_degrees import BatchDegrees, DegreesOfPairs
 from rungwise.training.checkpoint import Trained
 from rungwise.training.compiling import compile_encoders
 from rungwise.training.config import TrainConfig
@@ -120,7 +120,7 @@ def prepare(
     loss = config.loss.build().to(device)
     model, start_hash = _model(config, data, train, say)
     model = model.to(device)
-    _remark(config, data, model, loss, say)
+    _remark(config, data, len(captions_of(data, train)), model, loss, say)
     config.step.check(model, loss, processes, config.sampler.draws_lists)
     with processes.first_before_others(), computed_in(config.feature_precision, say=say):
         pairs, chosen = (
@@ -212,12 +212,16 @@ def _model(
 
 
 def _remark(
-    config: TrainConfig, data: ImageCaptions, model: TrainableScorer, loss: Loss, say: Callable[[str], None]
+    config: TrainConfig,
+    data: ImageCaptions,
+    train: int,
+    model: TrainableScorer,
+    loss: Loss,
+    say: Callable[[str], None],
 ) -> None:
     """Say what a user may not have meant or cannot see."""
     for line in model.remarks():
         say(line)
-    train = len(captions_of(data, _images(data, "train", config.data.train)))
     if config.batch_size > train:
         say(f"batch_size is {config.batch_size}, and there are {train} training pairs: every step takes them all")
     if data.features is not None:
@@ -296,21 +300,5 @@ def _optimizer(config: TrainConfig, model: TrainableScorer, loss: Loss) -> torch
 def _batches(config: TrainConfig, data: ImageCaptions, pairs: Pairs, source: Relevance | None) -> Epoch:
     """The batches of every epoch."""
     labels = [data.labels[image] for image in pairs.images.tolist()] if data.labels else []
-    relevance = None if source is None else _OfPairs(source, pairs)
+    relevance = None if source is None else DegreesOfPairs(source, pairs)
     return config.sampler.epochs(Drawn(pairs.lengths, pairs.image, labels, relevance, config.batch_size, config.seed))
-
-
-class _OfPairs:
-    """Degrees by positions among the images and captions of some pairs."""
-
-    def __init__(self, source: Relevance, pairs: Pairs) -> None:
-        self.source = source
-        self.pairs = pairs
-
-    def block(self, images: Any, captions: Any) -> NDArray[np.float32]:
-        """(len(images), len(captions)) degrees."""
-        return self.source.block(self.pairs.images[np.asarray(images)], self.pairs.captions[np.asarray(captions)])
-
-    def dense(self) -> NDArray[np.float32]:
-        """All images with all captions."""
-        return self.block(np.arange(len(self.pairs.images)), np.arange(len(self.pairs)))

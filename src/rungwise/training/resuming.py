@@ -12,7 +12,7 @@ from rungwise.core.errors import UserError
 from rungwise.encoders.sides import PREPROCESSING, TOKENIZER
 from rungwise.training.checkpoint import RunState, differing, missing
 from rungwise.training.config import TrainConfig, with_later_settings
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED, STAGES
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED, is_begun
 
 
 def refuse_others(out: Path, resume: bool) -> None:
@@ -25,7 +25,7 @@ def refuse_others(out: Path, resume: bool) -> None:
         if not (out / CHECKPOINT).exists():
             raise missing(out / CHECKPOINT)
         return
-    if (out / CHECKPOINT).exists() or (out / STAGES).exists():
+    if is_begun(out):
         raise UserError(f"{out}: holds a run already; go on with it (resume), or name another folder")
     if (out / CONFIG).exists():
         try:

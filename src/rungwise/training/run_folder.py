@@ -28,6 +28,15 @@ def is_run(folder: Path) -> bool:
     return any((folder / name).exists() for name in (CHECKPOINT, HISTORY, STAGES))
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether a folder holds a run that can go on, of one stage or of several.
+
+    >>> is_begun(Path("nowhere"))
+    False
+    """
+    return (folder / CHECKPOINT).exists() or (folder / STAGES).exists()
+
+
 def stage_folder(run: Path, number: int, name: str) -> Path:
     """Where a stage of a run stands.
 

@@ -29,7 +29,7 @@ from rungwise.relevance.base import Relevance
 from rungwise.training.config import TrainConfig
 from rungwise.training.processes import joined
 from rungwise.training.reports import Watcher
-from rungwise.training.run_folder import CHECKPOINT, MODEL, STAGES
+from rungwise.training.run_folder import MODEL, is_begun
 from rungwise.training.run_results import is_run_folder, keep_result
 from rungwise.training.stages import run as run_stages
 
@@ -139,7 +139,7 @@ def train_seeds(
                 continue
             if watcher is not None and processes.first:
                 watcher.say(f"seed {seed} ({seeds.index(seed) + 1} of {len(seeds)}): {folder}")
-            begun = resume and _is_begun(folder)
+            begun = resume and is_begun(folder)
             found = run_stages(
                 replace(config, seed=seed),
                 data,
@@ -215,11 +215,6 @@ def _is_measure(name: str) -> bool:
     return "/" in name or name[:1].isupper() or name == "rsum"
 
 
-def _is_begun(folder: Path) -> bool:
-    """Whether a folder holds a run, of one stage or of several."""
-    return (folder / CHECKPOINT).exists() or (folder / STAGES).is_dir()
-
-
 def _known(out: Path, asked: str) -> dict[int, _Numbers]:
     """The numbers of seeds that are finished, where they were made with the same settings and data."""
     path = out / SEEDS
@@ -245,8 +240,11 @@ def _known(out: Path, asked: str) -> dict[int, _Numbers]:
 
 def _write(out: Path, asked: str, numbers: Mapping[int, _Numbers]) -> None:
     spreads = {
-        of: {name: [_plain(one) for one in (spread.mean, spread.deviation, *spread.interval)] for name, spread in own}
-        for of, own in ((of, own.items()) for of, own in _spreads(numbers).items())
+        of: {
+            name: [_plain(one) for one in (spread.mean, spread.deviation, *spread.interval)]
+            for name, spread in own.items()
+        }
+        for of, own in _spreads(numbers).items()
     }
     content = {
         "format": FORMAT,

@@ -197,7 +197,7 @@ class MLflow(Service):
 def shown(config: TrainConfig) -> dict[str, Any]:
     """A run's configuration as others may see it.
 
-    >>> shown(TrainConfig(start="/home/somebody/model"))["start"]
+    >>> shown(TrainConfig(start="/models/model"))["start"]
     'model'
     """
     found: dict[str, Any] = without_any_place(to_plain(config))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rungwise.metrics import DIRECTIONS, Total
 from rungwise.models import Pairs, TrainableScorer
 from rungwise.models.pairs import Autocast
 from rungwise.relevance.base import Degrees
+from rungwise.training.batch_degrees import DegreesOfPairs
 from rungwise.training.snapshot_config import Snapshot
 
 IN_MEMORY = 1 << 28
@@ -41,9 +43,9 @@ class Validation:
         self.pairs = pairs
         self.autocast = autocast
         self._check_protocol(pairs.collection)
-        self._relevance = _OfPairs.of(relevance, pairs, config) if config.chosen.measure.graded else None
-        if self._relevance is not None and self._relevance.matrix is not None:
-            self._check_degrees(self._relevance.matrix)
+        self._relevance = _degrees(relevance, pairs, config) if config.chosen.measure.graded else None
+        if isinstance(self._relevance, np.ndarray):
+            self._check_degrees(self._relevance)
 
     def measure(self, model: TrainableScorer) -> dict[str, float]:
         """The numbers of the model as it is now, by their canonical names; the one that chooses is among them."""
@@ -110,52 +112,28 @@ class Validation:
                 )
 
 
-class _OfPairs:
-    """Degrees of the validation pairs, by positions among them.
+def _degrees(source: Degrees | None, pairs: Pairs, config: Snapshot) -> NDArray[np.float32] | DegreesOfPairs:
+    """Degrees of the validation pairs: all of them where memory allows, else those that are asked for anew.
 
-    Attributes:
-        matrix: (images, captions) all of them; None where they are asked for anew.
+    Raises:
+        UserError: If there are none, or one is not a number.
     """
-
-    def __init__(self, source: Degrees, pairs: Pairs, matrix: NDArray[np.float32] | None) -> None:
-        self._source = source
-        self._pairs = pairs
-        self.matrix = matrix
-
-    @classmethod
-    def of(cls, source: Degrees | None, pairs: Pairs, config: Snapshot) -> _OfPairs:
-        """The degrees, asked for once where memory allows.
-
-        Raises:
-            UserError: If there are none, or one is not a number.
-        """
-        if source is None:
-            raise UserError(
-                f"snapshot.measure: {config.chosen} needs degrees of relevance for the validation split, and there are"
-                " none; name a source in snapshot.relevance (or data.relevance), or choose by rsum"
-            )
-        images, captions = len(pairs.images), len(pairs.captions)
-        if images * captions > IN_MEMORY:
-            return cls(source, pairs, None)
-        matrix = source.block(pairs.images, pairs.captions)
-        if not config.chosen.takes_gaps and not np.isfinite(matrix).all():
-            count = int(np.count_nonzero(~np.isfinite(matrix)))
-            raise UserError(
-                f"snapshot.measure: {config.chosen} reads the degree of every pair of the validation split, and"
-                f" {count:,} of {matrix.size:,} have none; name a source in snapshot.relevance that knows them all"
-            )
-        return cls(source, pairs, matrix)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(images, captions)."""
-        return len(self._pairs.images), len(self._pairs.captions)
-
-    def block(self, images: Any, captions: Any) -> NDArray[np.float32]:
-        """(len(images), len(captions)) degrees."""
-        if self.matrix is not None:
-            return np.asarray(self.matrix[np.ix_(images, captions)])
-        return self._source.block(self._pairs.images[images], self._pairs.captions[captions])
+    if source is None:
+        raise UserError(
+            f"snapshot.measure: {config.chosen} needs degrees of relevance for the validation split, and there are"
+            " none; name a source in snapshot.relevance (or data.relevance), or choose by rsum"
+        )
+    degrees = DegreesOfPairs(source, pairs)
+    if math.prod(degrees.shape) > IN_MEMORY:
+        return degrees
+    matrix = degrees.dense()
+    if not config.chosen.takes_gaps and not np.isfinite(matrix).all():
+        count = int(np.count_nonzero(~np.isfinite(matrix)))
+        raise UserError(
+            f"snapshot.measure: {config.chosen} reads the degree of every pair of the validation split, and"
+            f" {count:,} of {matrix.size:,} have none; name a source in snapshot.relevance that knows them all"
+        )
+    return matrix
 
 
 def _positives(config: Snapshot, data: ImageCaptions) -> Any:
