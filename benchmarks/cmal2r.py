@@ -99,7 +99,10 @@ def by_cca(data: ImageCaptions) -> dict[str, dict[str, Spread]]:
 def by_training(name: str, data: ImageCaptions, seeds: Sequence[int], out: Path) -> dict[str, Spread]:
     """MAP of the best snapshots of a preset."""
     config = replace(load_preset(name).config, logs=("jsonl",))
-    found = train_seeds(config, data, out, seeds).test["labels"]
+    tested = train_seeds(config, data, out, seeds).test
+    if "labels" not in tested:
+        raise SystemExit(f"{name} was stopped before its {len(seeds)} runs were done; nothing is printed of it")
+    found = tested["labels"]
     pairs = zip(*(found[way].values for way in WAYS), strict=True)
     return spreads([dict(zip(WAYS, values, strict=True)) for values in pairs])
 
