@@ -5,8 +5,10 @@ python benchmarks/every_preset.py --out runs/presets --only vsepp sam/own
 python benchmarks/every_preset.py --out runs/presets --part 1/2        # and 2/2 in another process
 
 A preset is trained by ``rungwise train``, its run folder is checked, and the model is evaluated by ``rungwise
-evaluate`` on the test split. Rising means: the validation measure is above that of the untrained model, and it is
-higher after the last epoch than after the one before. What is done already in ``--out`` is not done again.
+evaluate`` on the test split. A preset fails if the validation measure is not above that of the untrained model, or if
+the last epoch is worse than the one before. Worse is more than pictures drawn by chance explain: the 95 % interval over
+the 200 pictures, for a difference of two. A last epoch that is not better, and not worse either, is listed as flat.
+What is done already in ``--out`` is not done again.
 
 What differs from the preset, for all: a tenth of the training pictures (``data.share``), 200 pictures each to validate
 and to test, and a MobileNetV2 as backbone, whose file of weights has its batch statistics folded in, so that they stay
@@ -27,8 +29,10 @@ import argparse
 import contextlib
 import io
 import json
+import math
 import os
 import shutil
+import statistics
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -43,6 +47,7 @@ from rungwise.cli import main as rungwise
 from rungwise.core.configuration import from_plain, to_plain
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
+from rungwise.evaluation import Result
 from rungwise.models import VSEConfig
 from rungwise.scenes.collection import SceneConfig, generate
 from rungwise.training.config import TrainConfig
@@ -73,7 +78,8 @@ class Outcome:
         seconds: Of training, without the evaluation.
         measure: Which was looked at.
         values: Of the untrained model, then after each epoch of each stage.
-        test: rsum on the test split.
+        test: The same on the test split.
+        noise: Half of the 95 % interval of the best epoch, by the validation pictures.
         note: What was replaced.
     """
 
@@ -83,7 +89,13 @@ class Outcome:
     measure: str = "rsum"
     values: tuple[float, ...] = ()
     test: float = float("nan")
+    noise: float = float("nan")
     note: str = ""
+
+    @property
+    def flat(self) -> bool:
+        """Whether the last epoch was not better than the one before."""
+        return bool(self.values) and not self.values[-1] > self.values[-EPOCHS]
 
 
 class Bench:
@@ -213,16 +225,17 @@ class Bench:
         train = data.split(*first.data.train)
         model, _ = model_of(first, train.texts, data.features, lambda _: None)
         model.save_pretrained(folder)
-        return self.evaluated(folder, name, _validation(data), first)
+        return self.evaluated(folder, name, _validation(data), first)[0]
 
-    def evaluated(self, model: Path, name: str, split: str, config: TrainConfig) -> float:
-        """What ``rungwise evaluate`` finds, by the measure that chooses."""
+    def evaluated(self, model: Path, name: str, split: str, config: TrainConfig) -> tuple[float, float]:
+        """What ``rungwise evaluate`` finds, by the measure that chooses, and half of its 95 % interval."""
         found = model.parent / "evaluated.json"
         by_labels = config.snapshot.measure == "MAP"
         more = ["--protocol", "labels", "--measures", "MAP"] if by_labels else ["--measures", "rsum"]
         self.command("evaluate", model, self.place(name), "--split", split, "--out", found, *more)
-        numbers = json.loads(found.read_text())["numbers"]
-        return float(sum(numbers.values()) / len(numbers))
+        result = Result.from_json(found)
+        widths = [one.high - one.low for one in result.intervals().values()]
+        return statistics.fmean(result.numbers.values()), max(widths) / 2
 
     def tried(self, name: str) -> Outcome:
         """Train, check and evaluate one preset."""
@@ -241,9 +254,11 @@ class Bench:
             rows = [json.loads(line) for line in (run / "run" / "history.jsonl").read_text().splitlines()]
             measure = next((key for key in rows[-1] if key.endswith(config.snapshot.measure)), "rsum")
             values = (before, *(float(row[measure]) for row in rows))
-            test = self.evaluated(run / "run" / "model", name, "test", config)
-            failure = "; ".join([*_lacking(run / "run", config), *_not_rising(values)])
-            return Outcome(name, failure, seconds, measure, values, test, note)
+            model, split = run / "run" / "model", _validation(self.data(name))
+            test, _ = self.evaluated(model, name, "test", config)
+            _, noise = self.evaluated(model, name, split, config)
+            failure = "; ".join([*_lacking(run / "run", config), *_falling(values, noise)])
+            return Outcome(name, failure, seconds, measure, values, test, noise, note)
         except Exception as error:
             (self.out / "logs" / f"{_file_name(name)}.txt").write_text(traceback.format_exc())
             return Outcome(name, f"{type(error).__name__}: {error}", time.perf_counter() - begun, note=note)
@@ -288,9 +303,9 @@ def _lacking(run: Path, config: TrainConfig) -> Iterator[str]:
         yield f"the run folder lacks {', '.join(missing)}"
 
 
-def _not_rising(values: tuple[float, ...]) -> Iterator[str]:
-    if not values[-1] > values[-EPOCHS]:
-        yield f"the last epoch is not above the one before: {values[-EPOCHS]:.1f}, {values[-1]:.1f}"
+def _falling(values: tuple[float, ...], noise: float) -> Iterator[str]:
+    if not values[-1] > values[-EPOCHS] - math.sqrt(2) * noise:
+        yield f"the last epoch is below the one before: {values[-EPOCHS]:.1f}, {values[-1]:.1f} ±{noise:.1f}"
     if not max(values[1:]) > values[0]:
         yield f"not above the untrained model: {values[0]:.1f}"
 
@@ -324,9 +339,12 @@ def _listed(outcomes: list[Outcome]) -> Iterator[str]:
         yield f"{one.name:<40} {one.seconds:>7.1f}  {f'{one.measure} {values}':<40} {one.test:>6.1f}  {one.note}"
         if one.failure:
             yield f"    FAILED: {one.failure[:600]}"
+        elif one.flat:
+            yield f"    FLAT: the last epoch is neither above the one before nor below it, ±{one.noise:.1f}"
     failed = sum(bool(one.failure) for one in outcomes)
+    flat = sum(one.flat and not one.failure for one in outcomes)
     total = sum(one.seconds for one in outcomes)
-    yield f"{len(outcomes)} presets, {failed} failed, {total / 60:.1f} minutes of training"
+    yield f"{len(outcomes)} presets, {failed} failed, {flat} flat, {total / 60:.1f} minutes of training"
 
 
 def main() -> None:
@@ -341,7 +359,7 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     bench = Bench(asked.shared or Path(os.environ["RUNGWISE_DATA"]), asked.out)
-    outcomes = []
+    outcomes: list[Outcome] = []
     number, of = map(int, asked.part.split("/"))
     twins: dict[str, list[str]] = {}
     for name in _chosen(asked.only):
