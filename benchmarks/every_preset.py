@@ -14,10 +14,10 @@ What differs from the preset, for all: a tenth of the training pictures (``data.
 and to test, and a MobileNetV2 as backbone, whose file of weights has its batch statistics folded in, so that they stay
 frozen where it is trained. A run has two epochs, and a stage before the last has one, at twice its first rate but at
 most 1e-3 where that is higher; new heads, which the papers train for 30 epochs, at 2e-4. With so few pairs, batches of
-128 would be two dozen steps, and the hardest negative collapses from a cold start: batches have 32 pairs, unless a
-negative set is beyond the batch, and where the preset pushes the hardest negative the first epoch has the sum of
-hinges. Where the backbone runs on each visit, or is trained, it sees pictures of 64 x 64. Encoders compute in bfloat16.
-The list says what else was replaced.
+128 would be two dozen steps: batches have 32 pairs, unless a negative set is beyond the batch. The hardest negative
+collapses from a cold start: where a preset pushes it, an epoch with the sum of hinges comes before the two, or is that
+of the first stage. Where the backbone runs on each visit, or is trained, it sees pictures of 64 x 64. Encoders compute
+in bfloat16. The list says what else was replaced.
 
 Presets that are the same run after all this, such as those of two backbones, are run once: the list names the other
 one. Each is read, shortened and checked against its data all the same.
@@ -270,10 +270,11 @@ def _shorter(config: TrainConfig, epochs: int = EPOCHS, *, begins: bool) -> dict
     """What shortens a run, or a stage of one; a run that begins from nothing warms up where it would collapse."""
     rate, least = config.learning_rates[0], HEADS if config.tune.kind == "weights" else 0.0
     hard = config.loss.kind in ("max_of_hinges", "ladder") or getattr(config.loss, "with_triplet", False)
+    warm_up = int(begins and hard and not config.start)
     return {
-        "epochs": [epochs],
+        "epochs": [epochs if epochs < EPOCHS else epochs + warm_up],
         "learning_rates": [max(rate, least, min(rate * FASTER, FASTEST))],
-        "warm_up_epochs": int(begins and hard and not config.start),
+        "warm_up_epochs": warm_up,
         "batch_size": _batch(config),
     }
 
