@@ -260,7 +260,7 @@ class Bench:
             seconds = time.perf_counter() - begun
             (self.out / "logs" / f"{_file_name(name)}.txt").write_text(said)
             rows = [json.loads(line) for line in (run / "run" / "history.jsonl").read_text().splitlines()]
-            measure = next((key for key in rows[-1] if key.endswith(config.snapshot.measure)), "rsum")
+            measure = config.snapshot.name
             values = (before, *(float(row[measure]) for row in rows))
             model, split = run / "run" / "model", _validation(self.data(name))
             test, _ = self.evaluated(model, name, "test", config)
