@@ -414,7 +414,7 @@ def same_rsum(data: ImageCaptions, weights: Path, epochs: int, warm_up: int) -> 
             for batch in prepared.batches_of(epoch):
                 step(batch, hardest=epoch >= warm_up)
             seconds[which] += time.perf_counter() - start
-            found.append(rsum_of(model, prepared.validation, plain.model if which == 0 else None))
+            found.append(rsum_of(model, prepared.validation.pairs, plain.model if which == 0 else None))
             model.train()
         times = [after - before for after, before in zip(seconds, begun, strict=True)]
         print(f"{epoch + 1:<8}{found[0]:>24.1f}{found[1]:>24.1f}{times[0] / times[1]:>12.2f}", flush=True)
