@@ -32,7 +32,6 @@ import json
 import math
 import os
 import shutil
-import statistics
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -48,7 +47,6 @@ from rungwise.core.configuration import from_plain, to_plain
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.evaluation import Result
-from rungwise.metrics import DIRECTIONS
 from rungwise.models import VSEConfig
 from rungwise.scenes.collection import SceneConfig, generate
 from rungwise.training.config import TrainConfig
@@ -160,12 +158,17 @@ class Bench:
         run = self.out / "starts" / key
         if not (run / "model").is_dir():
             first, share = STARTS[key]
-            config = merged(self.shortened(first, 224)[0], {"data": {"share": share}})
+            config = merged(self.shortened(first, starts=False)[0], {"data": {"share": share}})
             self.command("train", self.written(run, config), self.place(first), "--out", run)
         return str(run / "model")
 
-    def shortened(self, name: str, size: int | None = None) -> tuple[dict[str, Any], str]:
-        """The settings of a preset as they are run here, and what was replaced."""
+    def shortened(self, name: str, starts: bool = True) -> tuple[dict[str, Any], str]:
+        """The settings of a preset as they are run here, and what was replaced.
+
+        Args:
+            name: Of the preset.
+            starts: Whether the model that it asks for is looked for, and trained if missing.
+        """
         preset = load_preset(name)
         config = preset.config
         notes = []
@@ -184,7 +187,7 @@ class Bench:
         if "cross-encoder" in config.data.relevance:
             changes["data"]["relevance"] = "bi-encoder"
             notes.append("bi-encoder in place of the cross-encoder")
-        if start := self.start(name) if size is None else "":
+        if start := self.start(name) if starts else "":
             changes["start"] = start
             first, share = STARTS[name.partition(":")[2] or preset.system]
             notes.append(f"begins from {first}, {share:.0%} of the pictures")
@@ -232,18 +235,14 @@ class Bench:
         train = data.split(*first.data.train)
         model, _ = model_of(first, train.texts, data.features, lambda _: None)
         model.save_pretrained(folder)
-        return self.evaluated(folder, name, _validation(data), first)[0]
+        return first.snapshot.chosen.number(self.evaluated(folder, name, _validation(data), first).numbers)
 
-    def evaluated(self, model: Path, name: str, split: str, config: TrainConfig) -> tuple[float, float]:
-        """What ``rungwise evaluate`` finds, by the measure that chooses, and half of its 95 % interval."""
-        found = model.parent / "evaluated.json"
-        by_labels = config.snapshot.measure == "MAP"
-        more = ["--protocol", "labels", "--measures", "MAP"] if by_labels else ["--measures", "rsum"]
-        self.command("evaluate", model, self.place(name), "--split", split, "--out", found, *more)
-        result = Result.from_json(found)
-        names = [f"{direction}/MAP" for direction in DIRECTIONS] if by_labels else ["rsum"]
-        widths = [one.high - one.low for one in result.intervals(names).values()]
-        return statistics.fmean(result[name] for name in names), max(widths) / 2
+    def evaluated(self, model: Path, name: str, split: str, config: TrainConfig) -> Result:
+        """What ``rungwise evaluate`` finds, by the protocol and the measure that choose."""
+        found, chooses = model.parent / "evaluated.json", config.snapshot
+        how = ["--protocol", chooses.protocol, "--measures", chooses.chosen.measure]
+        self.command("evaluate", model, self.place(name), "--split", split, "--out", found, *how)
+        return Result.from_json(found)
 
     def tried(self, name: str) -> Outcome:
         """Train, check and evaluate one preset."""
@@ -260,13 +259,14 @@ class Bench:
             seconds = time.perf_counter() - begun
             (self.out / "logs" / f"{_file_name(name)}.txt").write_text(said)
             rows = [json.loads(line) for line in (run / "run" / "history.jsonl").read_text().splitlines()]
-            measure = config.snapshot.name
-            values = (before, *(float(row[measure]) for row in rows))
+            values = (before, *(float(row[config.snapshot.name]) for row in rows))
             model, split = run / "run" / "model", _validation(self.data(name))
-            test, _ = self.evaluated(model, name, "test", config)
-            _, noise = self.evaluated(model, name, split, config)
+            chosen = config.snapshot.chosen
+            test = chosen.number(self.evaluated(model, name, "test", config).numbers)
+            intervals = self.evaluated(model, name, split, config).intervals()
+            noise = chosen.number({key: one.high - one.low for key, one in intervals.items()}) / 2
             failure = "; ".join([*_lacking(run / "run", config), *_falling(values, noise)])
-            return Outcome(name, failure, seconds, measure, values, test, noise, note)
+            return Outcome(name, failure, seconds, config.snapshot.name, values, test, noise, note)
         except Exception as error:
             (self.out / "logs" / f"{_file_name(name)}.txt").write_text(traceback.format_exc())
             return Outcome(name, f"{type(error).__name__}: {error}", time.perf_counter() - begun, note=note)
