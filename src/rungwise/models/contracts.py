@@ -45,6 +45,14 @@ class EncodedImages:
     kept: NDArray[np.int64]
     issues: tuple[Issue, ...] = ()
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The vectors, for numpy, so that they may stand where an array is expected.
+
+        >>> np.asarray(EncodedImages(np.eye(2, dtype=np.float32), np.arange(2))) @ [3.0, 4.0]
+        array([3., 4.])
+        """
+        return np.array(self.vectors, dtype=dtype, copy=copy) if copy else np.asarray(self.vectors, dtype=dtype)
+
 
 @dataclass(frozen=True)
 class PairScores(ABC):

@@ -1,0 +1,19 @@
+"""Subspace methods: dual encoders that are fitted to features with class labels, in closed form or by few rounds.
+
+They are what papers on retrieval by labels compare with, such as CMAL2R (Qu et al.). Each saves, loads, evaluates, is
+indexed and searched like every other model.
+"""
+
+from __future__ import annotations
+
+from rungwise.models.subspace.base import Subspace, SubspaceConfig
+from rungwise.models.subspace.cca import CCA
+from rungwise.models.subspace.gmlda import GMLDA
+from rungwise.models.subspace.gmmfa import GMMFA
+from rungwise.models.subspace.lcfs import LCFS
+from rungwise.models.subspace.lgcfl import LGCFL
+from rungwise.models.subspace.mlcca import MLCCA
+from rungwise.models.subspace.mvda import MvDA
+from rungwise.models.subspace.scm import SCM
+
+__all__ = ["CCA", "GMLDA", "GMMFA", "LCFS", "LGCFL", "MLCCA", "SCM", "MvDA", "Subspace", "SubspaceConfig"]

@@ -1,0 +1,427 @@
+"""What fitted methods have in common: two sides, a fit of their heads, and the settings that all of them take.
+
+A method derives from :class:`Subspace`, names its configuration, and answers :meth:`Subspace.solve` from
+:class:`~rungwise.models.subspace.views.Views`. Vectors are centred projections, compared by their cosine.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.errors import UserError
+from rungwise.data.collection import Issue
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.features import FeatureConfig, ReadFeatures, TextFeatureConfig
+from rungwise.models.contracts import EncodedImages, Pictures, Progress, Texts, Vectors
+from rungwise.models.folder import ModelFolder
+from rungwise.models.pairs import Pairs, Rows
+from rungwise.models.saving import ModelConfig
+from rungwise.models.subspace.classes import Classes, Labels
+from rungwise.models.subspace.eigen import Matrix
+from rungwise.models.subspace.heads import AnyKernel, Centred, Gaussian, KernelRows, NoKernel, Roots
+from rungwise.models.subspace.views import Positions, View, Views
+from rungwise.models.two_sides import TwoSides, suited
+from rungwise.models.vse_config import AnyImageSide, AnyTextSide
+from rungwise.similarity import Cosine
+
+_PARTS = ("backbone", "text_encoder", "image_projection", "text_projection")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The sizes of what a fit found, by which a saved model is read.
+
+    Attributes:
+        components: Directions that were found, at most the ``dimension`` that was asked for.
+        classes: What the classes were called; empty where none were read.
+        single: No item had more than one label.
+        image_landmarks: Of the kernel's map of the image side; 0 without one.
+        text_landmarks: Of that of the text side.
+    """
+
+    __pydantic_config__ = STRICT
+
+    components: int
+    classes: tuple[str, ...] = ()
+    single: bool = True
+    image_landmarks: int = 0
+    text_landmarks: int = 0
+
+    def __post_init__(self) -> None:
+        check_size("fitted.components", self.components)
+        for name, landmarks in (("image", self.image_landmarks), ("text", self.text_landmarks)):
+            if landmarks:
+                check_size(f"fitted.{name}_landmarks", landmarks)
+
+
+@dataclass(frozen=True)
+class SubspaceConfig(ModelConfig):
+    """What all fitted methods are told.
+
+    Attributes:
+        kind: Names the method.
+        image: The encoder of pictures, or features in its place.
+        text: The encoder of captions, or features in its place.
+        dimension: Width of the common space at most; a method that finds fewer directions has a narrower one.
+        roots: Take square roots of features before anything else, signs kept: the usual map of counts.
+        pca: Share of each side's variance that principal components keep before the method; 1 leaves features as they
+            are.
+        kernel: none (linear), or gaussian: features are first mapped by how alike they are to landmarks.
+        fitted: What a fit found.
+    """
+
+    __pydantic_config__ = STRICT
+
+    image: AnyImageSide = field(default_factory=lambda: FeatureConfig(l2_normalise=False))
+    text: AnyTextSide = field(default_factory=TextFeatureConfig)
+    dimension: int = 64
+    roots: bool = False
+    pca: float = 1.0
+    kernel: AnyKernel = field(default_factory=NoKernel)
+    fitted: Fitted | None = None
+
+    def __post_init__(self) -> None:
+        check_size("dimension", self.dimension)
+        if not 0 < self.pca <= 1:
+            raise UserError(f"pca must lie above 0 and be at most 1, got {self.pca:g}")
+
+    @property
+    def similarity(self) -> Cosine:
+        """The cosine of centred projections."""
+        return Cosine()
+
+
+@dataclass(frozen=True)
+class RidgeConfig(SubspaceConfig):
+    """Of methods that invert a matrix.
+
+    Attributes:
+        regularisation: Ridge on every matrix that is inverted, as a share of its mean diagonal. With 0, directions in
+            which a matrix is nothing are left out.
+    """
+
+    __pydantic_config__ = STRICT
+
+    regularisation: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.regularisation < math.inf:
+            raise UserError(f"regularisation must be at least 0, got {self.regularisation:g}")
+
+
+@dataclass(frozen=True)
+class Directions:
+    """What a method found, one column for each direction of the common space.
+
+    Attributes:
+        image: (D_i, d) of the image view, for rows as :meth:`Views.blocks` gives them.
+        text: (D_t, d) of the text view.
+    """
+
+    image: Matrix
+    text: Matrix
+
+
+class Subspace(TwoSides):
+    """A dual encoder whose heads are fitted to features with class labels, and not trained in steps.
+
+    Attributes:
+        needs_labels: Items without a label are left out of the fit.
+        issues: What was left out of the last fit.
+    """
+
+    needs_labels: ClassVar[bool] = True
+    issues: tuple[Issue, ...] = ()
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "config_type" in vars(cls):  # help and documentation show what the method can be told
+            cls.__signature__ = inspect.signature(cls.config_type)  # type: ignore[attr-defined]
+
+    def __init__(self, config: SubspaceConfig | None = None, **settings: Any) -> None:
+        """A method that is not fitted yet.
+
+        Args:
+            config: All settings; or
+            settings: Those of the method's configuration by name, such as ``dimension=10``.
+
+        Raises:
+            UserError: If a setting does not fit.
+        """
+        super().__init__(self.config_type(**settings) if config is None else config)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PARTS and name not in self._modules:
+            raise UserError(f"a model of kind {self.kind!r} that is not fitted yet; call fit first")
+        return super().__getattr__(name)
+
+    @abstractmethod
+    def solve(self, views: Views) -> Directions:
+        """The directions of both views.
+
+        Args:
+            views: Of items that have a label, where :attr:`needs_labels`.
+
+        Raises:
+            UserError: If the items do not do.
+        """
+
+    @classmethod
+    def create(
+        cls, config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None = None
+    ) -> Self:
+        """A model with its sides, whose heads :meth:`fit_views` fits.
+
+        Args:
+            config: Of the method.
+            captions: Those of the training split, from which a vocabulary is learnt.
+            features: Rows that stand for pictures, where the collection has such.
+
+        Raises:
+            UserError: If a side cannot be had, or is one that is trained.
+        """
+        model = cls(suited(replace(config, fitted=None), captions, features))
+        for name, side in (("image", model.config.image), ("text", model.config.text)):
+            if not side.frozen:
+                raise UserError(
+                    f"model.{name}: a fitted model reads an encoder that stays as it is, and {side.kind} is trained; take"
+                    f" {'a frozen backbone' if name == 'image' else 'transformer or bag_of_words'}, or features"
+                )
+        model.backbone = model.config.image.build()
+        model.text_encoder = model.config.text.build(captions, model.config.dimension)
+        model._freeze()
+        return model
+
+    @classmethod
+    def restore(cls, config: Any, folder: ModelFolder) -> Self:
+        """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`."""
+        found = config.fitted
+        if found is None:
+            raise UserError(f"{folder.path}: model.fitted is missing in config.json; copy the folder anew")
+        model = cls(config)
+        model.backbone = config.image.restore(folder)
+        model.text_encoder = config.text.restore(folder, config.dimension)
+        widths = model.backbone.features, model.text_encoder.width
+        model.image_projection, model.text_projection = (
+            nn.Sequential(
+                *model._lift(KernelRows(landmarks, width) if landmarks else None),
+                *model.blank_head(landmarks or width, found),
+            )
+            for width, landmarks in zip(widths, (found.image_landmarks, found.text_landmarks), strict=True)
+        )
+        model._freeze()
+        return model
+
+    def fit(self, image_features: Any, text_features: Any, labels: Labels | None = None) -> Self:
+        """Fit both heads to rows of features.
+
+        Args:
+            image_features: (n, D_i) array or rows of files.
+            text_features: (n, D_t) likewise; row k is of the same item as row k of the images.
+            labels: (n,) labels, several as tuples, or an (n, classes) array of 0 and 1. None, NaN, an empty text, an
+                empty tuple and a row of zeros mean that an item has no label; such items are left out of what reads
+                labels, and stand in :attr:`issues`.
+
+        Returns:
+            This model, fitted.
+
+        Raises:
+            UserError: If shapes do not go together, a number is not finite, or the items do not do.
+        """
+        image, text = as_rows(image_features, "image_features"), as_rows(text_features, "text_features")
+        own = self.config
+        if not (isinstance(own.image, FeatureConfig) and isinstance(own.text, TextFeatureConfig)):
+            raise UserError("fit takes rows of features, and a side of this model is an encoder; use rungwise train")
+        if len(image) != len(text):
+            raise UserError(
+                f"image_features has {len(image)} rows and text_features has {len(text)}; give one of each for an item"
+            )
+        sides = replace(own.image, width=image.shape[-1]), replace(own.text, width=text.shape[-1])
+        self.config = replace(own, image=sides[0], text=sides[1], fitted=None)
+        self.backbone, self.text_encoder = sides[0].build(), sides[1].build(text, own.dimension)
+        everything = np.arange(len(image))
+        return self.fit_views(self._views(ReadFeatures(image), ReadFeatures(text), everything, labels))
+
+    def views_of(self, pairs: Pairs) -> Views:
+        """What :meth:`fit_views` reads of a collection; several fits may share it.
+
+        An image stands once for each of its captions, which have its labels.
+
+        Args:
+            pairs: What :meth:`read` gave of the collection.
+        """
+        assert pairs.text_rows is not None, "both sides are frozen"
+        labels = [pairs.data.labels[image] for image in pairs.images.tolist()] if any(pairs.data.labels) else None
+        of_captions = labels and [labels[image] for image in pairs.image.tolist()]
+        return self._views(pairs.rows, pairs.text_rows, pairs.image, of_captions)
+
+    def told(self, **settings: Any) -> Self:
+        """The same sides with other settings of the method, not fitted yet.
+
+        Args:
+            settings: By name, such as ``regularisation=0.1``.
+
+        Raises:
+            UserError: If a setting does not fit.
+        """
+        other = type(self)(replace(self.config, fitted=None, **settings))
+        other.backbone, other.text_encoder = self.backbone, self.text_encoder
+        return other
+
+    def fit_views(self, views: Views) -> Self:
+        """Fit both heads to views of the items, which this model or one of the same sides and lift gave.
+
+        Raises:
+            UserError: As :meth:`fit`.
+        """
+        own = views
+        self.issues = ()
+        if views.has_classes:
+            missing = int((~views.classes.labelled).sum())
+            if missing:
+                where = f"{missing} of {len(views)} items"
+                self.issues = (Issue("no label", where, f"left out of what {self.kind} reads of labels"),)
+        if self.needs_labels:
+            own = views.labelled()
+        if len(own) < 2:
+            raise UserError(f"{self.kind} is fitted to at least two items, got {len(own)}; give more")
+        heads = self.heads(own.reduced(self.config.pca))
+        device = next((one.device for one in self.backbone.parameters()), None)
+        for name, view, head in zip(("image", "text"), (views.image, views.text), heads, strict=True):
+            setattr(self, f"{name}_projection", nn.Sequential(*copy.deepcopy(view.lift), *head).to(device))
+        marks = [_landmarks(view) for view in (views.image, views.text)]
+        classes = own.classes if own.has_classes else None
+        self.config = replace(
+            self.config,
+            fitted=Fitted(
+                self._components(heads[0]),
+                () if classes is None else classes.names,
+                classes is None or classes.are_single,
+                *marks,
+            ),
+        )
+        return self.eval()
+
+    def heads(self, views: Views) -> tuple[Sequence[nn.Module], Sequence[nn.Module]]:
+        """What stands behind the lift of each side, for views of the items that are fitted to."""
+        found = self.solve(views)
+        return tuple((one,) for one in centred(views, found))  # type: ignore[return-value]
+
+    def blank_head(self, width: int, found: Fitted) -> Sequence[nn.Module]:
+        """As one of :meth:`heads`, without numbers, for a model that is read from a folder.
+
+        Args:
+            width: Of what the lift gives.
+            found: The sizes.
+        """
+        return (Centred(width, found.components),)
+
+    @staticmethod
+    def _components(head: Sequence[nn.Module]) -> int:
+        first = head[0]
+        assert isinstance(first, Centred)
+        return int(first.directions.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        """Width of the common space, at most the one that was asked for."""
+        if self.config.fitted is None:
+            raise UserError(f"a model of kind {self.kind!r} that is not fitted yet; call fit first")
+        return int(self.config.fitted.components)
+
+    def encode_image(
+        self, pictures: Any, *, progress: Progress | None = None, cache: Path | None = None, batch: int = 64
+    ) -> EncodedImages:
+        """Vectors of picture files, of pictures in memory, or of rows of features, an (n, D_i) array among them."""
+        rows: Pictures = as_rows(pictures, "image features") if hasattr(pictures, "__array__") else pictures
+        return super().encode_image(rows, progress=progress, cache=cache, batch=batch)
+
+    def encode_text(self, texts: Any, *, batch: int = 256) -> Vectors:
+        """(n, dimension) vectors of captions or queries, or of rows of features, an (n, D_t) array among them."""
+        rows: Texts = as_rows(texts, "text features") if hasattr(texts, "__array__") else texts
+        return super().encode_text(rows, batch=batch)
+
+    def _views(self, image: Rows, text: Rows, image_of_item: Positions, labels: Labels | None) -> Views:
+        classes = None if labels is None else Classes.of(labels)
+        items = len(image_of_item)
+        if classes is not None and len(classes) != items:
+            raise UserError(f"labels: {len(classes)} of them for {items} rows of features; give one for each")
+
+        def of_images(items: Positions) -> Tensor:
+            return self.image_features(image.take(image_of_item[items]))
+
+        def of_texts(items: Positions) -> Tensor:
+            return self.text_features(text.take(items))
+
+        sides = (of_images, self.backbone.features), (of_texts, self.text_encoder.width)
+        first, second = (self._view(rows, width, items) for rows, width in sides)
+        return Views(first, second, np.arange(items), classes)
+
+    def _view(self, rows: Callable[[Positions], Tensor], width: int, items: int) -> View:
+        """One side, with its lift; the kernel's landmarks are drawn among the items."""
+        view = View(rows, width, nn.Sequential(*self._lift(None)))
+        kernel = self.config.kernel
+        if not isinstance(kernel, Gaussian):
+            return view
+        drawn = np.random.default_rng(kernel.seed).permutation(items)[: kernel.landmarks]
+        mapped = KernelRows.fitted(view.read(np.sort(drawn)), kernel)
+        return View(rows, len(drawn), nn.Sequential(*self._lift(mapped)))
+
+    def _lift(self, mapped: KernelRows | None) -> list[nn.Module]:
+        """What comes before centring."""
+        return [*([Roots()] if self.config.roots else []), *([mapped] if mapped is not None else [])]
+
+
+def centred(views: Views, found: Directions) -> tuple[Centred, Centred]:
+    """Heads that centre rows and bring them to directions.
+
+    Args:
+        views: In whose bases the directions are.
+        found: The directions.
+    """
+    sides: list[NDArray[np.float64]] = [found.image, found.text]
+    if views.bases is not None:
+        sides = [basis @ side for basis, side in zip(views.bases, sides, strict=True)]
+    return Centred.fitted(views.means[0], sides[0]), Centred.fitted(views.means[1], sides[1])
+
+
+def as_rows(features: Any, what: str) -> FeatureRows:
+    """Rows of features from an array, or as they are.
+
+    Args:
+        features: (n, D) numbers, or rows.
+        what: They are called in errors.
+
+    Raises:
+        UserError: If they are no rows of numbers.
+
+    >>> as_rows([[1, 2], [3, 4]], "image features").dtype
+    dtype('float32')
+    """
+    if isinstance(features, FeatureRows):
+        return features
+    array = np.asarray(features)
+    if array.dtype.kind in "biu":
+        array = array.astype(np.float32)
+    if array.ndim not in (2, 3) or array.dtype.kind != "f":
+        raise UserError(
+            f"{what}: an array of shape {array.shape} and type {array.dtype}; give (n, D) numbers, a row for each item"
+        )
+    return FeatureRows(array)
+
+
+def _landmarks(view: View) -> int:
+    return next((len(one.landmarks) for one in view.lift if isinstance(one, KernelRows)), 0)

@@ -1,0 +1,176 @@
+"""The two problems of linear algebra that every closed form here comes down to, each at the size of the features.
+
+Nothing is as large as the number of samples squared. A numerator of low rank, such as the scatter of class means, is
+given by its factors, so that what is decomposed is as small as the number of classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh, svds
+
+from rungwise.core.errors import UserError
+
+Matrix = NDArray[np.float64]
+
+_DENSE = 1500
+"""Smaller side up to which a full decomposition is quicker than some vectors of it by Lanczos' method."""
+
+_FEW = 8
+"""A decomposition of some vectors pays where they are at most this part of all."""
+
+_NOTHING = 1e-9
+"""A value below so much of the largest one is rounding."""
+
+
+def whitening(matrix: Matrix, regularisation: float) -> Matrix:
+    """W with W' (C + r I) W = I, where r is ``regularisation`` times the mean of C's diagonal.
+
+    Args:
+        matrix: (D, D) symmetric and positive semi-definite C.
+        regularisation: At least 0. With 0, directions in which C is nothing are left out: a singular matrix is
+            inverted where it can be.
+
+    Returns:
+        (D, rank of C + r I).
+
+    Raises:
+        UserError: If C is nothing at all.
+
+    >>> whitening(np.diag([4.0, 0.0]), 0.0).tolist()
+    [[0.5], [0.0]]
+    """
+    size = float(np.trace(matrix)) / len(matrix)
+    if not size > 0:
+        raise UserError("features do not vary: every row is the same; give features that tell items apart")
+    if regularisation > 0:
+        ridged = matrix + regularisation * size * np.eye(len(matrix))
+        try:
+            lower = linalg.cholesky(ridged, lower=True)
+        except linalg.LinAlgError:  # a ridge below rounding
+            return _spectral_whitening(ridged)
+        return np.asarray(linalg.solve_triangular(lower, np.eye(len(matrix)), lower=True).T)
+    return _spectral_whitening(matrix)
+
+
+def _spectral_whitening(matrix: Matrix) -> Matrix:
+    values, vectors = linalg.eigh(matrix)
+    kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
+    return _signed(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def principal_directions(covariance: Matrix, share: float) -> Matrix:
+    """(D, d) the fewest directions that hold this share of the variance, the largest first.
+
+    >>> principal_directions(np.diag([1.0, 8.0, 1.0]), 0.8).ravel().tolist()
+    [0.0, 1.0, 0.0]
+    """
+    values, vectors = linalg.eigh(covariance)
+    falling = np.maximum(values[::-1], 0)
+    held = np.cumsum(falling) / max(falling.sum(), np.finfo(np.float64).tiny)
+    return _signed(vectors[:, ::-1][:, : int(np.searchsorted(held, share - 1e-12)) + 1])
+
+
+def leading_pairs(cross: Matrix, image: Matrix, text: Matrix, count: int) -> tuple[Matrix, Matrix, NDArray[np.float64]]:
+    """Pairs of directions in which two whitened views vary most together.
+
+    Args:
+        cross: (D_i, D_t) covariances between the views.
+        image: (D_i, p) whitening of the image view.
+        text: (D_t, q) whitening of the text view.
+        count: Pairs at most.
+
+    Returns:
+        (D_i, d) and (D_t, d) directions and (d,) singular values, falling; those that are rounding are left out.
+
+    >>> leading_pairs(np.diag([0.5, 0.9]), np.eye(2), np.eye(2), 1)[2]
+    array([0.9])
+    """
+    inner = image.T @ cross @ text
+    least = min(inner.shape)
+    count = min(count, least)
+    if least <= _DENSE or count * _FEW > least:
+        left, values, right = linalg.svd(inner, full_matrices=False)
+    else:
+        left, values, right = svds(inner, k=count, v0=np.ones(least))
+        order = np.argsort(-values)
+        left, values, right = left[:, order], values[order], right[order]
+    count = min(count, int((values > _NOTHING * max(values[0], np.finfo(np.float64).tiny)).sum()))
+    firsts, seconds = image @ left[:, :count], text @ right[:count].T
+    signs = _signs(firsts)
+    return firsts * signs, seconds * signs, values[:count]
+
+
+def best_directions(numerator: Matrix, whitened: Matrix, count: int) -> tuple[Matrix, NDArray[np.float64]]:
+    """Directions v of the largest v' A v / v' B v.
+
+    Args:
+        numerator: (D, D) symmetric A.
+        whitened: (D, p) whitening of B.
+        count: Directions at most.
+
+    Returns:
+        (D, d) directions and (d,) ratios, falling; those that are not positive are left out.
+
+    >>> best_directions(np.diag([1.0, 3.0]), np.eye(2), 1)[1]
+    array([3.])
+    """
+    return _best(whitened.T @ numerator @ whitened, whitened, count)
+
+
+def best_directions_of_factors(
+    factors: Matrix, middle: Matrix, whitened: Matrix, count: int
+) -> tuple[Matrix, NDArray[np.float64]]:
+    """As :func:`best_directions`, with the numerator A = G K G' given by its factors.
+
+    Args:
+        factors: (D, m) G.
+        middle: (m, m) symmetric K.
+        whitened: (D, p) whitening of B.
+        count: Directions at most.
+
+    >>> best_directions_of_factors(np.array([[0.0], [2.0]]), np.eye(1), np.eye(2), 2)[1]
+    array([4.])
+    """
+    basis, mixing = linalg.qr(whitened.T @ factors, mode="economic")
+    return _best(mixing @ middle @ mixing.T, whitened @ basis, count)
+
+
+def _best(matrix: Matrix, basis: Matrix, count: int) -> tuple[Matrix, NDArray[np.float64]]:
+    size = len(matrix)
+    count = min(count, size)
+    matrix = (matrix + matrix.T) / 2
+    if size <= _DENSE or count * _FEW > size:
+        values, vectors = linalg.eigh(matrix, subset_by_index=(size - count, size - 1))
+    else:
+        try:
+            values, vectors = eigsh(matrix, k=count, which="LA", v0=np.ones(size))
+        except ArpackNoConvergence:
+            values, vectors = linalg.eigh(matrix, subset_by_index=(size - count, size - 1))
+    order = np.argsort(-values)
+    values, vectors = values[order], vectors[:, order]
+    kept = values > _NOTHING * max(abs(values[0]), np.finfo(np.float64).tiny)
+    return _signed(basis @ vectors[:, kept]), values[kept]
+
+
+def side_by_side(blocks: Sequence[Matrix]) -> Matrix:
+    """Matrices along a diagonal, zero elsewhere.
+
+    >>> side_by_side([np.ones((1, 1)), np.full((1, 2), 2.0)]).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 2.0, 2.0]]
+    """
+    return np.asarray(linalg.block_diag(*blocks))
+
+
+def _signed(directions: Matrix) -> Matrix:
+    return directions * _signs(directions)
+
+
+def _signs(directions: Matrix) -> NDArray[np.float64]:
+    """(d,) 1 or -1, so that the largest number of each direction is positive: the same data give the same vectors."""
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)[0]
+    return np.where(largest < 0, -1.0, 1.0)

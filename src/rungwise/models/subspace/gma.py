@@ -1,0 +1,67 @@
+"""Generalised multiview analysis (Sharma et al. 2012): the problem that GMLDA and GMMFA are cases of.
+
+max  v1' A1 v1 + mu v2' A2 v2 + 2 alpha v1' M1 M2' v2   subject to   v1' B1 v1 + gamma v2' B2 v2 = 1,
+
+where A is what a method spreads and B what it keeps together, M are the means of the classes, so that those of the same
+class are brought together across the views, and gamma = tr B1 / tr B2. All three are averages over items here, each
+class's mean counting by the square root of its share: so alpha means the same for any number of items, and on two equal
+views GMLDA is linear discriminant analysis for any alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
+from rungwise.models.subspace.base import Directions, RidgeConfig
+from rungwise.models.subspace.eigen import Matrix, side_by_side, whitening
+
+
+@dataclass(frozen=True)
+class GMAConfig(RidgeConfig):
+    """Settings of both methods.
+
+    Attributes:
+        mu: Weight of the text view's own spread.
+        alpha: Weight of the pairs of class means.
+        pca: Share of each side's variance that principal components keep before the method; 0.95 as in the paper.
+    """
+
+    __pydantic_config__ = STRICT
+
+    mu: float = 1.0
+    alpha: float = 10.0
+    pca: float = 0.95
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, weight in (("mu", self.mu), ("alpha", self.alpha)):
+            if not 0 <= weight < math.inf:
+                raise UserError(f"{name} must be at least 0, got {weight:g}")
+
+
+def joint_whitening(kept: Sequence[Matrix], regularisation: float) -> Matrix:
+    """Whitening of the matrix of B1 and gamma B2.
+
+    Args:
+        kept: B1 and B2.
+        regularisation: Ridge on each, as a share of its mean diagonal.
+    """
+    gamma = float(np.trace(kept[0])) / max(float(np.trace(kept[1])), np.finfo(np.float64).tiny)
+    image, text = (whitening(one, regularisation) for one in kept)
+    return side_by_side([image, text / math.sqrt(gamma)])
+
+
+def apart(directions: Matrix, image: int) -> Directions:
+    """Directions of both views from those of the views one below the other.
+
+    Args:
+        directions: (D_i + D_t, d).
+        image: D_i.
+    """
+    return Directions(directions[:image], directions[image:])

@@ -1,0 +1,178 @@
+"""Heads that are fitted instead of trained: from a side's features to the common space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from rungwise.core.configuration import STRICT, by_name, check_size, on_command_line
+from rungwise.core.errors import UserError
+
+
+@dataclass(frozen=True)
+class NoKernel:
+    """Rows as they are: the method is linear.
+
+    Attributes:
+        kind: Names the kernel.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["none"] = "none"
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """k(x, y) = exp(-gamma ||x - y||^2), by the method of Nystroem: landmarks span what rows can be told apart by.
+
+    With as many landmarks as items it is the kernel itself; with fewer, no matrix is larger than items x landmarks.
+
+    Attributes:
+        kind: Names the kernel.
+        gamma: How fast likeness falls with distance; None takes 1 / (width x variance of the features).
+        landmarks: Training items that rows are compared with, at most.
+        seed: Draws the landmarks.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["gaussian"] = "gaussian"
+    gamma: float | None = None
+    landmarks: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_size("kernel.landmarks", self.landmarks)
+        if self.gamma is not None and not self.gamma > 0:
+            raise UserError(f"kernel.gamma must be positive, got {self.gamma:g}")
+
+
+AnyKernel = Annotated[
+    Annotated[NoKernel | Gaussian, Field(discriminator="kind")], by_name, on_command_line(NoKernel | Gaussian)
+]
+
+
+class Roots(nn.Module):
+    """Square roots of the sizes of numbers, signs kept: the usual map of counts and histograms.
+
+    >>> Roots()(torch.tensor([[4.0, -9.0]])).tolist()
+    [[2.0, -3.0]]
+    """
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, D) to (n, D)."""
+        return rows.sign() * rows.abs().sqrt()
+
+
+class KernelRows(nn.Module):
+    """Coordinates of rows in the space that landmarks span under a Gaussian kernel (Williams and Seeger 2001).
+
+    Args:
+        landmarks: m.
+        width: D, of a row.
+    """
+
+    def __init__(self, landmarks: int, width: int) -> None:
+        super().__init__()
+        self.landmarks = _fixed(torch.zeros(landmarks, width))
+        self.basis = _fixed(torch.zeros(landmarks, landmarks))
+        self.gamma = _fixed(torch.ones(()))
+
+    @classmethod
+    def fitted(cls, rows: NDArray[np.float64], kernel: Gaussian) -> KernelRows:
+        """The map that landmarks among some rows give.
+
+        Args:
+            rows: (m, D) the landmarks themselves.
+            kernel: Which one.
+        """
+        from sklearn.kernel_approximation import Nystroem  # takes a second, which only fitting needs
+
+        gamma = kernel.gamma if kernel.gamma is not None else 1.0 / max(rows.shape[1] * rows.var(), 1e-12)
+        found = Nystroem(kernel="rbf", gamma=gamma, n_components=len(rows), random_state=kernel.seed).fit(rows)
+        made = cls(*rows.shape)
+        with torch.no_grad():
+            made.landmarks.copy_(torch.from_numpy(found.components_))
+            made.basis.copy_(torch.from_numpy(found.normalization_.T))
+            made.gamma.copy_(torch.tensor(gamma))
+        return made
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, D) to (n, m)."""
+        squares = rows.square().sum(dim=1, keepdim=True) + self.landmarks.square().sum(dim=1)
+        distances = (squares - 2 * rows @ self.landmarks.T).clamp(min=0)
+        return torch.exp(-self.gamma * distances) @ self.basis
+
+
+class Centred(nn.Module):
+    """(x - mean) W.
+
+    Args:
+        width: Of a row.
+        outputs: Columns of W.
+
+    >>> Centred.fitted(np.array([1.0, 0.0]), np.array([[2.0], [1.0]]))(torch.tensor([[2.0, 3.0]])).tolist()
+    [[5.0]]
+    """
+
+    def __init__(self, width: int, outputs: int) -> None:
+        super().__init__()
+        self.mean = _fixed(torch.zeros(width))
+        self.directions = _fixed(torch.zeros(width, outputs))
+
+    @classmethod
+    def fitted(cls, mean: NDArray[np.float64], directions: NDArray[np.float64]) -> Centred:
+        """With these numbers.
+
+        Args:
+            mean: (D,).
+            directions: (D, d) W.
+        """
+        made = cls(*directions.shape)
+        with torch.no_grad():
+            made.mean.copy_(torch.from_numpy(mean))
+            made.directions.copy_(torch.from_numpy(directions))
+        return made
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, D) to (n, d)."""
+        return (rows - self.mean) @ self.directions
+
+
+class Posteriors(nn.Module):
+    """Probabilities of classes by logistic regression, less their mean over the training items.
+
+    Args:
+        inputs: Width of a row.
+        classes: How many.
+        exclusive: An item has one class, so that probabilities add up to 1 (softmax); otherwise each class is asked by
+            itself (sigmoid).
+    """
+
+    def __init__(self, inputs: int, classes: int, exclusive: bool) -> None:
+        super().__init__()
+        self.exclusive = exclusive
+        self.weight = _fixed(torch.zeros(inputs, classes))
+        self.intercept = _fixed(torch.zeros(classes))
+        self.mean = _fixed(torch.zeros(classes))
+
+    def probabilities(self, rows: Tensor) -> Tensor:
+        """(n, inputs) to (n, classes)."""
+        scores = rows @ self.weight + self.intercept
+        return scores.softmax(dim=1) if self.exclusive else scores.sigmoid()
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, inputs) to (n, classes)."""
+        return self.probabilities(rows) - self.mean
+
+
+def _fixed(numbers: Tensor) -> nn.Parameter:
+    """Numbers that are saved with the model and are not trained."""
+    return nn.Parameter(numbers, requires_grad=False)

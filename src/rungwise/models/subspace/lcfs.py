@@ -1,0 +1,130 @@
+"""Learning coupled feature spaces (Wang et al. 2013)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
+from rungwise.models.saving import ModelConfig
+from rungwise.models.subspace.base import Directions, Subspace
+from rungwise.models.subspace.eigen import Matrix
+from rungwise.models.subspace.regression import (
+    SMOOTH,
+    RegressionConfig,
+    Sums,
+    fall,
+    rotated,
+    row_weights,
+    rows_norm,
+    sums_of,
+)
+from rungwise.models.subspace.views import Views
+
+
+@dataclass(frozen=True)
+class LCFSConfig(RegressionConfig):
+    """Settings of LCFS; see :class:`~rungwise.models.subspace.regression.RegressionConfig`.
+
+    Attributes:
+        kind: Names the method.
+        low_rank: Weight of the trace norm of both views' projections side by side.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["lcfs"] = "lcfs"
+    low_rank: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.low_rank < math.inf:
+            raise UserError(f"low_rank must be at least 0, got {self.low_rank:g}")
+
+
+class LCFS(Subspace):
+    """Both views are regressed on class labels, by few features and with projections of low rank.
+
+    min over U, V:  1/2 (||X U - Y||^2 + ||Z V - Y||^2) + l1 (||U||_21 + ||V||_21) + l2 ||[X U, Z V]||_*
+
+    with l1 ``sparsity`` and l2 ``low_rank``, X, Z and Y centred. Solved by iteratively reweighted least squares: each
+    norm is bounded from above by a quadratic form at the present U and V, and the sum of these is minimised over U,
+    then over V. The trace norm is bounded from the side of the 2 C columns and not of the n rows, which is the same
+    norm, so that no matrix is n x n. Norms are smoothed, sqrt(s^2 + eps), and the objective never rises.
+
+    Attributes:
+        objective: Its value at the start and after each round of the last fit.
+
+    >>> images = np.array([[0.0, 1.0], [0.1, 2.0], [1.0, 1.0], [1.1, 2.0]])
+    >>> model = LCFS(sparsity=0.01).fit(images, 3 * images, ["cat", "cat", "dog", "dog"])
+    >>> model.block(images[:1], 3 * images).round().tolist(), model.objective[-1] < model.objective[0]
+    ([[1.0, 1.0, -1.0, -1.0]], True)
+    """
+
+    kind: ClassVar[str] = "lcfs"
+    config_type: ClassVar[type[ModelConfig]] = LCFSConfig
+    objective: Sequence[float] = ()
+
+    def solve(self, views: Views) -> Directions:
+        """See :meth:`Subspace.solve`."""
+        sums, config = sums_of(views), self.config
+
+        def value(image: Matrix, text: Matrix) -> float:
+            return objective(sums, image, text, config.sparsity, config.low_rank)
+
+        def step(image: Matrix, text: Matrix) -> tuple[Matrix, Matrix]:
+            return _step(sums, image, text, config.sparsity, config.low_rank)
+
+        found, self.objective = fall(sums.start(), step, value, config)
+        return rotated(sums, found, config.dimension)
+
+
+def objective(sums: Sums, image: Matrix, text: Matrix, sparsity: float, low_rank: float) -> float:
+    """What LCFS minimises, smoothed.
+
+    Args:
+        sums: Of the items.
+        image: (D_i, C) U.
+        text: (D_t, C) V.
+        sparsity: l1.
+        low_rank: l2.
+    """
+    singular = np.sqrt(np.maximum(linalg.eigvalsh(_projected(sums, image, text)), 0) + SMOOTH)
+    fits = sums.misfit(image, text)
+    return float(fits + sparsity * (rows_norm(image) + rows_norm(text)) + low_rank * singular.sum())
+
+
+def _projected(sums: Sums, image: Matrix, text: Matrix) -> Matrix:
+    """(2 C, 2 C) products of the columns of [X U, Z V]."""
+    across = image.T @ sums.cross @ text
+    return np.block([[image.T @ sums.image @ image, across], [across.T, text.T @ sums.text @ text]])
+
+
+def _step(sums: Sums, image: Matrix, text: Matrix, sparsity: float, low_rank: float) -> tuple[Matrix, Matrix]:
+    """U and then V at the minimum of the bound that touches the objective here."""
+    values, vectors = linalg.eigh(_projected(sums, image, text))
+    weight = low_rank * (vectors / np.sqrt(np.maximum(values, 0) + SMOOTH)) @ vectors.T
+    classes = image.shape[1]
+    first, across, second = weight[:classes, :classes], weight[:classes, classes:], weight[classes:, classes:]
+    image = _side(sums.image, sums.image_labels - sums.cross @ text @ across.T, first, sparsity * row_weights(image))
+    text = _side(sums.text, sums.text_labels - sums.cross.T @ image @ across, second, sparsity * row_weights(text))
+    return image, text
+
+
+def _side(products: Matrix, wanted: Matrix, weight: Matrix, ridge: NDArray[np.float64]) -> Matrix:
+    """U with  P U (I + W) + diag(ridge) U = wanted:  one system for each eigenvalue of I + W."""
+    values, vectors = linalg.eigh(weight)
+    turned = wanted @ vectors
+    found = np.empty_like(turned)
+    for column, value in enumerate(values):
+        system = (1 + value) * products
+        system[np.diag_indices_from(system)] += ridge
+        found[:, column] = linalg.solve(system, turned[:, column], assume_a="pos")
+    return np.asarray(found @ vectors.T)

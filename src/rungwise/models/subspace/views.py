@@ -1,0 +1,279 @@
+"""Two views of the same items, read in blocks: their moments, and what of them goes by class.
+
+A method asks for sums over items, such as covariances, and never for a matrix of items with items. Rows are read as
+often as sums need it, and are held in memory by no sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rungwise.core.errors import UserError
+from rungwise.models.subspace.classes import Classes
+from rungwise.models.subspace.eigen import Matrix, principal_directions
+
+_BLOCK_VALUES = 1 << 22
+"""Numbers of a block in float64: 32 MiB."""
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows of one side.
+
+    Attributes:
+        rows: Positions to (n, ...) float32 features.
+        width: Of a row behind the lift.
+        lift: What is done to a row before anything else, such as a kernel's map.
+    """
+
+    rows: Callable[[Positions], Tensor]
+    width: int
+    lift: nn.Sequential
+
+    def read(self, positions: Positions) -> NDArray[np.float64]:
+        """(n, width) lifted rows at these positions."""
+        with torch.inference_mode():
+            return np.asarray(self.lift(self.rows(positions).float().cpu()).double().numpy())
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Covariances: averages over items of products of centred rows.
+
+    Attributes:
+        image: (D_i, D_i) of the image view.
+        text: (D_t, D_t) of the text view.
+        cross: (D_i, D_t) between them.
+    """
+
+    image: Matrix
+    text: Matrix
+    cross: Matrix
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How one view is spread within classes, and how the classes lie; averages over items.
+
+    An item of several classes counts once in each.
+
+    Attributes:
+        within: (D, D) around the means of the classes.
+        means: (D, classes) of each class the mean, less the mean of all, times the square root of the class's share:
+            ``means @ means.T`` is the scatter between classes.
+    """
+
+    within: Matrix
+    means: Matrix
+
+
+class Views:
+    """Both sides of some items, with their classes.
+
+    Args:
+        image: The image side.
+        text: The text side.
+        positions: (n,) which items, as both sides count them.
+        classes: Of these items; None where a method reads none.
+        bases: (D_i, d_i) and (D_t, d_t) directions that rows are brought to behind centring; None leaves them.
+        means: Of the lifted rows, where they are known.
+        moments: In these bases, where they are known.
+
+    >>> rows = torch.tensor([[0.0], [2.0]])
+    >>> side = View(lambda positions: rows[positions], 1, nn.Sequential())
+    >>> Views(side, side, np.arange(2)).moments.cross.tolist()
+    [[1.0]]
+    """
+
+    def __init__(
+        self,
+        image: View,
+        text: View,
+        positions: Positions,
+        classes: Classes | None = None,
+        *,
+        bases: tuple[Matrix, Matrix] | None = None,
+        means: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        moments: Moments | None = None,
+    ) -> None:
+        self.image, self.text = image, text
+        self.positions = positions
+        self._classes = classes
+        self.bases = bases
+        if means is not None:
+            self.means = means
+        if moments is not None:
+            self.moments = moments
+
+    def __len__(self) -> int:
+        """Number of items."""
+        return len(self.positions)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether anything is known of classes."""
+        return self._classes is not None
+
+    @property
+    def classes(self) -> Classes:
+        """Of these items.
+
+        Raises:
+            UserError: If they have none.
+        """
+        if self._classes is None:
+            raise UserError("the method reads class labels, and there are none; give labels")
+        return self._classes
+
+    def labelled(self) -> Views:
+        """The items that have a label."""
+        chosen = np.flatnonzero(self.classes.labelled)
+        if len(chosen) == len(self):
+            return self
+        return Views(self.image, self.text, self.positions[chosen], self.classes.take(chosen), bases=self.bases)
+
+    def reduced(self, share: float) -> Views:
+        """The same items in the principal directions that hold this share of each view's variance."""
+        if share >= 1:
+            return self
+        image, text = (principal_directions(one, share) for one in (self.moments.image, self.moments.text))
+        moments = Moments(
+            image.T @ self.moments.image @ image,
+            text.T @ self.moments.text @ text,
+            image.T @ self.moments.cross @ text,
+        )
+        return Views(
+            self.image,
+            self.text,
+            self.positions,
+            self._classes,
+            bases=(image, text),
+            means=self.means,
+            moments=moments,
+        )
+
+    def blocks(self) -> Iterator[tuple[slice, Matrix, Matrix]]:
+        """Blocks of items: where they stand here, and their centred rows in both views."""
+        for some, image, text in self._read():
+            first, second = image - self.means[0], text - self.means[1]
+            yield (some, first, second) if self.bases is None else (some, first @ self.bases[0], second @ self.bases[1])
+
+    def _read(self) -> Iterator[tuple[slice, Matrix, Matrix]]:
+        step = max(16, _BLOCK_VALUES // max(self.image.width, self.text.width))
+        for begin in range(0, len(self), step):
+            some = slice(begin, min(begin + step, len(self)))
+            yield some, self.image.read(self.positions[some]), self.text.read(self.positions[some])
+
+    @cached_property
+    def means(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of the lifted rows of both views, before any basis."""
+        image, text = np.zeros(self.image.width), np.zeros(self.text.width)
+        for _, first, second in self._read():
+            image += first.sum(axis=0)
+            text += second.sum(axis=0)
+        return image / len(self), text / len(self)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Covariances."""
+        image, text = self.widths
+        sums = np.zeros((image, image)), np.zeros((text, text)), np.zeros((image, text))
+        for _, first, second in self.blocks():
+            for total, one, other in zip(sums, (first, second, first), (first, second, second), strict=True):
+                total += one.T @ other
+        return Moments(*(total / len(self) for total in sums))
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Widths of the rows that :meth:`blocks` gives."""
+        if self.bases is None:
+            return self.image.width, self.text.width
+        return self.bases[0].shape[1], self.bases[1].shape[1]
+
+    def weighted(self, weights: NDArray[np.float64]) -> tuple[Matrix, Matrix]:
+        """Sums over items of products of rows with themselves, in each view, with a weight for each item.
+
+        Args:
+            weights: (n,) at least 0.
+        """
+        image, text = (np.zeros((width, width)) for width in self.widths)
+        for some, first, second in self.blocks():
+            roots = np.sqrt(weights[some])[:, None]
+            first, second = first * roots, second * roots
+            image += first.T @ first
+            text += second.T @ second
+        return image, text
+
+    def sums(self, weights: NDArray[np.float64] | NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
+        """Weighted sums of rows, such as those of each class.
+
+        Args:
+            weights: (n, m).
+
+        Returns:
+            (D_i, m) and (D_t, m).
+        """
+        image, text = (np.zeros((width, weights.shape[1])) for width in self.widths)
+        for some, first, second in self.blocks():
+            own = weights[some].astype(np.float64)
+            image += first.T @ own
+            text += second.T @ own
+        return image, text
+
+    @cached_property
+    def scatter(self) -> tuple[Scatter, Scatter]:
+        """Of both views.
+
+        Raises:
+            UserError: If there are fewer than two classes.
+        """
+        counts = several(self.classes).counts.astype(np.float64)
+        total = counts.sum()
+        if self.classes.are_single and self.classes.labelled.all():
+            own = self.moments.image * len(self), self.moments.text * len(self)
+        else:
+            own = self.weighted(self.classes.members.sum(axis=1).astype(np.float64))
+        found = []
+        for products, sums in zip(own, self.sums(self.classes.members), strict=True):
+            within = products - (sums / counts) @ sums.T
+            means = sums / counts - sums.sum(axis=1, keepdims=True) / total
+            found.append(Scatter(within / total, means * np.sqrt(counts / total)))
+        return found[0], found[1]
+
+    def projected(self, image: Matrix, text: Matrix) -> tuple[Matrix, Matrix]:
+        """(n, d) centred rows of both views along directions.
+
+        Args:
+            image: (D_i, d).
+            text: (D_t, d).
+        """
+        firsts, seconds = np.empty((len(self), image.shape[1])), np.empty((len(self), text.shape[1]))
+        for some, first, second in self.blocks():
+            firsts[some], seconds[some] = first @ image, second @ text
+        return firsts, seconds
+
+
+def several(classes: Classes) -> Classes:
+    """The classes, if they tell anything apart.
+
+    Raises:
+        UserError: If there are fewer than two.
+
+    >>> several(Classes.of(["art"]))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: labels: all 1 labelled items are of one class, 'art'; give items of several classes
+    """
+    if len(classes.names) < 2:
+        count, name = int(classes.labelled.sum()), repr(classes.names[0]) if classes.names else "no class"
+        what = f"all {count} labelled items are of one class, {name}" if classes.names else "no item has a label"
+        raise UserError(f"labels: {what}; give items of several classes")
+    return classes
