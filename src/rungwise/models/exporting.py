@@ -1,4 +1,4 @@
-"""Export of a joint embedding as two ONNX graphs, compared with it before anything is written.
+"""Export of a model of two sides as two ONNX graphs, compared with it before anything is written.
 
 Each graph holds a whole side: normalisation of pixels, encoder, head, and the similarity's preparation of vectors.
 Sizes of batches and lengths of texts are free.
@@ -39,7 +39,7 @@ from rungwise.models.contracts import PairScorer
 from rungwise.models.folder import CALIBRATION, CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
 from rungwise.models.graphs import MISSING, OUTPUT, Graph, Input, check_graph, default_threads, messages_below
 from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, WordCutter, pad_tokens
-from rungwise.models.vse import JointEmbedding
+from rungwise.models.two_sides import TwoSides
 
 OPSET = 18
 """Version of ONNX's operators: the first that both exporters of torch write and that has what layers need."""
@@ -106,7 +106,7 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
     one length, and texts of several lengths in padded batches. The folder appears whole or not at all.
 
     Args:
-        model: A joint embedding, wherever it computes; it is exported in float32.
+        model: A joint embedding or a fitted model, wherever it computes; it is exported in float32.
         folder: Made if missing; an exported model that stands there is replaced.
 
     Returns:
@@ -116,8 +116,8 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
         UserError: If the model cannot be exported, a graph's vectors are not those of the model, a side has more than
             2 GiB, or the folder cannot be written.
     """
-    if not isinstance(model, JointEmbedding):
-        raise UserError(f"a model of kind {model.kind!r} is not exported: only joint embeddings (kind 'vse') are")
+    if not isinstance(model, TwoSides):
+        raise UserError(f"a model of kind {model.kind!r} is not exported: only models of two encoders are")
     if isinstance(model.text_encoder, TextFeatureInput):
         raise UserError("the model reads rows of features in place of texts: there is no text side to export")
     if type(model.backbone.preprocessing) not in (Preprocessing, type(None)):
@@ -155,7 +155,7 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
 class _Images(nn.Module):
     """The image side: pixels or rows to prepared vectors."""
 
-    def __init__(self, model: JointEmbedding) -> None:
+    def __init__(self, model: TwoSides) -> None:
         super().__init__()
         self.model = model
         self.parts = (model.backbone, model.image_projection)
@@ -168,7 +168,7 @@ class _Images(nn.Module):
 class _Captions(nn.Module):
     """The text side: tokens to prepared vectors."""
 
-    def __init__(self, model: JointEmbedding) -> None:
+    def __init__(self, model: TwoSides) -> None:
         super().__init__()
         self.model = model
         self.parts = (model.text_encoder, model.text_projection)
@@ -184,12 +184,12 @@ _Checks = Sequence[tuple[str, Sequence[_Given]]]
 """What is compared, by what it is called: batches of the inputs of a graph."""
 
 
-def _exact(model: JointEmbedding) -> JointEmbedding:
+def _exact(model: TwoSides) -> TwoSides:
     """The model in float32 on the processor, in evaluation mode; the one that was given stays as it is."""
     return copy.deepcopy(model).to("cpu", torch.float32).eval()
 
 
-def _config(model: JointEmbedding, fingerprint: str) -> OnnxConfig:
+def _config(model: TwoSides, fingerprint: str) -> OnnxConfig:
     seen, side = model.backbone.preprocessing, model.text_encoder
     rules = side.rules if isinstance(side, PretrainedTextSide) else None
     return OnnxConfig(
@@ -206,7 +206,7 @@ def _config(model: JointEmbedding, fingerprint: str) -> OnnxConfig:
     )
 
 
-def _check_tokens(model: JointEmbedding, tokenizer: str, config: OnnxConfig) -> None:
+def _check_tokens(model: TwoSides, tokenizer: str, config: OnnxConfig) -> None:
     """Refuse a text side whose tokens are more than what is written down says."""
     words = read_vocabulary(tokenizer, TOKENIZER, config.token_rows)
     cutter = WordCutter(words, config.longest, config.clean, config.zeroed)
@@ -230,7 +230,7 @@ def _some_pictures(config: OnnxConfig) -> _Checks:
     return [(f"{what}, in batches of {', '.join(map(str, _BATCHES))}", [some(count) for count in _BATCHES])]
 
 
-def _some_captions(model: JointEmbedding, rows: int) -> _Checks:
+def _some_captions(model: TwoSides, rows: int) -> _Checks:
     """Texts alone and of one length, which need no padding, and all of them in one padded batch."""
     side, draw = model.text_encoder, np.random.default_rng(0)
     tokens = side.tokenise(_TEXTS)

@@ -19,7 +19,14 @@ from rungwise.models.folder import CONFIG, FORMAT, UNSEALED, AlteredModelError, 
 FIRST_KIND = "vse"
 """Of folders that were saved before there were kinds."""
 
-_MODULES = {"onnx": "rungwise.models.onnx", "vse": "rungwise.models.vse"}
+FITTED = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
+"""Kinds whose models are fitted to features, and not trained in steps."""
+
+_MODULES = {
+    "onnx": "rungwise.models.onnx",
+    "vse": "rungwise.models.vse",
+    **{kind: f"rungwise.models.subspace.{kind}" for kind in FITTED},
+}
 """Where the families of this package are, which are imported when one of them is asked for."""
 
 

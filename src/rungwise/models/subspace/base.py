@@ -10,8 +10,8 @@ import copy
 import inspect
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.configuration import STRICT, check_size, from_plain
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows
@@ -149,7 +149,9 @@ class Subspace(TwoSides):
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "config_type" in vars(cls):  # help and documentation show what the method can be told
-            cls.__signature__ = inspect.signature(cls.config_type)  # type: ignore[attr-defined]
+            asked = inspect.signature(cls.config_type).parameters.values()
+            named = [one.replace(kind=one.KEYWORD_ONLY) for one in asked if one.name not in ("kind", "fitted")]
+            cls.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
 
     def __init__(self, config: SubspaceConfig | None = None, **settings: Any) -> None:
         """A method that is not fitted yet.
@@ -161,7 +163,13 @@ class Subspace(TwoSides):
         Raises:
             UserError: If a setting does not fit.
         """
-        super().__init__(self.config_type(**settings) if config is None else config)
+        super().__init__(self._configured(settings) if config is None else config)
+
+    @classmethod
+    def _configured(cls, settings: Mapping[str, Any]) -> Any:
+        """A configuration from what a program gives, in which a name stands for a kernel and numpy's numbers do."""
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+        return from_plain(cls.config_type, plain, cls.__name__)
 
     def __getattr__(self, name: str) -> Any:
         if name in _PARTS and name not in self._modules:
@@ -180,9 +188,7 @@ class Subspace(TwoSides):
         """
 
     @classmethod
-    def create(
-        cls, config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None = None
-    ) -> Self:
+    def create(cls, config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None = None) -> Self:
         """A model with its sides, whose heads :meth:`fit_views` fits.
 
         Args:
@@ -197,8 +203,8 @@ class Subspace(TwoSides):
         for name, side in (("image", model.config.image), ("text", model.config.text)):
             if not side.frozen:
                 raise UserError(
-                    f"model.{name}: a fitted model reads an encoder that stays as it is, and {side.kind} is trained; take"
-                    f" {'a frozen backbone' if name == 'image' else 'transformer or bag_of_words'}, or features"
+                    f"model.{name}: {side.kind} is trained, and a fitted model reads encoders that stay as they are;"
+                    f" take {'a frozen backbone' if name == 'image' else 'transformer or bag_of_words'}, or features"
                 )
         model.backbone = model.config.image.build()
         model.text_encoder = model.config.text.build(captions, model.config.dimension)
@@ -277,7 +283,7 @@ class Subspace(TwoSides):
         Raises:
             UserError: If a setting does not fit.
         """
-        other = type(self)(replace(self.config, fitted=None, **settings))
+        other = type(self)(self._configured({**vars(self.config), "fitted": None, **settings}))
         other.backbone, other.text_encoder = self.backbone, self.text_encoder
         return other
 

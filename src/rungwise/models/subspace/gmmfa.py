@@ -14,7 +14,7 @@ from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.base import Directions, Subspace
 from rungwise.models.subspace.classes import Classes
-from rungwise.models.subspace.eigen import Matrix, best_directions, side_by_side
+from rungwise.models.subspace.eigen import Matrix, best_directions
 from rungwise.models.subspace.gma import GMAConfig, apart, joint_whitening
 from rungwise.models.subspace.views import Views, several
 

@@ -105,8 +105,7 @@ class Blocks:
 
     def norms(self, rows: Matrix) -> NDArray[np.float64]:
         """(blocks,) the size of each block of rows, smoothed."""
-        squares: NDArray[np.float64] = np.bincount(self.of_feature, weights=np.square(rows).sum(axis=1))
-        return np.sqrt(squares + SMOOTH)
+        return np.asarray(np.sqrt(np.bincount(self.of_feature, weights=np.square(rows).sum(axis=1)) + SMOOTH))
 
     def weights(self, rows: Matrix) -> NDArray[np.float64]:
         """(D,) by which the bound of the norm weighs the square of each row, times two."""

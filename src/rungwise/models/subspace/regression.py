@@ -140,7 +140,7 @@ def fall(
 
 
 def rotated(sums: Sums, found: Pair, dimension: int) -> Directions:
-    """U and V as they are; where fewer directions than classes are asked for, those in which both projections vary most.
+    """U and V; where fewer directions than classes are asked for, those in which both projections vary most.
 
     Args:
         sums: Of the items.
