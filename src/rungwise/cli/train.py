@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from rungwise.cli.fitting import as_typed, fit
 from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.picking import Picked, check_picked, pick
 from rungwise.cli.seed_runs import check_seeds, train_several
@@ -24,6 +25,7 @@ from rungwise.training.recipes import is_preset_name, load_config, systems
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
     from rungwise.training.config import TrainConfig
+    from rungwise.training.fit_config import AnyRunConfig
     from rungwise.training.loop import TrainResult
 
 QUICK = "quick"
@@ -35,7 +37,8 @@ SETTINGS = (
     "gradient-checkpointing", "snapshot", "ema", "precision", "compile", "logs", "feature-precision", "resident",
     "seed", "checkpoint-steps",
 )  # fmt: skip
-"""The settings of a configuration, by which a misspelt option is known before torch is loaded."""
+FIT_SETTINGS = ("data", "model", "grid", "snapshot", "refit")
+"""The settings of a training and of a fit, by which a misspelt option is known before torch is loaded."""
 
 _COMMAND = "rungwise train"
 _EXAMPLES = (
@@ -47,7 +50,7 @@ _EXAMPLES = (
 
 @dataclass
 class Train:
-    """Train a joint embedding on pictures with captions.
+    """Train or fit a model on pictures with captions, or on features.
 
     Every setting of the configuration can be overridden here.
 
@@ -79,19 +82,21 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, Picked | None]:
     """The configuration that is named, the command with all settings in ``settings``, and what the data chose."""
     said = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if any(word in HELP for word in said) and HELP_ALL not in said:
-        about = f"Train a joint embedding on pictures with captions. Systems with presets are {', '.join(systems())}."
+        about = "Train or fit a model on pictures with captions, or on features."
+        about = f"{about} Systems with presets are {', '.join(systems())}."
         parse(Train, ["--help"], _COMMAND, examples=_EXAMPLES, description=about, more=len(SETTINGS))
-    known = [f"--{name}{end}" for name in SETTINGS for end in ("", ".")]
+    known = [f"--{no}{name}{end}" for name in {*SETTINGS, *FIT_SETTINGS} for no in ("", "no-") for end in ("", ".")]
     refuse_unknown([*options(Train), *known, HELP_ALL], said, _COMMAND)
     from rungwise.training.config import TrainConfig
 
-    settings_field = ("settings", Annotated[TrainConfig, tyro.conf.arg(name="")], field(default_factory=TrainConfig))
-    whole: Any = make_dataclass("Train", [settings_field], bases=(Train,), namespace={"__doc__": Train.__doc__})
     # The configuration file is named first: what it says becomes the default of every other option.
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if picked := pick(arguments):
         arguments = [picked.name, *arguments[1:]]
     settings = load_config(picked.name if picked else named) if named else TrainConfig()
+    kind: Any = type(settings)
+    settings_field = ("settings", Annotated[kind, tyro.conf.arg(name="")], field(default_factory=kind))
+    whole: Any = make_dataclass("Train", [settings_field], bases=(Train,), namespace={"__doc__": Train.__doc__})
     default = whole(config=named or QUICK, settings=settings)
     return named, parse(whole, arguments, _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,)), picked
 
@@ -102,10 +107,11 @@ def main(arguments: list[str]) -> int:
     if unnamed := bool(arguments) and _is_data(arguments):
         arguments = [QUICK, *arguments]
     named, asked, picked = _parsed(arguments)
-    config: TrainConfig = asked.settings
+    config: AnyRunConfig = asked.settings
     check_seeds(asked.seeds, arguments)
     if asked.data is not None:
-        config = replace(config, data=replace(config.data, path=str(asked.data)))
+        place: Any = replace(config.data, path=str(asked.data))
+        config = replace(config, data=place)
     if not config.data.path:
         raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
     if named is None:
@@ -113,12 +119,15 @@ def main(arguments: list[str]) -> int:
     check_picked(named, picked, config.data.path)
     from rungwise.data.readers import read
     from rungwise.data.splits import with_splits, with_validation
+    from rungwise.training.fit_config import FitConfig
     from rungwise.training.fitting import check_fits
     from rungwise.training.processes import is_first
     from rungwise.training.reports import TerminalWatcher
     from rungwise.training.stages import run
 
-    if is_first():
+    if isinstance(config, FitConfig):
+        config = as_typed(config, arguments, asked)
+    elif is_first():
         _say_unreached(config, arguments)
     if unnamed and is_first():
         say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(systems())}")
@@ -135,6 +144,10 @@ def main(arguments: list[str]) -> int:
         say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions, read in {_since(begun)}")
         say_issues(data.issues)
         _say_splits(data, split)
+    if isinstance(config, FitConfig):
+        found = fit(config, split, asked, device)
+        _say_end(f"model: {found.model_folder}", begun, config.data.path, found.model_folder, asked.out)
+        return 0
     if asked.seeds:
         return train_several(
             config,
@@ -160,11 +173,17 @@ def main(arguments: list[str]) -> int:
     if not result.finished:
         say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
-    say(f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}")
-    say(f"done in {_since(begun)}; next:")
-    for command in _next(config.data.path, result.model_folder, asked.out):
-        say(f"  {command}")
+    said = f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}"
+    _say_end(said, begun, config.data.path, result.model_folder, asked.out)
     return 0
+
+
+def _say_end(said: str, begun: float, data: str, model: Path, out: Path) -> None:
+    """Say what came out, and how to go on."""
+    say(said)
+    say(f"done in {_since(begun)}; next:")
+    for command in _next(data, model, out):
+        say(f"  {command}")
 
 
 def _say_unreached(config: TrainConfig, arguments: list[str]) -> None:

@@ -21,7 +21,7 @@ from rungwise.scenes.description import Statement
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
-from rungwise.training.recipes import load_config
+from rungwise.training.recipes import load_training
 from rungwise.training.reports import Watcher
 from rungwise.training.run_folder import CHECKPOINT
 
@@ -62,7 +62,7 @@ def train_one(
     Raises:
         UserError: As :func:`rungwise.training.loop.train`.
     """
-    config = config or load_config(RECIPES[name])
+    config = config or load_training(RECIPES[name])
     config = replace(config, data=replace(config.data, path=str(places.scenes)))
     run = places.run(name)
     # So small a network gains nothing from a second thread, and one that waits for a busy core costs it much.

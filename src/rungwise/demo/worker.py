@@ -66,10 +66,10 @@ def main(arguments: list[str]) -> int:
         # Imported here, so that what is missing or damaged is told in a line as well.
         from rungwise.data.readers import read
         from rungwise.demo.making import index_test, train_one
-        from rungwise.training.recipes import load_config
+        from rungwise.training.recipes import load_training
 
         data = read(places.scenes)
-        model = train_one(name, places, data, Telling(), load_config(recipe), device)
+        model = train_one(name, places, data, Telling(), load_training(recipe), device)
         tell(title="indexing and calibrating", done=0, total=1)
         index_test(name, places, data, model)
     except UserError as error:

@@ -23,6 +23,7 @@ from rungwise.doctor.rungs import empty_rungs
 from rungwise.doctor.words import captions_of, missing_words
 from rungwise.encoders.sides import TOKENIZER
 from rungwise.encoders.vocabulary import read_vocabulary
+from rungwise.training.fit_config import is_fit
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -51,7 +52,7 @@ def examine_run(
         say: Takes a sentence about degrees that are made.
 
     Raises:
-        UserError: If there is no run.
+        UserError: If there is no run, or the run is a fit.
 
     >>> examine_run(Path("nowhere"))
     Traceback (most recent call last):
@@ -59,6 +60,10 @@ def examine_run(
     """
     if not is_run(folder):
         raise UserError(f"{folder.as_posix()}: no run here; name the folder that rungwise train wrote (--out)")
+    if is_fit(folder):
+        raise UserError(
+            f"{folder.as_posix()}: a fit, which has no course that could go wrong; evaluate its model instead"
+        )
     findings: list[Finding] = []
     examined: list[str] = []
     left_out: list[str] = []

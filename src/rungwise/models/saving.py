@@ -12,6 +12,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, ClassVar, Self
@@ -54,11 +55,13 @@ class SavedModel(nn.Module, StoredModel):
 
     Attributes:
         config_type: The family's configuration, a frozen dataclass.
+        is_fitted: Its models are fitted to a collection at once; others are trained in steps.
         config: This model's.
         provenance: Facts about data, training and results that are saved with it.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
+    is_fitted: ClassVar[bool] = False
 
     config: Any
     provenance: dict[str, Any]
@@ -188,21 +191,29 @@ class SavedModel(nn.Module, StoredModel):
         return model
 
 
-def _parsed(value: Any) -> Any:
-    if isinstance(value, ModelConfig):
-        return value
+def _parsed(value: Any, fitted: bool) -> Any:
     if isinstance(value, str):
         value = {"kind": value}
-    if not isinstance(value, dict):
+    if isinstance(value, ModelConfig):
+        kind, found = value.kind, family(value.kind) if value.kind else None
+    elif isinstance(value, dict):
+        found = family(kind := value.get("kind", FIRST_KIND))
+    else:
         raise ValueError("a model is a mapping of settings, or the name of a family")
-    found: Any = family(kind := value.get("kind", FIRST_KIND))
-    if not issubclass(found, SavedModel):
-        raise ValueError(f"a model of kind {kind!r} is not trained; name another family")
-    return adapter(found.config_type).validate_python(value)
+    if found is not None:
+        if not issubclass(found, SavedModel):
+            raise ValueError(f"a model of kind {kind!r} is not trained; name another family")
+        if found.is_fitted != fitted:
+            how = "fitted, not trained in steps" if found.is_fitted else "trained in steps, not fitted"
+            raise ValueError(f"a model of kind {kind!r} is {how}; its configurations have other settings")
+    return value if isinstance(value, ModelConfig) else adapter(found.config_type).validate_python(value)  # type: ignore[union-attr]
 
 
-AnyModel = Annotated[ModelConfig, PlainValidator(_parsed)]
-"""A field of a configuration: any family's, told by ``kind``; without one, of the family ``vse``."""
+AnyModel = Annotated[ModelConfig, PlainValidator(partial(_parsed, fitted=False))]
+"""A field of a configuration: any family's that is trained, told by ``kind``; without one, of the family ``vse``."""
+
+AnyFitted = Annotated[ModelConfig, PlainValidator(partial(_parsed, fitted=True))]
+"""A field of a configuration: any family's that is fitted, told by ``kind``."""
 
 
 def _shapes(found: type[SavedModel], config: Any, folder: ModelFolder) -> dict[str, Tensor] | None:

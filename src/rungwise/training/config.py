@@ -15,6 +15,7 @@ from rungwise.core.errors import UserError
 from rungwise.encoders.inference import Precision
 from rungwise.losses import MaxOfHinges
 from rungwise.models import AnyModel, VSEConfig
+from rungwise.training.collection_config import CollectionConfig
 from rungwise.training.loss_config import AnyLoss, config_of
 from rungwise.training.optimizers import Adam, AnyOptimizer, Rates
 from rungwise.training.sampling import AnySampler, Shuffled
@@ -29,31 +30,27 @@ Log = Literal["tensorboard", "jsonl", "wandb", "mlflow"]
 
 
 @dataclass(frozen=True)
-class DataConfig:
-    """Which pictures and captions.
+class DataConfig(CollectionConfig):
+    """Which pictures and captions, and their degrees of relevance.
 
     Attributes:
         path: Folder or file of the data, in any layout that rungwise inspect recognises.
+        train: Splits to train on.
+        validation: Split that chooses the snapshot.
+        join_restval: Count COCO's restval pictures as training pictures.
         relevance: Degrees for losses that need them: a source by name (tfidf), a source with options
             ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes have
             their own. A source is built on the training split alone.
         reference: Whose degree a caption gets in a batch: that for the "image", as the source defines it, or that for
             the caption which comes with the image in the "batch" (the ladder paper's reading; for sources that compare
             captions with captions).
-        train: Splits to train on.
-        validation: Split that chooses the snapshot.
-        join_restval: Count COCO's restval pictures as training pictures.
         share: Of the training pictures: so many of them are trained on, drawn by the run's seed.
     """
 
     __pydantic_config__ = STRICT
 
-    path: str = ""
     relevance: Annotated[str, BeforeValidator(as_text)] = ""
     reference: Literal["image", "batch"] = "image"
-    train: tuple[str, ...] = ("train",)
-    validation: str = "val"
-    join_restval: bool = False
     share: float = 1.0
 
     def __post_init__(self) -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.convolutions import ConvolutionsConfig
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.image import ImageConfig
+from rungwise.models import family
+from rungwise.models.subspace.base import SubspaceConfig
 from rungwise.models.vse_config import AnyImageSide, AnyTextSide, VSEConfig
 from rungwise.training.config import TrainConfig
+from rungwise.training.fit_config import AnyRunConfig, FitConfig
 
 
-def check_fits(config: TrainConfig, data: ImageCaptions) -> None:
+def check_fits(config: AnyRunConfig, data: ImageCaptions) -> None:
     """Refuse data that a run cannot read, or that have not what it needs.
 
     Args:
-        config: The run; each of its stages is looked at.
+        config: The run, of a training or of a fit; each stage is looked at.
         data: The collection.
 
     Raises:
@@ -29,15 +33,31 @@ def check_fits(config: TrainConfig, data: ImageCaptions) -> None:
     Traceback (most recent call last):
     rungwise.core.errors.UserError: cmal2r/own does not fit photos: it reads class labels, and the data have none; ...
     """
-    stages = [one for _, one in config.stage_configs()] or [config]
-    for stage in stages:
-        for reason in _reasons(stage, data):
-            raise UserError(f"{config.preset or 'the configuration'} does not fit {data.name}: {reason}")
+    for reason in _of_fit(config, data) if isinstance(config, FitConfig) else _of_training(config, data):
+        raise UserError(f"{config.preset or 'the configuration'} does not fit {data.name}: {reason}")
+
+
+_NO_LABELS = "it reads class labels, and the data have none; give them a column 'label', or take another preset"
+
+
+def _of_fit(config: FitConfig, data: ImageCaptions) -> Iterator[str]:
+    found: Any = family(config.model.kind)
+    if found.reads_labels and not any(data.labels):
+        yield _NO_LABELS
+    if isinstance(config.model, SubspaceConfig):
+        yield from _of_images(config.model.image, data)
+        if isinstance(config.model.text, TextFeatureConfig):  # rows of features stand in for an encoder of words
+            yield from _of_texts(config.model.text, data)
+
+
+def _of_training(config: TrainConfig, data: ImageCaptions) -> Iterator[str]:
+    for stage in [one for _, one in config.stage_configs()] or [config]:
+        yield from _reasons(stage, data)
 
 
 def _reasons(config: TrainConfig, data: ImageCaptions) -> Iterator[str]:
     if config.sampler.draws_lists and not any(data.labels):
-        yield "it reads class labels, and the data have none; give them a column 'label', or take another preset"
+        yield _NO_LABELS
     if isinstance(config.model, VSEConfig) and not (config.start and config.tune.kind != "weights"):
         yield from _of_images(config.model.image, data)
         yield from _of_texts(config.model.text, data)

@@ -1,8 +1,9 @@
-"""Presets: whole training configurations by name, from the YAML files in ``rungwise/configs``.
+"""Presets: whole configurations of trainings and fits by name, from the YAML files in ``rungwise/configs``.
 
-**A file** ``configs/<system>/<dataset>.yaml`` is a training configuration with four more keys: ``about``, one sentence;
-``reproduces``, the rows of papers' tables that it stands for; ``assumes``, what the paper does not print; ``variants``,
-by name, each with what differs in it and an ``about``, ``reproduces`` and ``assumes`` of its own.
+**A file** ``configs/<system>/<dataset>.yaml`` is the configuration of a training or of a fit with four more keys:
+``about``, one sentence; ``reproduces``, the rows of papers' tables that it stands for; ``assumes``, what the paper does
+not print; ``variants``, by name, each with what differs in it and an ``about``, ``reproduces`` and ``assumes`` of its
+own.
 
 **A name** is ``system/dataset`` or ``system/dataset:variant``. A system alone means the file of the dataset at hand.
 """
@@ -24,6 +25,7 @@ from rungwise.core.reading import MissingFileError, is_regular, read_text
 
 if TYPE_CHECKING:
     from rungwise.training.config import TrainConfig
+    from rungwise.training.fit_config import AnyRunConfig
 
 OWN = "own"
 """In the place of a dataset: sized for data of one's own."""
@@ -56,16 +58,13 @@ class Preset:
     settings: Mapping[str, Any]
 
     @cached_property
-    def config(self) -> TrainConfig:
-        """What is trained. It brings torch along, which nobody needs who only asks what there is.
+    def config(self) -> AnyRunConfig:
+        """What is trained or fitted. It brings torch along, which nobody needs who only asks what there is.
 
         Raises:
             UserError: If a setting is unknown or does not fit.
         """
-        from rungwise.core.configuration import from_plain
-        from rungwise.training.config import TrainConfig
-
-        return from_plain(TrainConfig, {**self.settings, "preset": self.name}, self.name)
+        return _built({**self.settings, "preset": self.name}, self.name)
 
     @property
     def system(self) -> str:
@@ -175,7 +174,7 @@ def load_preset(name: str, dataset: str = "") -> Preset:
     return _preset(whole_name(name, dataset))
 
 
-def load_config(name_or_file: str, dataset: str = "") -> TrainConfig:
+def load_config(name_or_file: str, dataset: str = "") -> AnyRunConfig:
     """A preset's configuration by name, or a configuration file, which may be a preset's.
 
     Args:
@@ -185,8 +184,8 @@ def load_config(name_or_file: str, dataset: str = "") -> TrainConfig:
     Raises:
         UserError: If it is neither, or the file does not fit.
 
-    >>> load_config("vsepp/coco").loss.margin
-    0.2
+    >>> load_config("vsepp/coco").loss.margin, load_config("cca").grid["regularisation"]
+    (0.2, (0.001, 0.01, 0.1, 1.0))
     """
     if is_preset_name(name_or_file):
         return load_preset(name_or_file, dataset).config
@@ -197,14 +196,36 @@ def load_config(name_or_file: str, dataset: str = "") -> TrainConfig:
             f"{name_or_file}: neither a configuration file nor a preset{_nearest(system, systems())}; presets are"
             f" {_listed(systems())}"
         )
-    from rungwise.core.configuration import from_plain
-    from rungwise.training.config import TrainConfig
-
     try:
         values = _mapping(read_text(path, "settings_bytes"), str(path))
     except MissingFileError:
         raise UserError(f"{path}: no such configuration file") from None
-    return from_plain(TrainConfig, _settings(values), str(path))
+    return _built(_settings(values), str(path))
+
+
+def load_training(name_or_file: str, dataset: str = "") -> TrainConfig:
+    """As :func:`load_config`, of what is trained in steps.
+
+    Raises:
+        UserError: As there, and if it is a fit.
+
+    >>> load_training("cca")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: cca: a fit, not a training in steps; give another preset
+    """
+    from rungwise.training.config import TrainConfig
+
+    config = load_config(name_or_file, dataset)
+    if not isinstance(config, TrainConfig):
+        raise UserError(f"{name_or_file}: a fit, not a training in steps; give another preset")
+    return config
+
+
+def _built(settings: dict[str, Any], where: str) -> AnyRunConfig:
+    from rungwise.core.configuration import from_plain
+    from rungwise.training.fit_config import config_type
+
+    return from_plain(config_type(settings), settings, where)
 
 
 def is_preset_name(text: str) -> bool:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rungwise.core.configuration import load_yaml, to_plain
+from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
 from rungwise.evaluation.paper_table import Ours
 from rungwise.evaluation.printed_tables import matching, table_named
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.result import Result
-from rungwise.training.config import TrainConfig
+from rungwise.training.fit_config import AnyRunConfig, load_run_config
 from rungwise.training.recipes import Preset, load_preset
 from rungwise.training.run_folder import CONFIG
 from rungwise.training.run_results import is_run_folder, kept_results
@@ -40,7 +40,7 @@ class Run:
     """
 
     folder: Path
-    config: TrainConfig
+    config: AnyRunConfig
     results: tuple[Result, ...]
 
 
@@ -63,7 +63,7 @@ def find_runs(folders: Iterable[Path]) -> tuple[Run, ...]:
             raise UserError(f"{folder}: holds no run with a model; name a folder that rungwise train wrote")
         for one in own:
             results = tuple(kept.result for kept in kept_results(one))
-            found[one.resolve()] = Run(one, load_yaml(TrainConfig, one / CONFIG), results)
+            found[one.resolve()] = Run(one, load_run_config(one / CONFIG), results)
     return tuple(found.values())
 
 
@@ -124,10 +124,11 @@ class _Seeds:
         return Ours(f"{preset}, {where}", tuple(self.results), self.rows, (note,))
 
 
-def differences(preset: TrainConfig, run: TrainConfig) -> tuple[str, ...]:
+def differences(preset: AnyRunConfig, run: AnyRunConfig) -> tuple[str, ...]:
     """In what the settings of a run differ from its preset's, such as ``epochs [2] instead of [15, 15]``.
 
     >>> from dataclasses import replace
+    >>> from rungwise.training.config import TrainConfig
     >>> differences(TrainConfig(), replace(TrainConfig(), seed=3, batch_size=64))
     ('batch_size 64 instead of 128',)
     """

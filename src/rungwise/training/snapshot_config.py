@@ -23,18 +23,15 @@ def as_text(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """The best epoch, by a measure of the validation split.
+class Choice:
+    """What the validation split chooses by.
 
     Attributes:
         measure: Any measure, such as rsum, nDCG@10 or t2i/CS@100; without a direction, the mean of both.
         protocol: How the validation split is cut into galleries, and what is right, as rungwise evaluate takes it, such
             as full, labels or one-caption-per-image.
-        patience: The run ends after this many epochs without a better one; 0 goes on to the end.
-        relevance: Degrees of the validation split for measures that read them: a source or a folder, as in
-            data.relevance, which is taken where this is empty.
 
-    >>> Snapshot(measure="t2i/CS@100").name, Snapshot(measure="MAP", protocol="labels").name
+    >>> Choice(measure="t2i/CS@100").name, Choice(measure="MAP", protocol="labels").name
     ('t2i/CS@100', 'labels/MAP')
     """
 
@@ -42,12 +39,8 @@ class Snapshot:
 
     measure: str = "rsum"
     protocol: str = "full"
-    patience: int = 0
-    relevance: Annotated[str, BeforeValidator(as_text)] = ""
 
     def __post_init__(self) -> None:
-        if self.patience < 0:
-            raise UserError(f"snapshot.patience must not be negative, got {self.patience}")
         try:
             protocol_named(self.protocol)
         except UserError as error:
@@ -77,6 +70,30 @@ class Snapshot:
         """What the number is called in the history and on the terminal."""
         prefix = "" if self.protocol == "full" else f"{self.protocol}/"
         return f"{prefix}{self.chosen}"
+
+
+@dataclass(frozen=True)
+class Snapshot(Choice):
+    """The best epoch, by a measure of the validation split.
+
+    Attributes:
+        measure: Any measure, such as rsum, nDCG@10 or t2i/CS@100; without a direction, the mean of both.
+        protocol: How the validation split is cut into galleries, and what is right, as rungwise evaluate takes it, such
+            as full, labels or one-caption-per-image.
+        patience: The run ends after this many epochs without a better one; 0 goes on to the end.
+        relevance: Degrees of the validation split for measures that read them: a source or a folder, as in
+            data.relevance, which is taken where this is empty.
+    """
+
+    __pydantic_config__ = STRICT
+
+    patience: int = 0
+    relevance: Annotated[str, BeforeValidator(as_text)] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.patience < 0:
+            raise UserError(f"snapshot.patience must not be negative, got {self.patience}")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from rungwise.models import Pairs, TrainableScorer
 from rungwise.models.pairs import Autocast
 from rungwise.relevance.base import Degrees
 from rungwise.training.batch_degrees import DegreesOfPairs
-from rungwise.training.snapshot_config import Snapshot
+from rungwise.training.snapshot_config import Choice
 
 IN_MEMORY = 1 << 28
 """Degrees of the validation split up to so many, 1 GiB, are asked for once and kept; more are asked for every epoch."""
@@ -38,7 +38,7 @@ class Validation:
             than the gallery, a protocol that does not fit.
     """
 
-    def __init__(self, config: Snapshot, pairs: Pairs, autocast: Autocast, relevance: Degrees | None = None) -> None:
+    def __init__(self, config: Choice, pairs: Pairs, autocast: Autocast, relevance: Degrees | None = None) -> None:
         self.config = config
         self.pairs = pairs
         self.autocast = autocast
@@ -112,7 +112,7 @@ class Validation:
                 )
 
 
-def _degrees(source: Degrees | None, pairs: Pairs, config: Snapshot) -> NDArray[np.float32] | DegreesOfPairs:
+def _degrees(source: Degrees | None, pairs: Pairs, config: Choice) -> NDArray[np.float32] | DegreesOfPairs:
     """Degrees of the validation pairs: all of them where memory allows, else those that are asked for anew.
 
     Raises:
@@ -136,7 +136,7 @@ def _degrees(source: Degrees | None, pairs: Pairs, config: Snapshot) -> NDArray[
     return matrix
 
 
-def _positives(config: Snapshot, data: ImageCaptions) -> Any:
+def _positives(config: Choice, data: ImageCaptions) -> Any:
     """The right answers of a protocol that takes them from labels; None for one that takes the captions written."""
     if not isinstance(protocol_named(config.protocol), SharedLabels):
         return None

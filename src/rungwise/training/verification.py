@@ -14,6 +14,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json, read_text
 from rungwise.training.checkpoint import differing, load_checkpoint
 from rungwise.training.config import TrainConfig, with_later_settings
+from rungwise.training.fit_config import FitConfig, is_fit, load_run_config
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, STAGES, is_run
 from rungwise.training.stages import histories
 
@@ -25,6 +26,9 @@ def verify_run(folder: Path) -> Iterator[Check]:
     ['config.yaml', 'checkpoint.safetensors']
     """
     yield checked(CONFIG, lambda: _config(folder))
+    if is_fit(folder):
+        yield checked(HISTORY, lambda: _history_of_fit(folder))
+        return
     if (folder / STAGES).is_dir():
         yield from _stages(folder)
         return
@@ -51,8 +55,18 @@ def _history_of_stages(folder: Path) -> str:
     return f"{len(lines)} epochs, those of the stages"
 
 
+def _history_of_fit(folder: Path) -> str:
+    path = folder / HISTORY
+    lines = [parse_json(line, path, finite=False) for line in read_text(path, "text_bytes").splitlines()]
+    if not lines:
+        raise UserError(f"{path}: holds nothing of what was tried; fit again in another folder")
+    return f"{len(lines)} combinations of settings that were tried"
+
+
 def _config(folder: Path) -> str:
-    config = load_yaml(TrainConfig, folder / CONFIG)
+    config = load_run_config(folder / CONFIG)
+    if isinstance(config, FitConfig):
+        return f"a fit of {config.model.kind}"
     if config.stages:
         stages = config.stage_configs()
         return f"{len(stages)} stages of {config.model.kind}, {sum(one.total_epochs for _, one in stages)} epochs"

@@ -139,10 +139,13 @@ class Subspace(TwoSides):
     """A dual encoder whose heads are fitted to features with class labels, and not trained in steps.
 
     Attributes:
-        needs_labels: Items without a label are left out of the fit.
+        reads_labels: The method reads class labels at all.
+        needs_labels: Items without a label are left out of the whole fit.
         issues: What was left out of the last fit.
     """
 
+    is_fitted: ClassVar[bool] = True
+    reads_labels: ClassVar[bool] = True
     needs_labels: ClassVar[bool] = True
     issues: tuple[Issue, ...] = ()
 
@@ -191,6 +194,8 @@ class Subspace(TwoSides):
     def create(cls, config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None = None) -> Self:
         """A model with its sides, whose heads :meth:`fit_views` fits.
 
+        Where the collection has rows of features, they stand in for the encoders.
+
         Args:
             config: Of the method.
             captions: Those of the training split, from which a vocabulary is learnt.
@@ -199,7 +204,10 @@ class Subspace(TwoSides):
         Raises:
             UserError: If a side cannot be had, or is one that is trained.
         """
-        model = cls(suited(replace(config, fitted=None), captions, features))
+        text = config.text
+        if isinstance(captions, FeatureRows) and not isinstance(text, TextFeatureConfig):
+            text = TextFeatureConfig(l2_normalise=text.l2_normalise)
+        model = cls(suited(replace(config, text=text, fitted=None), captions, features))
         for name, side in (("image", model.config.image), ("text", model.config.text)):
             if not side.frozen:
                 raise UserError(
@@ -283,9 +291,22 @@ class Subspace(TwoSides):
         Raises:
             UserError: If a setting does not fit.
         """
-        other = type(self)(self._configured({**vars(self.config), "fitted": None, **settings}))
+        other = type(self)(self.told_of(self.config, settings))
         other.backbone, other.text_encoder = self.backbone, self.text_encoder
         return other
+
+    @classmethod
+    def told_of(cls, config: Any, settings: Mapping[str, Any]) -> Any:
+        """A configuration with other settings, of a model that is not fitted yet.
+
+        Args:
+            config: Of the method.
+            settings: By name.
+
+        Raises:
+            UserError: If a setting does not fit.
+        """
+        return cls._configured({**vars(config), "fitted": None, **settings})
 
     def fit_views(self, views: Views) -> Self:
         """Fit both heads to views of the items, which this model or one of the same sides and lift gave.

@@ -44,6 +44,7 @@ class CCA(Subspace):
 
     kind: ClassVar[str] = "cca"
     config_type: ClassVar[type[ModelConfig]] = CCAConfig
+    reads_labels: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
 
     def solve(self, views: Views) -> Directions:

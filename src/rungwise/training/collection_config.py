@@ -1,0 +1,29 @@
+"""Which collection is learnt from, and which of its splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rungwise.core.configuration import STRICT
+
+
+@dataclass(frozen=True)
+class CollectionConfig:
+    """Which pictures and captions.
+
+    Attributes:
+        path: Folder or file of the data, in any layout that rungwise inspect recognises.
+        train: Splits to learn from.
+        validation: Split that chooses between models.
+        join_restval: Count COCO's restval pictures as training pictures.
+
+    >>> CollectionConfig("photos").train
+    ('train',)
+    """
+
+    __pydantic_config__ = STRICT
+
+    path: str = ""
+    train: tuple[str, ...] = ("train",)
+    validation: str = "val"
+    join_restval: bool = False
