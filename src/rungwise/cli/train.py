@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from rungwise.cli.kinds import with_kinds
 from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.picking import Picked, check_picked, pick
 from rungwise.cli.seed_runs import check_seeds, train_several
@@ -91,7 +92,7 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, Picked | None]:
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if picked := pick(arguments):
         arguments = [picked.name, *arguments[1:]]
-    settings = load_config(picked.name if picked else named) if named else TrainConfig()
+    settings = with_kinds(load_config(picked.name if picked else named) if named else TrainConfig(), said)
     default = whole(config=named or QUICK, settings=settings)
     return named, parse(whole, arguments, _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,)), picked
 
