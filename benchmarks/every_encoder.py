@@ -27,6 +27,7 @@ from rungwise import evaluate
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.readers import read
+from rungwise.encoders.bag_of_words import BagOfWordsConfig
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.heads import LinearHead
 from rungwise.encoders.image import ImageConfig
@@ -118,6 +119,11 @@ def trials(shared: Path) -> list[Trial]:
         text("transformer, frozen, 3 layers, max", TransformerConfig(keep_layers=3, pool="max")),
         text("transformer, last layer trained", TransformerConfig(frozen=False, train_layers=1), **slow),
         text("transformer, trained", TransformerConfig(frozen=False), **slow),
+        text("bag of words", BagOfWordsConfig()),
+        text("bag of words, counts", BagOfWordsConfig(weights="counts")),
+        text("bag of words, presence, characters", BagOfWordsConfig(weights="presence", unspaced="characters")),
+        text("bag of words, word vectors", BagOfWordsConfig(word_vectors=glove)),
+        text("bag of words, all word vectors of the file", BagOfWordsConfig(word_vectors=glove, vocabulary="file")),
         text("features", TextFeatureConfig(), data=text_features),
         image("mobilenetv2, frozen", mobilenet(shared)),
         image("mobilenetv2, flattened map", mobilenet(shared, pool="flatten", size=96)),

@@ -55,6 +55,16 @@ def test_pictures_with_captions_are_all_that_is_needed(
     assert main(["search", str(index), "crimson"]) == 0
 
 
+def test_a_kind_that_is_typed_takes_the_place_of_the_presets(pictures: Path, tmp_path: Path) -> None:
+    words = ["--model.text.kind", "bag_of_words", "--model.text.min-count", "1", "--model.text-head", "linear"]
+    out, cache = tmp_path / "run", tmp_path / "cache"
+    assert main(["train", str(pictures), "--out", str(out), "--cache", str(cache), *TINY, *words]) == 0
+    model = load(out / "model")
+    assert (model.config.text.kind, model.config.text.min_count) == ("bag_of_words", 1)
+    assert model.unknown_words("a red zebra") == ("zebra",)
+    assert not (cache / "texts").exists()  # its vectors are not kept
+
+
 def test_a_split_that_validates_is_made_where_there_is_none(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

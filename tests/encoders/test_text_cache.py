@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.encoders.inference import PROBE, computed_in
+from rungwise.encoders.bag_of_words import BagOfWordsConfig
+from rungwise.encoders.inference import PROBE, Precision, computed_in
 from rungwise.encoders.text import GRUEncoder, learn_vocabulary
 from rungwise.encoders.text_cache import encode_texts, text_rows
 
@@ -54,6 +55,19 @@ def test_halved_rows_have_a_cache_of_their_own(side: GRUEncoder, tmp_path: Path)
     vectors = [rows.take(np.arange(len(TEXTS))) for rows in (exact, half)]
     assert not torch.equal(*vectors)
     torch.testing.assert_close(*vectors, atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_rows_of_a_quick_side_are_computed_when_they_are_taken(tmp_path: Path, precision: Precision) -> None:
+    side, seen = BagOfWordsConfig(min_count=1).build(TEXTS[:5]).train(), []
+    with computed_in(precision):
+        rows = text_rows(side, TEXTS, tmp_path, progress=seen.append)
+    assert (sum(seen), len(rows), rows.kept.tolist(), rows.computed) == (6, 6, [0, 1, 2, 3, 4, 5], 0)
+    np.testing.assert_array_equal(rows.take(np.array([4, 0, 3])), encode_texts(side, TEXTS)[[4, 0, 3]])
+    assert rows.take(np.zeros(0, np.int64)).shape == (0, 3)
+    assert len(text_rows(side, [], tmp_path)) == 0
+    assert not list(tmp_path.iterdir())
+    assert side.training
 
 
 @pytest.mark.parametrize(("least", "chosen"), [(0.0, True), (1.0, False)])

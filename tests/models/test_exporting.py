@@ -11,6 +11,7 @@ import torch
 
 from rungwise.core.errors import UserError
 from rungwise.data.features import FeatureRows
+from rungwise.encoders.bag_of_words import BagOfWordsConfig
 from rungwise.encoders.features import TextFeatureConfig
 from rungwise.encoders.heads import LinearHead, MLPHead, ResidualHead
 from rungwise.encoders.image import ImageConfig
@@ -211,6 +212,19 @@ def test_both_directions_and_other_pools_of_a_gru(options: dict[str, Any], tmp_p
     model = of_features(text=GRUConfig(word_dimension=5, min_count=1, context_length=9, **options))
     exported, _ = beside(model, tmp_path)
     same_texts(model, exported)
+
+
+@pytest.mark.parametrize("weights", ["idf", "presence"])
+@pytest.mark.parametrize("averages", [False, True])
+def test_bags_of_words(weights: Any, averages: bool, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("a 1 0 2\ndog 0 1 0.5\nred 3 1 1\n")
+    vectors = str(tmp_path / "words.txt") if averages else None
+    text = BagOfWordsConfig(min_count=1, weights=weights, word_vectors=vectors)
+    model = of_features(text=text, text_head=LinearHead())
+    exported, _ = beside(model, tmp_path / "onnx")
+    same_texts(model, exported)
+    texts = ["", "dog dog a", "giraffe"]
+    np.testing.assert_allclose(exported.encode_text(texts), model.encode_text(texts), atol=2e-6)
 
 
 @pytest.mark.slow

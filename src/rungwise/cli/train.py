@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from rungwise.cli.fitting import as_typed, fit
+from rungwise.cli.kinds import with_kinds
 from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.picking import Picked, check_picked, pick
 from rungwise.cli.seed_runs import check_seeds, train_several
@@ -93,7 +94,7 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, Picked | None]:
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if picked := pick(arguments):
         arguments = [picked.name, *arguments[1:]]
-    settings = load_config(picked.name if picked else named) if named else TrainConfig()
+    settings = with_kinds(load_config(picked.name if picked else named) if named else TrainConfig(), said)
     kind: Any = type(settings)
     settings_field = ("settings", Annotated[kind, tyro.conf.arg(name="")], field(default_factory=kind))
     whole: Any = make_dataclass("Train", [settings_field], bases=(Train,), namespace={"__doc__": Train.__doc__})

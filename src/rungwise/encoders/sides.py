@@ -123,12 +123,14 @@ class TextSide(nn.Module, ABC):
         longest: Tokens of a text that are read at most, those that frame it included; None for any number.
         pad_number: The token number that fills a batch.
         compiles: ``torch.compile`` takes its forward as a whole.
+        quick: Vectors take so little to compute that none is kept on a disk.
     """
 
     width: int
     longest: int | None = None
     pad_number: int = 0
     compiles: ClassVar[bool] = False
+    quick: ClassVar[bool] = False
 
     @abstractmethod
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:

@@ -177,12 +177,7 @@ def learn_vocabulary(captions: Iterable[str], min_count: int = 4, *, unspaced: U
     >>> learn_vocabulary(["一隻狗 runs"], 1, unspaced="characters").encode("一隻狗 runs").tokens
     ['<start>', '一', '隻', '狗', 'runs', '<end>']
     """
-    tokenizer = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    if unspaced == "characters":
-        letters = pre_tokenizers.Split(Regex(UNSPACED_LETTER), "isolated")
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([letters, pre_tokenizers.Whitespace()])
+    tokenizer = word_cutter(unspaced)
     trainer = trainers.WordLevelTrainer(
         vocab_size=2**31 - 1, min_frequency=min_count, special_tokens=list(_SPECIAL), show_progress=False
     )
@@ -190,6 +185,21 @@ def learn_vocabulary(captions: Iterable[str], min_count: int = 4, *, unspaced: U
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{START} $A {END}", special_tokens=[(START, _SPECIAL.index(START)), (END, _SPECIAL.index(END))]
     )
+    return tokenizer
+
+
+def word_cutter(unspaced: Unspaced = "runs") -> Tokenizer:
+    """A tokenizer that cuts a text into lower-cased words and punctuation marks, and knows none of them.
+
+    >>> word_cutter().encode("A dog.").tokens
+    ['<unk>', '<unk>', '<unk>']
+    """
+    tokenizer = Tokenizer(models.WordLevel({UNKNOWN: 0}, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if unspaced == "characters":
+        letters = pre_tokenizers.Split(Regex(UNSPACED_LETTER), "isolated")
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([letters, pre_tokenizers.Whitespace()])
     return tokenizer
 
 

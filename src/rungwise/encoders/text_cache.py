@@ -55,12 +55,45 @@ class TextRows:
         return torch.from_numpy(np.asarray(self.source[self.positions[texts]]))
 
 
+@dataclass(frozen=True)
+class QuickRows:
+    """Vectors of texts under a quick encoder: computed whenever they are taken.
+
+    Attributes:
+        side: The encoder.
+        tokens: Of the texts.
+        issues: None.
+        computed: 0, since none is made before it is taken.
+        seconds: 0.
+    """
+
+    side: TextSide
+    tokens: Tokens
+    issues: tuple[Issue, ...] = ()
+    computed: int = 0
+    seconds: float = 0.0
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """(texts,) all of them."""
+        return np.arange(len(self.tokens))
+
+    def __len__(self) -> int:
+        """Number of texts."""
+        return len(self.tokens)
+
+    def take(self, texts: NDArray[np.int64]) -> Tensor:
+        """(len(texts), width) vectors of these texts."""
+        return torch.from_numpy(encode_tokens(self.side, [self.tokens[text] for text in texts.tolist()]))
+
+
 def text_rows(
     side: TextSide, texts: Sequence[str], cache: Path | None = None, *, progress: Progress | None = None
-) -> TextRows:
+) -> TextRows | QuickRows:
     """The side's vectors of these texts, computed where the cache has none; equal texts once.
 
-    Vectors in bfloat16 (:func:`~rungwise.encoders.inference.computed_in`) have a cache of their own.
+    Vectors in bfloat16 (:func:`~rungwise.encoders.inference.computed_in`) have a cache of their own. Those of a
+    quick side (:attr:`TextSide.quick <rungwise.encoders.sides.TextSide>`) are not kept.
 
     Args:
         side: In evaluation mode or not: vectors are always those of evaluation mode.
@@ -68,6 +101,10 @@ def text_rows(
         cache: Folder of the cache; the default one if None.
         progress: Called with the number of texts done since the last call.
     """
+    if side.quick:
+        if progress:
+            progress(len(texts))
+        return QuickRows(side, Tokens.of(side.tokenise(texts)))
     begun = time.perf_counter()
     half = _in_half(side, texts)
     name = f"{side.fingerprint()[:32]}{'-bfloat16' if half else ''}{LAYOUT}"

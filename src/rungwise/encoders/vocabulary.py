@@ -260,7 +260,16 @@ def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
         for token, (begin, end) in zip(encoding.tokens, encoding.offsets, strict=True)
         if token == unknown
     ]
-    return tuple(dict.fromkeys(word for word in cut if any(letter.isalnum() for letter in word)))
+    return tuple(dict.fromkeys(word for word in cut if is_word(word)))
+
+
+def is_word(token: str) -> bool:
+    """Whether a token holds a letter or a digit, and so is no punctuation mark.
+
+    >>> is_word("t-shirt"), is_word("...")
+    (True, False)
+    """
+    return any(letter.isalnum() for letter in token)
 
 
 def whole_words(tokenizer: Tokenizer) -> frozenset[str]:

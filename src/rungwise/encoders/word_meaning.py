@@ -57,7 +57,7 @@ class WordMeanings:
         from rungwise.encoders.text_cache import text_rows
 
         rows = text_rows(self._side, words, self._cache)
-        return np.asarray(rows.source[rows.positions], np.float32)
+        return np.asarray(rows.take(np.arange(len(rows))), np.float32)
 
     @cached_property
     def _side(self) -> TextSide:

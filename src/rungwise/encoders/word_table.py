@@ -70,15 +70,34 @@ def initialise(
         raise UserError(
             f"{vectors.name}: vectors of {vectors.dimension} numbers, where word_dimension is {table.embedding_dim}"
         )
+    coverage = covered([word for word in vocabulary if word not in special], vectors)
     known = [word for word in vocabulary if word in vectors.row]
-    words, found = (sum(word not in special for word in some) for some in (vocabulary, known))
-    if not found:
-        raise UserError(
-            f"{vectors.name}: holds none of the {words:,} words of the captions; give word vectors of their language"
-        )
     rows = torch.from_numpy(vectors.table[[vectors.row[word] for word in known]])
     with torch.no_grad():
         if missing == "mean":
             table.weight[:] = rows.mean(dim=0)
         table.weight[[vocabulary[word] for word in known]] = rows
-    return WordCoverage(vectors.name, words, found)
+    return coverage
+
+
+def covered(words: Collection[str], vectors: WordVectors) -> WordCoverage:
+    """How many of some words a file of word vectors holds.
+
+    Args:
+        words: Of captions, each once.
+        vectors: Of the file.
+
+    Raises:
+        UserError: If it holds none of them.
+
+    >>> import numpy as np
+    >>> covered(["dog", "zyx"], WordVectors({"dog": 0}, np.eye(1, 3, dtype=np.float32), "glove.txt"))
+    WordCoverage(file='glove.txt', words=2, found=1)
+    """
+    found = sum(word in vectors.row for word in words)
+    if not found:
+        raise UserError(
+            f"{vectors.name}: holds none of the {len(words):,} words of the captions; give word vectors of their"
+            " language"
+        )
+    return WordCoverage(vectors.name, len(words), found)

@@ -246,7 +246,7 @@ class TwoSides(TrainableEncoder):
     ) -> Rows | None:
         """See :meth:`TrainableScorer.keep_texts <rungwise.models.pairs.TrainableScorer.keep_texts>`."""
         texts = texts_at(data, captions_of(data, images))
-        if not self._texts_are_rows or isinstance(texts, FeatureRows):
+        if not self._texts_are_rows or self.text_encoder.quick or isinstance(texts, FeatureRows):
             return None
         return self._text_rows(texts, cache, progress)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from rungwise.core.configuration import LATER, STRICT, check_size
+from rungwise.encoders.bag_of_words import BagOfWordsConfig
 from rungwise.encoders.convolutions import ConvolutionsConfig
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.heads import AnyHead, LinearHead, NoHead
@@ -25,7 +26,10 @@ AnyImageSide = Annotated[
 """Pictures under a backbone, unless ``kind`` names another side."""
 
 AnyTextSide = Annotated[
-    Annotated[GRUConfig | TransformerConfig | TextFeatureConfig | PretrainedTextConfig, Field(discriminator="kind")],
+    Annotated[
+        GRUConfig | TransformerConfig | BagOfWordsConfig | TextFeatureConfig | PretrainedTextConfig,
+        Field(discriminator="kind"),
+    ],
     BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
 ]
 """A GRU, unless ``kind`` names another side."""
