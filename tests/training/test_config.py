@@ -1,4 +1,7 @@
-"""Configurations of runs: what YAML says comes back, and what cannot be is one line that names the file."""
+"""Configurations of runs: what YAML says comes back, and what cannot be is one line that names the file.
+
+Also tests rungwise.training.collection_config.
+"""
 
 from pathlib import Path
 

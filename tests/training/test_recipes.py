@@ -13,6 +13,8 @@ from rungwise.encoders.heads import LinearHead, MLPHead, NoHead, StackHead
 from rungwise.evaluation.printed_tables import matching
 from rungwise.losses import ContrastiveMax, ContrastiveSum, Ladder, MaxOfHinges, MultiModalNCE, SumOfHinges
 from rungwise.similarity import Inner, Order, ShiftedCosine
+from rungwise.training.config import TrainConfig
+from rungwise.training.fit_config import FitConfig
 from rungwise.training.loss_config import config_of
 from rungwise.training.optimizers import Adam
 from rungwise.training.recipes import load_config, load_preset, preset_names, presets
@@ -25,8 +27,9 @@ def test_every_preset_reads_with_its_stages_and_names_rows_that_were_printed() -
     names = preset_names()
     assert len(names) == len(set(names)) > 200
     for preset in presets():
-        assert preset.config.preset == preset.name
-        assert len(preset.config.stage_configs()) == len(preset.config.stages)
+        config = preset.config
+        assert config.preset == preset.name
+        assert isinstance(config, FitConfig) or len(config.stage_configs()) == len(config.stages)
         assert preset.about.endswith(".")
         assert "assumes" not in preset.settings
         for reference in preset.reproduces:
@@ -198,8 +201,9 @@ def test_variants_have_no_variants(text: str, message: str, tmp_path: Path) -> N
 
 def test_small_data_warm_up_where_the_hardest_negative_alone_is_pushed() -> None:
     for preset in presets():
-        if preset.dataset in ("flickr8k", "own", "scenes"):
-            first = next((one for _, one in preset.config.stage_configs()), preset.config)
+        config = preset.config
+        if preset.dataset in ("flickr8k", "own", "scenes") and isinstance(config, TrainConfig):
+            first = next((one for _, one in config.stage_configs()), config)
             hard = first.loss.kind in ("max_of_hinges", "ladder") or getattr(first.loss, "with_triplet", False)
             assert (first.warm_up_epochs > 0) == hard, preset.name
 
