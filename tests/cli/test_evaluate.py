@@ -100,7 +100,7 @@ def test_labels_in_the_data_are_right_answers(world, tmp_path):
     np.save(tmp_path / "s.npy", np.eye(30))
     given = ("--data", tmp_path / "t.csv", "--captions-only", "--split", "all", "--similarity", tmp_path / "s.npy")
     assert run(world, *given, "--protocol", "labels", "--out", tmp_path / "r.json") == 0
-    assert list(Result.from_json(tmp_path / "r.json").numbers) == ["i2t/MAP", "t2i/MAP"]
+    assert list(Result.from_json(tmp_path / "r.json").numbers) == ["i2t/MAP", "t2i/MAP", "i2t/MAP@50", "t2i/MAP@50"]
 
 
 def test_report_and_false_negatives_are_written(world, tmp_path, capsys):
