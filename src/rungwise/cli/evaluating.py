@@ -16,12 +16,14 @@ from rungwise.core.printable import printable
 from rungwise.data.datasets import dataset_of
 from rungwise.evaluation import (
     Result,
+    by_class,
     card_facts,
     diagnose,
     evaluate,
     format_result,
     protocol_named,
     published_beside,
+    render_by_class,
     render_published,
     render_table,
     report_page,
@@ -73,6 +75,8 @@ def run(asked: Evaluate) -> int:
             image_ids=scored.data.image_ids if scored.has_texts else None,
             caption_ids=scored.data.caption_ids if scored.has_texts else None,
         )
+        if asked.by_class:
+            result = replace(result, by_class=by_class(result, scored.data.labels))
         intervals = result.intervals() if asked.intervals or asked.report or asked.card else None
         rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
         _print(asked, result, rows, intervals if asked.intervals else None)
@@ -115,6 +119,7 @@ def _refuse_idle_options(asked: Evaluate) -> None:
     has_data, runs_a_model = asked.data is not None, asked.model is not None or len(asked.beside) == 1
     ends = _read_ends(asked.measures or protocol_named(asked.protocol).measures)
     for option, given, other, is_there in (
+        ("--by-class", asked.by_class, "--protocol labels", asked.protocol == "labels"),
         ("--calibration", asked.calibration is not None, 'a measure such as --measures "CutF1(0.5)"', ends),
         ("--beside", bool(asked.beside), "--report", report),
         ("--thresholds", bool(asked.thresholds), "--report", report),
@@ -209,7 +214,8 @@ def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals:
     if asked.format != "table":
         print(printable(format_result(result, asked.format, rows, asked.names[0], intervals)))
         return
-    console.print(render_table(result, intervals))
+    for table in (render_table(result, intervals), *render_by_class(result)):
+        console.print(table)
     if rows:
         say(render_published(result, asked.names[0], rows))
 

@@ -196,7 +196,7 @@ class ECCVCaption(GivenPositives):
 
 
 class SharedLabels(GivenPositives):
-    """Whatever shares a class label is right; MAP over the full list and over its first 50 (Wikipedia and Pascal style)."""
+    """Whatever shares a class label is right; MAP over the full list and its first 50 (Wikipedia and Pascal style)."""
 
     right: ClassVar[str] = "items that share a class label"
     measures: ClassVar[tuple[str, ...]] = ("MAP", "MAP@50")
