@@ -55,7 +55,7 @@ def sections_of_labels(result: Result, found: Diagnostics, curves: Result) -> li
     >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["MAP", "AP11"], **given)
     >>> sections = sections_of_labels(result, diagnose({"similarity": np.eye(2)}, data, **given), result)
     >>> [section.partition("</h2>")[0].rpartition(">")[2] for section in sections]
-    ['Precision by class label', 'Numbers by class', 'Which class is taken for which']
+    ['Precision curves', 'Numbers by class', 'Which class is taken for which']
     """
     sections = []
     if shown := [*_recall_curve(curves), *_scope_curve(curves)]:
@@ -63,7 +63,7 @@ def sections_of_labels(result: Result, found: Diagnostics, curves: Result) -> li
             "Right is what shares a class label with the query. Dashed: what a random order would reach, which is the"
             " share of right candidates among all."
         )
-        sections.append(section("Precision by class label", f"<div class=plots>{''.join(shown)}</div>", note))
+        sections.append(section("Precision curves", f"<div class=plots>{''.join(shown)}</div>", note))
     if found.data.labels and result.has_queries:
         sections.append(_numbers(result, found))
         sections.append(_confusions(found))
@@ -120,7 +120,9 @@ def _numbers(result: Result, found: Diagnostics) -> str:
     }
     cells = class_cells(replace(result, by_class=replace(classes, classes=cut)))
     tables = "".join(
-        f"<div><h3>{escape(title)}</h3><div class=tall>{table(*own)}</div></div>" for title, own in cells.items()
+        f"<div><h3>{escape(title.capitalize())}</h3><div class=tall tabindex=0 role=region"
+        f' aria-label="{escape(title)}">{table(*own)}</div></div>'
+        for title, own in cells.items()
     )
     notes = [_many(most), "A query with several labels counts in each of its classes." if _several(found) else ""]
     notes += [f"{note}." for note in classes.notes()]
@@ -139,8 +141,9 @@ def _confusions(found: Diagnostics) -> str:
         shown = _most_asked(one)
         parts.append(
             f"<h3>{query.capitalize()} queries: classes of the first {first} {results}</h3>"
-            f"{_heat(one, shown, query, results)}"
-            f"<p>Wrong classes that take most of the first {first}, best first:</p>{_words(one, shown)}"
+            f"<div class=confusion>{_heat(one, shown, query, results)}"
+            f"<div><p>Wrong classes that take most of the first {first}, best first:</p>{_words(one, shown)}</div>"
+            "</div>"
         )
     note = (
         "A row is a class of queries. It says what percentage of their first results has each class; the classes that"
@@ -160,7 +163,7 @@ def _heat(found: Confusion, shown: Sequence[int], query: str, results: str) -> s
     names = [escape(found.classes[at]) for at in shown]
     part = found.shares[np.ix_(shown, shown)]
     highest = float(np.nanmax(part, initial=0)) or 1.0
-    top = "".join(f"<th scope=col><span>{name}</span></th>" for name in names)
+    top = "".join(f'<th scope=col title="{name}"><span>{name}</span></th>' for name in names)
     rows = []
     for row, at in enumerate(shown):
         cells = []
@@ -168,9 +171,8 @@ def _heat(found: Confusion, shown: Sequence[int], query: str, results: str) -> s
             own = " class=own" if column == row else ""
             said = f' title="{names[row]}: {value:.1f} % {names[column]}"' if len(shown) <= _TITLED else ""
             cells.append(f"<td{own}{_strength(value, highest)}{said}>{_whole(value)}</td>")
-        rows.append(
-            f"<tr><th scope=row>{names[row]}</th>{''.join(cells)}<td class=count>{found.queries[at]:,}</td></tr>"
-        )
+        head = f'<th scope=row title="{names[row]}">{names[row]}</th>'
+        rows.append(f"<tr>{head}{''.join(cells)}<td class=count>{found.queries[at]:,}</td></tr>")
     chance = "".join(f"<td>{_whole(float(found.chance[at]))}</td>" for at in shown)
     label = f"Classes of {results} found for {query} queries, in percent"
     return (
@@ -190,17 +192,19 @@ def _strength(value: float, highest: float) -> str:
 def _whole(value: float) -> str:
     if np.isnan(value):
         return "-"
-    return f"{value:.0f}" if value >= 0.5 else ""
+    return str(int(value + 0.5)) if value >= 0.5 else ""
 
 
 def _words(found: Confusion, shown: Sequence[int]) -> str:
     lines = []
     for at in shown:
         label = found.classes[at]
-        nearest = [f"{name} {share:.0f} %" for name, share in found.nearest_wrong(label) if share >= 0.5]
+        nearest = [f"{name} {_whole(share)}\u00a0%" for name, share in found.nearest_wrong(label) if share >= 0.5]
         said = ", ".join(nearest) or ("no query" if np.isnan(found.shares[at]).all() else "none")
         lines.append(f"<li><b>{escape(label)}</b>: {escape(said)}</li>")
-    return f"<ul class=words>{''.join(lines)}</ul>"
+    return (
+        f'<div class=tall tabindex=0 role=region aria-label="Wrong classes"><ul class=words>{"".join(lines)}</ul></div>'
+    )
 
 
 def _most_asked(found: Confusion) -> list[int]:
