@@ -77,7 +77,7 @@ def test_names_of_classes_are_text():
 def test_several_labels_are_explained_and_one_label_is_not():
     page, _ = pages(*world([("a", "b"), ("b",), ("a",), ()] * 3))
     assert "A result with several labels counts in each by a fraction" in page
-    assert "i2t: 3 queries have no label and are in no class" in page
+    assert "i2t: queries without a label, which are in no class: 3" in page
     assert "several labels" not in pages(*world([*"abab"]))[0]
 
 

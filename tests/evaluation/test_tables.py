@@ -123,5 +123,5 @@ def test_tables_by_class_are_eighty_columns_wide_whatever_is_measured(count):
     assert max(map(len, text.splitlines())) <= 80
     assert text.count("100.0") >= 2
     assert "…" not in text
-    assert " ".join(text.split()).count("i2t: 1 queries have no label") == 1
+    assert " ".join(text.split()).count("i2t: queries without a label, which are in no class: 1") == 1
     assert "class & queries" in format_result(result, "latex")

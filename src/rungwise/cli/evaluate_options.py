@@ -36,7 +36,7 @@ class Evaluate:
         protocol: Gallery and right answers. One of full, coco-5k, coco-1k-5fold, flickr30k-1k, flickr8k-1k,
             one-caption-per-image, cxc, eccv, labels.
         positives: For cxc and eccv: the two JSON files, image-to-caption first.
-        measures: Such as R@1, Recall@5, P@10, MAP, MAP@50, AP11, MedR, MeanR, rsum. Graded ones (CS@100, nDCG@10,
+        measures: Such as R@1, rsum, Recall@5, MedR, MAP, MAP@50, P@10, AP11. Graded ones (CS@100, nDCG@10,
             NCS@10) need degrees, and so do those of where relevance ends: "CutF1(0.5)", "NoneAUROC(0.5)", ECE. Default:
             the protocol's.
         calibration: What says where relevance ends, a file that "rungwise calibrate" wrote, or the folder that holds

@@ -43,7 +43,7 @@ class ByClass:
         without_label: Per direction, how many queries have no label, and so are in no class.
 
     >>> ByClass({"i2t": (ClassNumbers("art", 12, {"MAP": 31.4}),)}, {"i2t": 3}).notes()
-    ['i2t: 3 queries have no label and are in no class']
+    ['i2t: queries without a label, which are in no class: 3']
     """
 
     classes: Mapping[str, tuple[ClassNumbers, ...]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class ByClass:
     def notes(self) -> list[str]:
         """What is to be known of the classes, one line each."""
         return [
-            f"{way}: {count} queries have no label and are in no class"
+            f"{way}: queries without a label, which are in no class: {count}"
             for way, count in self.without_label.items()
             if count
         ]
