@@ -84,7 +84,7 @@ def test_several_labels_are_explained_and_one_label_is_not():
 def test_nearest_wrong_classes_stand_in_words():
     data, _ = world([*"aabb"])
     page, _ = pages(data, np.array([[0, 0, 1, 1]] * 4, dtype=float))
-    assert "<b>a</b>: b 50\u00a0%" in page  # four candidates are all of the first ten
+    assert "<b>a</b>: b <small>50\u00a0%</small>" in page  # four candidates are all of the first ten
 
 
 def test_of_many_classes_those_with_most_queries_are_shown(monkeypatch):

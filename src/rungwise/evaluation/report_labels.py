@@ -60,8 +60,8 @@ def sections_of_labels(result: Result, found: Diagnostics, curves: Result) -> li
     sections = []
     if shown := [*_recall_curve(curves), *_scope_curve(curves)]:
         note = (
-            "Right is what shares a class label with the query. Dashed: what a random order would reach, which is the"
-            " share of right candidates among all."
+            "Right is what shares a class label with the query. Dashed: the share of right candidates among all, which"
+            " is the precision of a random order."
         )
         sections.append(section("Precision curves", f"<div class=plots>{''.join(shown)}</div>", note))
     if found.data.labels and result.has_queries:
@@ -199,9 +199,13 @@ def _words(found: Confusion, shown: Sequence[int]) -> str:
     lines = []
     for at in shown:
         label = found.classes[at]
-        nearest = [f"{name} {_whole(share)}\u00a0%" for name, share in found.nearest_wrong(label) if share >= 0.5]
+        nearest = [
+            f"{escape(name)} <small>{_whole(share)}\u00a0%</small>"
+            for name, share in found.nearest_wrong(label)
+            if share >= 0.5
+        ]
         said = ", ".join(nearest) or ("no query" if np.isnan(found.shares[at]).all() else "none")
-        lines.append(f"<li><b>{escape(label)}</b>: {escape(said)}</li>")
+        lines.append(f"<li><b>{escape(label)}</b>: {said}</li>")
     return (
         f'<div class=tall tabindex=0 role=region aria-label="Wrong classes"><ul class=words>{"".join(lines)}</ul></div>'
     )
