@@ -100,7 +100,53 @@ def test_labels_in_the_data_are_right_answers(world, tmp_path):
     np.save(tmp_path / "s.npy", np.eye(30))
     given = ("--data", tmp_path / "t.csv", "--captions-only", "--split", "all", "--similarity", tmp_path / "s.npy")
     assert run(world, *given, "--protocol", "labels", "--out", tmp_path / "r.json") == 0
+    assert list(Result.from_json(tmp_path / "r.json").numbers) == ["i2t/MAP", "t2i/MAP", "i2t/MAP@50", "t2i/MAP@50"]
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    rows = ["image,caption,label"] + [f"{n}.jpg,c{n},{n % 3}" for n in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    np.save(tmp_path / "s.npy", np.random.default_rng(0).random((30, 30)))
+    return ("--data", tmp_path / "t.csv", "--captions-only", "--split", "all", "--similarity", tmp_path / "s.npy")
+
+
+def test_numbers_by_class_are_printed_and_kept(world, tmp_path, labelled, capsys):
+    asked = ("--protocol", "labels", "--measures", "MAP", "P@10", "--by-class")
+    assert run(world, *labelled, *asked, "--out", tmp_path / "r.json") == 0
+    said = capsys.readouterr().out
+    assert "image to text, by class" in said
+    assert max(map(len, said.splitlines()[:30])) <= 80
+    found = Result.from_json(tmp_path / "r.json").by_class.classes["i2t"]
+    assert [(one.label, one.queries, list(one.numbers)) for one in found] == [
+        (str(n), 10, ["MAP", "P@10"]) for n in range(3)
+    ]
+    assert run(world, *labelled, *asked, "--format", "json") == 0
+    own = json.loads(capsys.readouterr().out)["by_class"]["classes"]["t2i"]
+    assert [one["label"] for one in own] == ["0", "1", "2"]
+    assert run(world, *labelled, *asked, "--format", "csv") == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert {row["class"] for row in rows} == {"", "0", "1", "2"}
+    assert len(rows) == 4 + 3 * 2 * 3  # both measures and the number of queries, in both directions
+    assert run(world, *labelled, *asked, "--format", "markdown") == 0
+    assert "| class | queries | MAP | P@10 |" in capsys.readouterr().out
+
+
+def test_a_report_of_labels_draws_more_than_was_asked_for(world, tmp_path, labelled, monkeypatch, capsys):
+    passes = []
+    monkeypatch.setattr("rungwise.cli.evaluating.evaluate", lambda **given: passes.append(1) or evaluate(**given))
+    outputs = ("--report", tmp_path / "r.html", "--out", tmp_path / "r.json")
+    assert run(world, *labelled, "--protocol", "labels", "--measures", "MAP", *outputs) == 0
+    assert passes == [1]
+    page = (tmp_path / "r.html").read_text()
+    for heading in ("Precision curves", "Numbers by class", "Which class is taken for which"):
+        assert f"<h2>{heading}</h2>" in page
     assert list(Result.from_json(tmp_path / "r.json").numbers) == ["i2t/MAP", "t2i/MAP"]
+
+
+def test_classes_without_labels_are_refused(world, labelled, capsys):
+    assert run(world, *labelled, "--by-class") == 2
+    assert "--by-class changes nothing without --protocol labels; give both, or" in capsys.readouterr().err
 
 
 def test_report_and_false_negatives_are_written(world, tmp_path, capsys):

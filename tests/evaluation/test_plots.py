@@ -38,3 +38,12 @@ def test_a_value_stands_where_the_axis_says():
     assert x1 - x0 == pytest.approx(x2 - x1)
     assert y0 - y1 == pytest.approx(y1 - y2)
     assert y0 > y2
+
+
+def test_levels_are_dashed_lines_in_the_colour_of_their_series():
+    x, y = Axis("K", 1, 10), Axis("P", 0, 100)
+    drawn = lines({"a": [(1, 50), (10, 50)], "b": [(1, 10)]}, x, y, "t", levels={"a": 50.0}, levels_name="chance")
+    [(series, up)] = re.findall(r'class="level s(\d)"[^>]* y1="([^"]*)"', drawn)
+    assert (series, up) == ("0", re.search(r'points="[^,]*,([^ ]*)', drawn)[1])
+    assert "chance" in drawn
+    assert "chance" not in lines({"a": [(1, 50)]}, x, y, "t", levels_name="chance")

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rungwise.evaluation import RankedLists, evaluate, format_result, render_published, render_table
+from rungwise.evaluation import (
+    RankedLists,
+    by_class,
+    evaluate,
+    format_result,
+    render_by_class,
+    render_published,
+    render_table,
+)
 from rungwise.evaluation.published import PublishedRow
 
 
@@ -100,3 +108,20 @@ def test_published_rows_stand_below_ours(result):
     assert lines[0].split() == ["i2t/R@1", "rsum"]
     assert lines[1].split()[:2] == ["100.0", "600.0"]
     assert lines[2].endswith("CVSE_x & co (sam, Table 2)")
+
+
+@pytest.mark.parametrize("count", [1, 6, 15])
+def test_tables_by_class_are_eighty_columns_wide_whatever_is_measured(count):
+    names = ["MAP", "MAP@50(of_possible)", "CS@2", *(f"R@{k}" for k in range(1, 20))][:count]
+    labels = ["a class of a very long name, as some collections have them, which goes on and on", ()]
+    bare = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], relevance=np.eye(2), measures=names)
+    result = type(bare)(**{**vars(bare), "by_class": by_class(bare, labels)})
+    console = Console(width=80, record=True, color_system=None, file=io.StringIO())
+    for table in render_by_class(result):
+        console.print(table)
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("100.0") >= 2
+    assert "…" not in text
+    assert " ".join(text.split()).count("i2t: queries without a label, which are in no class: 1") == 1
+    assert "class & queries" in format_result(result, "latex")

@@ -1,6 +1,7 @@
 """Every measure as its definition says it, one query at a time; nothing here comes from the package."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import scipy.stats
@@ -30,6 +31,35 @@ def average_precision(scores, positives):
             hits += 1
             total += hits / place
     return 100.0 * total / len(positives)
+
+
+def average_precision_at(scores, positives, k, of_possible):
+    """Wang et al. 2013: the sum over ranks of precision x (is it right), over the right ones among the first k."""
+    first = ranking(scores)[:k]
+    total = 0.0
+    for rank in range(1, len(first) + 1):
+        precision = sum(c in positives for c in first[:rank]) / rank
+        total += precision * (first[rank - 1] in positives)
+    divisor = min(k, len(positives)) if of_possible else sum(c in positives for c in first)
+    return 100.0 * total / divisor if divisor else 0.0
+
+
+def precision_at(scores, positives, k):
+    return 100.0 * sum(c in positives for c in ranking(scores)[:k]) / k
+
+
+def eleven_points(scores, positives):
+    """At each level, the largest precision among the ranks whose recall reaches it; recalls are fractions."""
+    order = ranking(scores)
+    row = []
+    for tenths in range(11):
+        best = 0.0
+        for rank in range(1, len(order) + 1):
+            hits = sum(c in positives for c in order[:rank])
+            if Fraction(hits, len(positives)) >= Fraction(tenths, 10):
+                best = max(best, hits / rank)
+        row.append(100.0 * best)
+    return row
 
 
 def map_at_r(scores, positives):
@@ -102,7 +132,7 @@ def median_rank(ranks):
 
 
 def value(name, direction, scores, relevance, positives):
-    """One query's value of the measure of this name; NaN where it has none."""
+    """One query's value, or row of values, of the measure of this name; NaN where it has none."""
     scores, relevance = [float(s) for s in scores], [float(r) for r in relevance]
     family, _, rest = name.partition("@")
     if name == "MAP@R":
@@ -122,14 +152,20 @@ def value(name, direction, scores, relevance, positives):
     if family == "nDCG":
         return discounted(scores, relevance, k)
     if not positives:
-        return math.nan
+        return [math.nan] * 11 if family == "AP11" else math.nan
     by_family = {
         "R": lambda: any_hit(scores, positives, k),
         "Recall": lambda: true_recall(scores, positives, k),
         "MedR": lambda: best_rank(scores, positives),
         "MeanR": lambda: best_rank(scores, positives),
         "MRR": lambda: 100.0 / best_rank(scores, positives),
-        "MAP": lambda: average_precision(scores, positives),
+        "MAP": lambda: (
+            average_precision_at(scores, positives, k, "of_possible" in name)
+            if k
+            else average_precision(scores, positives)
+        ),
+        "P": lambda: precision_at(scores, positives, k),
+        "AP11": lambda: eleven_points(scores, positives),
         "MAP@R": lambda: map_at_r(scores, positives),
         "RPrecision": lambda: r_precision(scores, positives),
     }

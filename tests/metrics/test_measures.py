@@ -11,7 +11,22 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.evaluation import evaluate
-from rungwise.metrics import CS, ECE, FAMILIES, NCS, NSUM, SR, TOTALS, Measure, MedR, NoneAUROC, R, parse, parse_all
+from rungwise.metrics import (
+    CS,
+    ECE,
+    FAMILIES,
+    MAP,
+    NCS,
+    NSUM,
+    SR,
+    TOTALS,
+    Measure,
+    MedR,
+    NoneAUROC,
+    R,
+    parse,
+    parse_all,
+)
 from rungwise.metrics.rankings import Positives, Rankings, rank_all
 
 CUT = st.integers(1, 10**6)
@@ -22,6 +37,7 @@ EVERY = st.one_of(
         st.builds(family, **{name: OPTIONS[name] for name in family.__dataclass_fields__ if name in OPTIONS})
         for family in FAMILIES
     ),
+    st.builds(MAP, k=CUT, of_possible=st.booleans()),
     st.builds(NCS, k=CUT, non_gt=st.booleans()),
     st.builds(SR, k=CUT, m=st.none() | CUT, non_gt=st.booleans()),
     st.sampled_from(TOTALS),
@@ -40,7 +56,19 @@ def test_a_measure_prints_parses_back_and_hashes(measure):
     "name",
     [
         *("R@1", "Recall@5", "MedR", "MeanR", "CS@100", "SR@10(m=5)", "NCS@10", "NCS@10(non_gt)", "nDCG@10", "MAP"),
-        *("MAP@R", "RPrecision", "MRR", "Kendall", "Spearman", "rsum", "Nsum"),
+        *(
+            "MAP@50",
+            "MAP@50(of_possible)",
+            "P@10",
+            "AP11",
+            "MAP@R",
+            "RPrecision",
+            "MRR",
+            "Kendall",
+            "Spearman",
+            "rsum",
+            "Nsum",
+        ),
         *("CutF1(t=0.5)", "CutPrecision(t=0.5)", "CutRecall(t=0.5)", "NoneAUROC(t=0.5)", "ECE", "ECE@10", "Brier"),
     ],
 )
@@ -57,7 +85,12 @@ def test_canonical_names_are_kept(name):
         "R@0",
         "R@-1",
         "R@1.5",
-        "P@1",
+        "Q@1",
+        "P",
+        "AP11@5",
+        "MAP@0",
+        "MAP(of_possible)",
+        "MAP@50(of_possible=1)",
         "MedR@3",
         "CS@5(m=2)",
         "NCS@1(non_gt=1)",
@@ -74,9 +107,9 @@ def test_what_is_no_measure_is_refused_in_one_line(name):
 
 def test_an_unknown_name_lists_what_there_is():
     with pytest.raises(
-        UserError, match=r"measure 'P@1' is not known; there are R@K, .*SR@K\(m=..,non_gt,lists=..\).*rsum"
+        UserError, match=r"measure 'Q@1' is not known; there are R@K, .*SR@K\(m=..,non_gt,lists=..\).*rsum"
     ):
-        parse("P@1")
+        parse("Q@1")
 
 
 def test_a_measure_is_known_as_soon_as_its_class_is_defined():

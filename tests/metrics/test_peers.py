@@ -50,6 +50,7 @@ SAME_AS_RANX = {
     "Recall@10": "recall@10",
     "MRR": "mrr",
     "MAP": "map",
+    "P@10": "precision@10",
     "RPrecision": "r-precision",
     "nDCG@10": "ndcg@10",
 }
@@ -58,6 +59,7 @@ SAME_AS_IR_MEASURES = {
     "Recall@10": "R@10",
     "MRR": "RR",
     "MAP": "AP",
+    "P@10": "P@10",
     "RPrecision": "Rprec",
     "nDCG@10": "nDCG@10",
 }
@@ -89,6 +91,47 @@ def test_ir_measures(world):
         assert 100 * one.value == pytest.approx(found[name][int(one.query_id)], abs=1e-9), name
         seen += 1
     assert seen == len(measures) * QUERIES
+
+
+def test_precision_at_levels_of_recall_is_that_of_trec_eval(world):
+    ir_measures = peer("ir_measures")
+    scores, grades = world
+    run = [ir_measures.ScoredDoc(f"{q}", f"{d}", scores[q, d]) for q in range(QUERIES) for d in range(GALLERY)]
+    right = [ir_measures.Qrel(f"{q}", f"{d}", int(grades[q, d])) for q in range(QUERIES) for d in range(GALLERY)]
+    levels = [ir_measures.parse_measure(f"IPrec@{tenths / 10:.1f}") for tenths in range(11)]
+    found = ours(world, ["AP11"])["AP11"]
+    theirs = np.full_like(found, np.nan)
+    for one in ir_measures.iter_calc(levels, right, run):
+        theirs[int(one.query_id), levels.index(one.measure)] = 100 * one.value
+    # It takes int(0.7 * 33 + 0.9) positives to reach 0.7 of 33: 23, since the product slips, where 24 are needed.
+    positives = (grades > 0).sum(axis=1)
+    slips = [[int(t / 10 * n + 0.9) != -(-t * n // 10) for t in range(11)] for n in positives.tolist()]
+    assert np.sum(slips) < len(slips)
+    np.testing.assert_allclose(found[~np.array(slips)], theirs[~np.array(slips)], rtol=0, atol=1e-9)
+
+
+def test_average_precision_of_the_first_ranks_is_that_of_torchmetrics(world):
+    """It divides by the positives among the first K; it takes scores of 0 and below as not retrieved."""
+    retrieval, torch = peer("torchmetrics.functional.retrieval"), peer("torch")
+    scores, grades = world
+    theirs = [
+        100 * float(retrieval.retrieval_average_precision(torch.tensor(row + 1), torch.tensor(own > 0), top_k=7))
+        for row, own in zip(scores, grades, strict=True)
+    ]
+    np.testing.assert_allclose(ours(world, ["MAP@7"])["MAP@7"], theirs, rtol=0, atol=1e-4)  # theirs is in float32
+
+
+def test_average_precision_of_what_is_possible_is_that_of_trec_eval_but_for_the_divisor(world):
+    ir_measures = peer("ir_measures")
+    scores, grades = world
+    run = [ir_measures.ScoredDoc(f"{q}", f"{d}", scores[q, d]) for q in range(QUERIES) for d in range(GALLERY)]
+    right = [ir_measures.Qrel(f"{q}", f"{d}", int(grades[q, d])) for q in range(QUERIES) for d in range(GALLERY)]
+    positives = (grades > 0).sum(axis=1)
+    found = ours(world, ["MAP@10(of_possible)"])["MAP@10(of_possible)"]
+    for one in ir_measures.iter_calc([ir_measures.parse_measure("AP@10")], right, run):
+        query = int(one.query_id)
+        of_all = found[query] * min(10, positives[query]) / positives[query]
+        assert 100 * one.value == pytest.approx(of_all, abs=1e-9)
 
 
 @pytest.mark.slow

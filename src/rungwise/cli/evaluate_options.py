@@ -36,14 +36,16 @@ class Evaluate:
         protocol: Gallery and right answers. One of full, coco-5k, coco-1k-5fold, flickr30k-1k, flickr8k-1k,
             one-caption-per-image, cxc, eccv, labels.
         positives: For cxc and eccv: the two JSON files, image-to-caption first.
-        measures: Such as R@1, Recall@5, MedR, MeanR, rsum. Graded ones (CS@100, nDCG@10, NCS@10) need degrees, and so
-            do those of where relevance ends: "CutF1(0.5)", "NoneAUROC(0.5)", ECE. Default: the protocol's.
+        measures: Such as R@1, rsum, Recall@5, MedR, MAP, MAP@50, P@10, AP11. Graded ones (CS@100, nDCG@10,
+            NCS@10) need degrees, and so do those of where relevance ends: "CutF1(0.5)", "NoneAUROC(0.5)", ECE. Default:
+            the protocol's.
         calibration: What says where relevance ends, a file that "rungwise calibrate" wrote, or the folder that holds
             it. Default: the model's own, else one that learnt nothing.
         relevance: Degrees that "rungwise relevance" wrote. Its folder, or npy or npz; scenes have theirs.
         out: Write the result as JSON here, with one value a query.
         format: What to print: table, markdown, latex, csv or json.
         intervals: Print 95 % bootstrap intervals over pictures, too. The report has them in any case.
+        by_class: Under the protocol labels, print every number class by class, too. The report has it in any case.
         report: Write an HTML page with tables, plots and queries here.
         thresholds: Falling degrees that cut the report's rungs.
         beside: Another model of the same data for the report: a model, a similarity file, or two files of embeddings.
@@ -80,6 +82,7 @@ class Evaluate:
     out: Path | None = None
     format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"
     intervals: bool = False
+    by_class: bool = field(default=False, metadata=ADVANCED)
     report: Path | None = None
     thresholds: tuple[float, ...] = field(default=(), metadata=ADVANCED)
     beside: tuple[str, ...] = field(default=(), metadata=ADVANCED)

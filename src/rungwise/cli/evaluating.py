@@ -16,12 +16,14 @@ from rungwise.core.printable import printable
 from rungwise.data.datasets import dataset_of
 from rungwise.evaluation import (
     Result,
+    by_class,
     card_facts,
     diagnose,
     evaluate,
     format_result,
     protocol_named,
     published_beside,
+    render_by_class,
     render_published,
     render_table,
     report_page,
@@ -31,8 +33,9 @@ from rungwise.evaluation.diagnostics import Diagnostics, false_negatives_by_gall
 from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.ranked_lists import RankedLists
+from rungwise.evaluation.report_labels import curve_measures
 from rungwise.evaluation.tables import Intervals
-from rungwise.metrics import Total, parse_all
+from rungwise.metrics import Measure, Total, parse_all
 from rungwise.metrics.rankings import positives_of
 from rungwise.metrics.sources import SimilaritySource
 from rungwise.models.folder import CARD
@@ -55,11 +58,12 @@ def run(asked: Evaluate) -> int:
         _refuse_missing_degrees(asked, scored)
         positives = _positives(asked, scored)
         measures = _measures(asked, scored, positives)
-        result = evaluate(
+        curves = _curves(asked, scored, positives)
+        whole = evaluate(
             similarity=scored.similarity,
             image_of_caption=scored.data.image_of_caption,
             relevance=scored.relevance,
-            measures=measures,
+            measures=(*measures, *curves),
             protocol=asked.protocol,
             positives=positives,
             ends=read_ends(asked.calibration, scored) if _read_ends(measures) else None,
@@ -73,6 +77,9 @@ def run(asked: Evaluate) -> int:
             image_ids=scored.data.image_ids if scored.has_texts else None,
             caption_ids=scored.data.caption_ids if scored.has_texts else None,
         )
+        result = whole.of_measures(measures) if curves else whole
+        if asked.by_class:
+            result = replace(result, by_class=by_class(result, scored.data.labels))
         intervals = result.intervals() if asked.intervals or asked.report or asked.card else None
         rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
         _print(asked, result, rows, intervals if asked.intervals else None)
@@ -87,7 +94,7 @@ def run(asked: Evaluate) -> int:
             add_evaluation(str(asked.model), card_facts(result, intervals))
             say(f"written: {asked.model}/{CARD}")
         if asked.report or asked.false_negatives:
-            _look_closer(asked, scored, positives, result, rows, intervals)
+            _look_closer(asked, scored, positives, result, rows, intervals, whole)
     return 0
 
 
@@ -115,6 +122,7 @@ def _refuse_idle_options(asked: Evaluate) -> None:
     has_data, runs_a_model = asked.data is not None, asked.model is not None or len(asked.beside) == 1
     ends = _read_ends(asked.measures or protocol_named(asked.protocol).measures)
     for option, given, other, is_there in (
+        ("--by-class", asked.by_class, "--protocol labels", asked.protocol == "labels"),
         ("--calibration", asked.calibration is not None, 'a measure such as --measures "CutF1(0.5)"', ends),
         ("--beside", bool(asked.beside), "--report", report),
         ("--thresholds", bool(asked.thresholds), "--report", report),
@@ -173,6 +181,17 @@ def _measures(asked: Evaluate, scored: Scored, positives: RightAnswers | None) -
     return tuple(kept)
 
 
+def _curves(asked: Evaluate, scored: Scored, positives: RightAnswers | None) -> tuple[str, ...]:
+    """What the report draws under the protocol labels, as far as short lists can answer."""
+    if asked.report is None or asked.protocol != "labels" or positives is None:
+        return ()
+    lists = scored.similarity
+    measures = parse_all(curve_measures(*lists.shape))
+    if isinstance(lists, RankedLists):
+        return tuple(str(one) for one in measures if isinstance(one, Measure) and not lists.reads(one, positives))
+    return tuple(str(one) for one in measures)
+
+
 def _positives(asked: Evaluate, scored: Scored) -> RightAnswers | None:
     if asked.positives:
         if len(asked.positives) != 2:
@@ -209,7 +228,8 @@ def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals:
     if asked.format != "table":
         print(printable(format_result(result, asked.format, rows, asked.names[0], intervals)))
         return
-    console.print(render_table(result, intervals))
+    for table in (render_table(result, intervals), *render_by_class(result)):
+        console.print(table)
     if rows:
         say(render_published(result, asked.names[0], rows))
 
@@ -221,7 +241,10 @@ def _look_closer(
     result: Result,
     rows: list[PublishedRow],
     intervals: Intervals | None,
+    whole: Result,
 ) -> None:
+    """Write the report and the false negatives; ``whole`` holds the measures of curves, too."""
+
     def diagnosed(similarity: SimilaritySource) -> Diagnostics:
         return diagnose(
             similarity,
@@ -249,6 +272,7 @@ def _look_closer(
             beside=diagnosed(read_beside(asked.beside, scored, asked)) if asked.beside else None,
             names=asked.names,
             has_texts=scored.has_texts,
+            curves=whole,
         )
         with replacing(asked.report) as draft:
             draft.write_text(page, encoding="utf-8")

@@ -13,6 +13,7 @@ Words, which the modules keep to:
   (:mod:`rungwise.relevance.describe`).
 """
 
+from rungwise.evaluation.by_class import ByClass, ClassNumbers, by_class
 from rungwise.evaluation.compare import Comparison, Difference, compare
 from rungwise.evaluation.diagnostics import (
     Diagnostics,
@@ -31,12 +32,14 @@ from rungwise.evaluation.ranked_lists import RankedLists, read_ranked_lists
 from rungwise.evaluation.report import report_page
 from rungwise.evaluation.result import Result
 from rungwise.evaluation.scores import similarity_source
-from rungwise.evaluation.tables import card_facts, format_result, render_published, render_table
+from rungwise.evaluation.tables import card_facts, format_result, render_by_class, render_published, render_table
 
 __all__ = [
     "DEFAULT_MEASURES",
     "PAPERS",
     "PROTOCOLS",
+    "ByClass",
+    "ClassNumbers",
     "Comparison",
     "Diagnostics",
     "Difference",
@@ -47,6 +50,7 @@ __all__ = [
     "PublishedRow",
     "RankedLists",
     "Result",
+    "by_class",
     "card_facts",
     "compare",
     "diagnose",
@@ -63,6 +67,7 @@ __all__ = [
     "published",
     "published_beside",
     "read_ranked_lists",
+    "render_by_class",
     "render_published",
     "render_table",
     "report_page",

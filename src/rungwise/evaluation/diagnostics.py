@@ -227,6 +227,7 @@ def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
         np.searchsorted(fold.images, data.image_of_caption[fold.captions]),
         taken(data.caption_ids, fold.captions),
         taken(data.paths, fold.images),
+        labels=taken(data.labels, fold.images),
         name=data.name,
         layout=data.layout,
     )

@@ -59,8 +59,24 @@ class Axis:
         return [round((first + number) * step, 12) for number in range(count)]
 
 
-def lines(series: Mapping[str, Points], x: Axis, y: Axis, title: str) -> str:
+def lines(
+    series: Mapping[str, Points],
+    x: Axis,
+    y: Axis,
+    title: str,
+    *,
+    levels: Mapping[str, float] | None = None,
+    levels_name: str = "",
+) -> str:
     """Curves, one a series, with a legend.
+
+    Args:
+        series: Points of each curve by its name.
+        x: Of all of them.
+        y: Of all of them.
+        title: Above the figure.
+        levels: Series to a value that a dashed line across the figure shows in the colour of the series.
+        levels_name: What the dashed lines are.
 
     >>> "polyline" in lines({"i2t": [(1, 20), (10, 60)]}, Axis("K", 1, 10, True), Axis("R@K", 0, 100), "recall")
     True
@@ -69,7 +85,13 @@ def lines(series: Mapping[str, Points], x: Axis, y: Axis, title: str) -> str:
         f'<polyline class="s{number}" points="{" ".join(f"{_x(x, a):.1f},{_y(y, b):.1f}" for a, b in points)}"/>'
         for number, points in enumerate(series.values())
     ]
-    return _figure(marks, x, y, title, list(series))
+    for number, name in enumerate(series):
+        if levels and name in levels:
+            up = _y(y, max(y.low, min(levels[name], y.high)))
+            marks.append(
+                f'<line class="level s{number}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up:.1f}" y2="{up:.1f}"/>'
+            )
+    return _figure(marks, x, y, title, list(series), dashed=levels_name if levels else "")
 
 
 def bars(series: Mapping[str, Sequence[float]], groups: Sequence[str], y: Axis, title: str, x_label: str) -> str:
@@ -143,7 +165,15 @@ def _y(axis: Axis, value: float) -> float:
     return HEIGHT - BOTTOM - axis.at(value) * (HEIGHT - TOP - BOTTOM)
 
 
-def _figure(marks: Sequence[str], x: Axis, y: Axis, title: str, legend: Sequence[str], x_ticks: bool = True) -> str:
+def _figure(
+    marks: Sequence[str],
+    x: Axis,
+    y: Axis,
+    title: str,
+    legend: Sequence[str],
+    x_ticks: bool = True,
+    dashed: str = "",
+) -> str:
     parts = [
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(y, tick):.1f}" y2="{_y(y, tick):.1f}"/>'
         f'<text x="{LEFT - 6}" y="{_y(y, tick) + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
@@ -161,9 +191,11 @@ def _figure(marks: Sequence[str], x: Axis, y: Axis, title: str, legend: Sequence
         f'<text class="label" transform="translate(12 {up}) rotate(-90)" text-anchor="middle">{escape(y.label)}</text>'
     )
     keys = "".join(f'<span><i class="key s{n}"></i>{escape(name)}</span>' for n, name in enumerate(legend))
+    keys += f'<span><i class="key dashes"></i>{escape(dashed)}</span>' if dashed else ""
     drawn = "".join([*parts, *marks])
+    legend_line = f"<p class=legend>{keys}</p>" if len(legend) > 1 or dashed else ""
     return (
-        f"<figure><figcaption>{escape(title)}</figcaption>{f'<p class=legend>{keys}</p>' if len(legend) > 1 else ''}"
+        f"<figure><figcaption>{escape(title)}</figcaption>{legend_line}"
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{drawn}</svg></figure>'
     )
 

@@ -10,7 +10,7 @@ flickr30k-1k, flickr8k-1k    1,000 images    5 an image            written for t
 one-caption-per-image        everything      first of each image   written for the image    R@1,5,10 MedR MeanR
 cxc                          5,000 images    all                   given (CxC's files)      R@1,5,10
 eccv                         5,000 images    all                   given (ECCV's files)     MAP@R RPrecision R@1
-labels                       everything      all                   shares a class label     MAP
+labels                       everything      all                   shares a class label     MAP MAP@50
 ============================ =============== ===================== ======================== =======================
 """
 
@@ -196,10 +196,10 @@ class ECCVCaption(GivenPositives):
 
 
 class SharedLabels(GivenPositives):
-    """Whatever shares a class label is right; MAP over the full list (Wikipedia and Pascal style)."""
+    """Whatever shares a class label is right; MAP over the full list and its first 50 (Wikipedia and Pascal style)."""
 
     right: ClassVar[str] = "items that share a class label"
-    measures: ClassVar[tuple[str, ...]] = ("MAP",)
+    measures: ClassVar[tuple[str, ...]] = ("MAP", "MAP@50")
 
     @property
     def _remedy(self) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.textfiles import read_lines
-from rungwise.metrics import R, Recall
+from rungwise.metrics import MAP, P, R, Recall
 from rungwise.metrics.blocks import Positions
 from rungwise.metrics.classic import MAPAtR, RPrecision
 from rungwise.metrics.measures import Measure
@@ -88,7 +88,9 @@ class RankedLists:
             asking = np.ones(len(lengths), dtype=np.bool_) if measure.graded else own.counts > 0
             if isinstance(measure, MAPAtR | RPrecision):
                 needed = own.counts
-            elif isinstance(measure, R | Recall) or (measure.graded and measure.depth is not None):
+            elif (isinstance(measure, R | Recall | P | MAP) and measure.k is not None) or (
+                measure.graded and measure.depth is not None
+            ):
                 needed = np.full(len(lengths), getattr(measure, "k", 0))
                 if getattr(measure, "non_gt", False):
                     needed = needed + own.counts

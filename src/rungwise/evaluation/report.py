@@ -21,6 +21,8 @@ from rungwise.evaluation.diagnostics import Diagnostics
 from rungwise.evaluation.false_negatives import FalseNegative
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.report_ends import plots_of_ends
+from rungwise.evaluation.report_labels import sections_of_labels
+from rungwise.evaluation.report_parts import section, table
 from rungwise.evaluation.report_style import RUNG_COLOURS, STYLE
 from rungwise.evaluation.result import Result
 from rungwise.evaluation.tables import WAYS, Intervals, cells_of, notes_of, published_cells, sources_of, title_of
@@ -48,6 +50,7 @@ def report_page(
     beside: Diagnostics | None = None,
     names: tuple[str, str] = ("this model", "the other model"),
     has_texts: bool = True,
+    curves: Result | None = None,
 ) -> str:
     """The page.
 
@@ -60,6 +63,8 @@ def report_page(
         beside: The same of another model on the same gallery, for the figure of two models.
         names: Of the two models.
         has_texts: Whether captions have texts of their own, so that their length means something.
+        curves: Under the protocol labels, a result of the same rankings that holds the measures which
+            :func:`~rungwise.evaluation.report_labels.curve_measures` names; default ``result``, as far as it has them.
 
     >>> from rungwise.evaluation import evaluate
     >>> from rungwise.evaluation.diagnostics import diagnose
@@ -73,10 +78,12 @@ def report_page(
     sections = [_numbers(result, intervals)]
     if published:
         sections.append(_published(result, published, names[0]))
-    sections.append(_section("Plots", f"<div class=plots>{''.join(_plots(found, has_texts))}</div>", _scope(found)))
+    if result.protocol == "labels":
+        sections += sections_of_labels(result, found, curves or result)
+    sections.append(section("Plots", f"<div class=plots>{''.join(_plots(found, has_texts))}</div>", _scope(found)))
     if ends := plots_of_ends(result):
         note = f"Relevance ends by: {result.ends}."
-        sections.append(_section("Where relevance ends", f"<div class=plots>{''.join(ends)}</div>", note))
+        sections.append(section("Where relevance ends", f"<div class=plots>{''.join(ends)}</div>", note))
     if found.rungs:
         sections.append(_rungs(found))
     if beside is not None:
@@ -85,10 +92,6 @@ def report_page(
     if found.thresholds:
         sections.append(parts.false_negatives(false_negatives))
     return page(title_of(result), "\n".join(sections), STYLE)
-
-
-def _section(title: str, content: str, note: str = "") -> str:
-    return f"<section><h2>{escape(title)}</h2>{f'<p class=note>{escape(note)}</p>' if note else ''}{content}</section>"
 
 
 def _scope(found: Diagnostics) -> str:
@@ -104,23 +107,16 @@ def _numbers(result: Result, intervals: Intervals | None) -> str:
     if intervals:
         lines.append("in brackets: 95 % bootstrap intervals over images")
     note = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return _section("Numbers", f"{_table(*cells_of(result, intervals))}<ul class=note>{note}</ul>")
+    return section("Numbers", f"{table(*cells_of(result, intervals))}<ul class=note>{note}</ul>")
 
 
 def _published(result: Result, rows: Sequence[PublishedRow], ours: str) -> str:
     sources = "".join(f"<li>{escape(line)}</li>" for line in sources_of(rows))
-    return _section(
+    return section(
         "Beside published rows",
-        f"{_table(*published_cells(result, ours, rows))}<ul class=note>{sources}</ul>",
+        f"{table(*published_cells(result, ours, rows))}<ul class=note>{sources}</ul>",
         "Rows of the same test set, gallery size, folds and captions only.",
     )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    whole = [[escape(cell.replace(", ", ",\u00a0") if "[" in cell else cell) for cell in row] for row in rows]
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in whole)
-    return f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _plots(found: Diagnostics, has_texts: bool) -> list[str]:
@@ -225,7 +221,7 @@ def _rungs(found: Diagnostics) -> str:
             numbers = [f"{rung.quantiles[2]:.4f}", f"{rung.percentile:.1f}", f"{rung.found:.1f}"]
         rows.append([str(number + 1), bounds, f"{rung.pairs:,}", *numbers])
     head = ["rung", "degree", "pairs", "median similarity", "mean place, 0 first to 100 last", "in the first ten, %"]
-    return _section("By rung", _table(head, rows), "Where captions of each rung land in the rankings of image queries.")
+    return section("By rung", table(head, rows), "Where captions of each rung land in the rankings of image queries.")
 
 
 def _bounds(thresholds: Sequence[float]) -> list[str]:
@@ -255,7 +251,7 @@ def _two_models(page: _Page, other: Diagnostics, names: tuple[str, str]) -> str:
             )
             blocks.append(f"<div class=pair>{page.query_head(way, query)}{rows}</div>")
     note = f"The first {mine.candidates.shape[1]} of both, best first, where they differ most."
-    return _section("Two models side by side", page.legend() + "".join(blocks), note)
+    return section("Two models side by side", page.legend() + "".join(blocks), note)
 
 
 def _most_different(mine: TopCandidates, theirs: TopCandidates) -> list[int]:
@@ -301,7 +297,7 @@ class _Page:
         note = "Most of the first ten are called wrong by the annotation and right by the relevance source."
         if disputed:
             shown.append(("Most disputed queries", disputed, note))
-        return [_section(title, f"<div class=cards>{''.join(cards)}</div>", note) for title, cards, note in shown]
+        return [section(title, f"<div class=cards>{''.join(cards)}</div>", note) for title, cards, note in shown]
 
     def _card(self, lists: TopCandidates, query: int) -> str:
         rank = lists.best_rank[query]
@@ -398,7 +394,7 @@ class _Page:
                 "</div></article>"
             )
         note = f"{note} {_scope(self.found)}"
-        return _section("False negatives of the annotation", f"<div class=cards>{''.join(cards)}</div>", note.rstrip())
+        return section("False negatives of the annotation", f"<div class=cards>{''.join(cards)}</div>", note.rstrip())
 
 
 def _similarity(score: float) -> str:

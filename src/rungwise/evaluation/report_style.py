@@ -41,6 +41,29 @@ li small { text-align: right; white-space: nowrap; }
 .strip li { border-top: 6px solid var(--rung); min-width: 0; } .strip img { border-radius: 0; width: 100%; }
 .strip span { display: block; text-align: center; font-size: .8rem; background: var(--card); padding: .2rem 0; }
 .strip .annotated { outline: 2px solid var(--a); }
+.level { stroke: var(--ink-s); stroke-width: 1.5; stroke-dasharray: 5 5; } .level.s1 { stroke-dashoffset: 5; }
+.key.dashes { background: none; border-top: 2px dashed var(--soft); border-radius: 0; width: 1.6em; height: 0;
+  vertical-align: middle; }
+section > h3 { margin-top: 1.2rem; } .tall { max-height: min(40rem, 85vh); overflow: auto; }
+.tall > .scroll { overflow: visible; } .tall thead th { position: sticky; top: 0; background: var(--page); }
+.heat { border-collapse: separate; border-spacing: 0; font-size: .85rem; margin: .5rem 0; }
+.heat th, .heat td { padding: .2rem .35rem; border: 0; background: var(--page); }
+.heat thead th { position: sticky; top: 0; vertical-align: bottom; z-index: 1; }
+.heat thead th span { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 9rem; overflow: hidden;
+  text-overflow: ellipsis; white-space: nowrap; text-align: left; }
+.heat th:first-child { position: sticky; left: 0; max-width: min(11rem, 30vw); overflow: hidden; white-space: nowrap;
+  text-overflow: ellipsis; }
+.heat thead th:first-child { z-index: 2; }
+.heat td { min-width: 2.1rem; text-align: center; border: 1px solid var(--page);
+  background: color-mix(in srgb, var(--b) calc(var(--p, 0) * .5%), var(--page)); }
+.heat .own { background: color-mix(in srgb, var(--a) calc(var(--p, 0) * .5%), var(--page));
+  border-color: var(--a); font-weight: 600; }
+.heat .count, .heat tfoot td, .heat tfoot th { color: var(--soft); }
+.heat tfoot td, .heat tfoot th { border-top: 1px solid var(--line); }
+.confusion { display: flex; flex-wrap: wrap; gap: .5rem 2rem; align-items: flex-start; }
+.confusion > .scroll { max-width: 100%; } .confusion > :last-child { flex: 1 1 22rem; min-width: 0; }
+.words { columns: 22rem; column-gap: 2rem; padding-left: 1.2rem; margin: .3rem 0 1rem; }
+.words li { break-inside: avoid; overflow-wrap: anywhere; }
 """
 )
 """A candidate's rung is its class ``r0``, ``r1``, ... or ``r-none``; the series of a plot are ``s0`` and ``s1``."""

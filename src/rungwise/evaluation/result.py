@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import read_json, user_path
+from rungwise.evaluation.by_class import ByClass
 from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
 from rungwise.evaluation.result_file import check, checksum, content_of, values_of
+from rungwise.metrics import Measure, Total, parse_all
 
 FORMAT = "rungwise-result/1"
 """Written into every file, so that a later version can tell."""
@@ -45,6 +47,7 @@ class Result:
         seed: Of the training run, when the caller says it.
         version: Of rungwise.
         warnings: What is odd about what was evaluated, one line each.
+        by_class: The numbers class by class, where they were asked for; see :mod:`rungwise.evaluation.by_class`.
 
     >>> from rungwise.evaluation import evaluate
     >>> result = evaluate(similarity=np.array([[0.9, 0.1], [0.2, 0.3]]), image_of_caption=[0, 1])
@@ -70,6 +73,7 @@ class Result:
     seed: int | None = None
     version: str = ""
     warnings: tuple[str, ...] = ()
+    by_class: ByClass | None = None
     _per_query: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
     _image_of_query: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
     _query_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
@@ -137,6 +141,45 @@ class Result:
         found = bootstrap([self], list(self.numbers) if names is None else list(names), draws, seed)
         return {name: interval_of(values[0], level) for name, values in found.items()}
 
+    def of_measures(self, measures: Iterable[str | Measure | Total]) -> Result:
+        """The same with these measures alone, among those that were taken.
+
+        >>> from rungwise.evaluation import evaluate
+        >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["R@1", "MAP"])
+        >>> list(result.of_measures(["MAP"]).numbers)
+        ['i2t/MAP', 't2i/MAP']
+        """
+        asked = parse_all(measures)
+        kept = {str(term) for one in asked for term in (one, *(one.terms if isinstance(one, Total) else ()))}
+
+        def those(values: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in values.items() if name.rpartition("/")[2] in kept}
+
+        return replace(
+            self,
+            numbers=those(self.numbers),
+            units=those(self.units),
+            remarks=those(self.remarks),
+            _per_query=those(self._per_query),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Everything but the values per query, as JSON has it.
+
+        >>> from rungwise.evaluation import evaluate
+        >>> evaluate(similarity=np.eye(2), image_of_caption=[0, 1]).plain()["gallery"]
+        {'i2t': (2,), 't2i': (2,)}
+        """
+        content: dict[str, Any] = {}
+        for one in fields(self):
+            if not one.name.startswith("_") and one.name != "by_class":
+                value = getattr(self, one.name)
+                content[one.name] = dict(value) if isinstance(value, Mapping) else value
+        content["numbers"] = {name: _without_nan(number) for name, number in self.numbers.items()}
+        if self.by_class is not None:
+            content["by_class"] = self.by_class.plain()
+        return content
+
     def to_json(self, path: str | Path, per_query: bool = False) -> None:
         """Write the numbers, and the values of every query too when asked; all or nothing.
 
@@ -148,12 +191,7 @@ class Result:
         Raises:
             UserError: If it cannot be written.
         """
-        content: dict[str, Any] = {"format": FORMAT}
-        for one in fields(self):
-            if not one.name.startswith("_"):
-                value = getattr(self, one.name)
-                content[one.name] = dict(value) if isinstance(value, Mapping) else value
-        content["numbers"] = {name: _without_nan(number) for name, number in self.numbers.items()}
+        content: dict[str, Any] = {"format": FORMAT} | self.plain()
         values, images = (self._per_query, self._image_of_query) if per_query else ({}, {})
         content["query_ids"] = {way: list(ids) for way, ids in self._query_ids.items()} if per_query else {}
         content["checksum"] = checksum(content, values, images)
@@ -208,6 +246,7 @@ class Result:
             seed=content.seed,
             version=content.version,
             warnings=tuple(content.warnings),
+            by_class=None if content.by_class is None else ByClass.from_plain(content.by_class.model_dump()),
             _per_query=values,
             _image_of_query=images,
             _query_ids={way: tuple(own) for way, own in content.query_ids.items()},

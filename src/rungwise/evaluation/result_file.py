@@ -23,10 +23,28 @@ _SAME = 1e-9
 """Numbers closer than this, relatively, are the same: sums in another order differ in their last bits."""
 
 
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+
+class _OfClass(BaseModel):
+    model_config = _STRICT
+
+    label: str
+    queries: int
+    numbers: dict[str, float | None]
+
+
+class _ByClass(BaseModel):
+    model_config = _STRICT
+
+    classes: dict[str, list[_OfClass]]
+    without_label: dict[str, int]
+
+
 class Content(BaseModel):
     """The file, each part of the type that it must have; see :class:`rungwise.evaluation.result.Result`."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+    model_config = _STRICT
 
     numbers: dict[str, float | None]
     units: dict[str, str]
@@ -46,6 +64,7 @@ class Content(BaseModel):
     seed: int | None = None
     version: str = ""
     warnings: list[str] = []
+    by_class: _ByClass | None = None
     per_query: dict[str, list[float | list[float | None] | None]] = {}
     image_of_query: dict[str, list[int]] = {}
     query_ids: dict[str, list[str]] = {}
@@ -125,6 +144,20 @@ def check(content: Content, per_query: Mapping[str, NDArray[np.float64]]) -> Non
             _check_bounds(f"{name} of a query", values, measure.value_bounds)
             parts = np.split(values, np.cumsum(folds[name.partition("/")[0]])[:-1])
             _check_same(name, number, float(np.mean([measure.aggregate(part) for part in parts])), "values per query")
+    for way, classes in () if content.by_class is None else content.by_class.classes.items():
+        for one in classes:
+            _check_class(way, one, content)
+
+
+def _check_class(way: str, one: _OfClass, content: Content) -> None:
+    if not 0 < one.queries <= content.queries.get(way, 0):
+        raise ValueError(f"by_class, {way}, {one.label!r}: {one.queries} of {content.queries.get(way, 0)} queries")
+    for name, written in one.numbers.items():
+        if f"{way}/{name}" not in content.numbers:
+            raise ValueError(f"by_class, {way}, {one.label!r}: {name} was not measured")
+        measure = _measure(f"{way}/{name}")
+        if measure is not None and written is not None:
+            _check_bounds(f"by_class, {way}, {one.label!r}: {name}", np.array([written]), measure.bounds)
 
 
 def checksum(

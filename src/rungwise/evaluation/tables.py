@@ -7,7 +7,6 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from rungwise.core.errors import UserError
@@ -26,6 +25,9 @@ TextFormat = Literal["markdown", "latex", "csv", "json"]
 WAYS = {"i2t": "image to text", "t2i": "text to image"}
 """Names of the directions in headings."""
 
+
+_MEASURES_BESIDE = 6
+"""In a table by class: what 80 columns hold beside the names of classes."""
 
 Intervals = Mapping[str, tuple[float, float]]
 """Name of a number to its lower and upper bound, such as ``Result.intervals()`` gives."""
@@ -54,6 +56,60 @@ def render_table(result: Result, intervals: Intervals | None = None) -> Table:
             table.add_section()
         table.add_row(*row)
     return table
+
+
+def render_by_class(result: Result) -> list[Table]:
+    """One table a direction, one row a class, at most 80 columns wide; none where classes were not asked for.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> render_by_class(evaluate(similarity=np.eye(2), image_of_caption=[0, 1]))
+    []
+    """
+    from rich import box
+    from rich.table import Table
+
+    tables = []
+    for title, (head, rows) in class_cells(result).items():
+        for first in range(2, len(head), _MEASURES_BESIDE):
+            shown = [0, 1, *range(first, min(first + _MEASURES_BESIDE, len(head)))]
+            table = Table(title=title, box=box.SIMPLE_HEAD)
+            for number, column in enumerate(shown):
+                table.add_column(
+                    head[column],
+                    justify="right" if number else "left",
+                    overflow="fold",
+                    min_width=max((len(row[column]) for row in rows), default=1) if number else 8,
+                )
+            for row in rows:
+                table.add_row(*(row[column] for column in shown))
+            tables.append(table)
+    if tables and result.by_class:
+        tables[-1].caption = "\n".join(result.by_class.notes()) or None
+    return tables
+
+
+def class_cells(result: Result) -> dict[str, tuple[list[str], list[list[str]]]]:
+    """Per direction, by the title of its table, heading and rows of the numbers by class as they print.
+
+    >>> import numpy as np
+    >>> from rungwise.evaluation import evaluate
+    >>> class_cells(evaluate(similarity=np.eye(2), image_of_caption=[0, 1]))
+    {}
+    """
+    found = {}
+    for way, classes in result.by_class.classes.items() if result.by_class else ():
+        measures = [name.partition("/")[2] for name in result.numbers if name.startswith(f"{way}/")]
+        rows = [
+            [
+                one.label,
+                str(one.queries),
+                *(number_text(one.numbers[name], result.units[f"{way}/{name}"]) for name in measures),
+            ]
+            for one in classes
+        ]
+        found[f"{WAYS[way]}, by class"] = (["class", "queries", *measures], rows)
+    return found
 
 
 def render_published(result: Result, ours: str, rows: Sequence[PublishedRow]) -> str:
@@ -102,8 +158,7 @@ def format_result(
     protocol full; 2 images x 2 captions (1 an image)
     """
     if form == "json":
-        content = {one.name: getattr(result, one.name) for one in fields(result) if not one.name.startswith("_")}
-        content["numbers"] = {name: None if math.isnan(one) else one for name, one in result.numbers.items()}
+        content = result.plain()
         if intervals:
             content["intervals"] = {
                 name: [None if math.isnan(bound) else bound for bound in one] for name, one in intervals.items()
@@ -117,10 +172,11 @@ def format_result(
     if form == "csv":
         return _csv(result, rows, ours, intervals or {})
     head, body = cells_of(result, intervals)
-    tables = [(head, body)]
+    tables = [(head, body), *class_cells(result).values()]
     if rows:
         tables.append(published_cells(result, ours, rows))
-    notes = "; ".join([f"protocol {result.protocol}", *notes_of(result), *sources_of(rows)])
+    of_classes = result.by_class.notes() if result.by_class else []
+    notes = "; ".join([f"protocol {result.protocol}", *notes_of(result), *of_classes, *sources_of(rows)])
     if form == "markdown":
         return "\n\n".join([*(_markdown(*one) for one in tables), notes])
     return "\n\n".join([*(_latex(*one) for one in tables), "% " + notes])
@@ -276,7 +332,7 @@ def number_text(value: float, unit: str) -> str:
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    aligned = [":--" if name in ("measure", "unit", "method") else "--:" for name in head]
+    aligned = [":--" if name in ("measure", "unit", "method", "class") else "--:" for name in head]
     lines = [head, *rows]
     text = [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
     return "\n".join([text[0], f"|{'|'.join(aligned)}|", *text[1:]])
@@ -293,7 +349,7 @@ def _latex(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     def line(cells: Sequence[str]) -> str:
         return " & ".join("".join(_LATEX_SPECIAL.get(c, c) for c in cell) for cell in cells) + r" \\"
 
-    columns = "".join("l" if name in ("measure", "unit", "method") else "r" for name in head)
+    columns = "".join("l" if name in ("measure", "unit", "method", "class") else "r" for name in head)
     body = [line(head), r"\hline", *(line(row) for row in rows)]
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\hline", *body, r"\hline", r"\end{tabular}"])
 
@@ -301,13 +357,22 @@ def _latex(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _csv(result: Result, rows: Sequence[PublishedRow], ours: str, intervals: Intervals) -> str:
     file = io.StringIO(newline="")
     table = csv.writer(file, lineterminator="\n")
-    table.writerow(("source", "protocol", "name", "value", "unit", "low", "high"))
+    no_class = [""] if result.by_class else []
+    table.writerow(("source", "protocol", "name", "value", "unit", "low", "high", *(["class"] if no_class else [])))
     for name, value in result.numbers.items():
         shown = ["" if math.isnan(one) else repr(float(one)) for one in (value, *intervals.get(name, ()))]
-        table.writerow((ours, result.protocol, name, shown[0], result.units[name], *(shown[1:] or ("", ""))))
+        bounds = shown[1:] or ("", "")
+        table.writerow((ours, result.protocol, name, shown[0], result.units[name], *bounds, *no_class))
     for row in rows:
         for name, value in row.numbers.items():
             if name in result.units:
                 source = f"{row.method} ({row.paper}, {row.table})"
-                table.writerow((source, row.protocol, name, repr(value), result.units[name], "", ""))
+                table.writerow((source, row.protocol, name, repr(value), result.units[name], "", "", *no_class))
+    for way, classes in result.by_class.classes.items() if result.by_class else ():
+        for one in classes:
+            table.writerow((ours, result.protocol, f"{way}/queries", one.queries, "queries", "", "", one.label))
+            for name, value in one.numbers.items():
+                number = "" if math.isnan(value) else repr(float(value))
+                unit = result.units[f"{way}/{name}"]
+                table.writerow((ours, result.protocol, f"{way}/{name}", number, unit, "", "", one.label))
     return file.getvalue()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rungwise.metrics.classic import MAP, MRR, RSUM, MAPAtR, MeanR, MedR, R, Recall, RPrecision
+from rungwise.metrics.classic import AP11, MAP, MRR, RSUM, MAPAtR, MeanR, MedR, P, R, Recall, RPrecision
 from rungwise.metrics.cutting import ECE, Brier, CutF1, CutPrecision, CutRecall, NoneAUROC
 from rungwise.metrics.ends import Ends, Judged
 from rungwise.metrics.graded import CS, NCS, NDCG, NSUM, NSUM_NON_GT, SR, Kendall, Spearman
@@ -52,6 +52,7 @@ def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Tota
 
 
 __all__ = [
+    "AP11",
     "CS",
     "DIRECTIONS",
     "ECE",
@@ -78,6 +79,7 @@ __all__ = [
     "Measure",
     "MedR",
     "NoneAUROC",
+    "P",
     "R",
     "RPrecision",
     "Rankings",

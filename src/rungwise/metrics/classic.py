@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.errors import UserError
 from rungwise.metrics.measures import RANK, Measure, Total
 from rungwise.metrics.rankings import Rankings
 
@@ -128,20 +129,129 @@ class MRR(PositiveMeasure):
 
 
 @dataclass(frozen=True)
-class MAP(PositiveMeasure):
-    """Mean average precision over the full list: mean over positives of the precision at each one's rank, times 100.
+class P(PositiveMeasure):
+    """P@K, precision: 100 x positives in the top K / K.
+
+    A gallery of fewer than K candidates is divided by K all the same, as trec_eval does: places that no candidate can
+    take count as wrong.
 
     >>> from rungwise.metrics.rankings import rank_all
-    >>> MAP().per_query(rank_all([[0.9, 0.8, 0.1, 0.0]], [[0, 2]])).round(2)
-    array([83.33])
+    >>> rankings = rank_all([[0.9, 0.8, 0.1], [0.3, 0.2, 0.1]], [[0, 1], [2]])
+    >>> P(k=2).per_query(rankings), P(k=4).per_query(rankings)
+    (array([100.,   0.]), array([50., 25.]))
     """
 
-    name: ClassVar[str] = "MAP"
+    k: int
+    name: ClassVar[str] = "P"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) 0..100."""
-        precision = rankings.positives.place_in_query / rankings.positive_ranks
-        return 100.0 * rankings.positives.divide_by_counts(rankings.positives.sum_per_query(precision))
+        positives = rankings.positives
+        hits = positives.sum_per_query(rankings.positive_ranks <= self.k)
+        return np.where(positives.counts > 0, 100.0 * hits / self.k, np.nan)
+
+
+@dataclass(frozen=True)
+class MAP(PositiveMeasure):
+    """Mean average precision over the full list: mean over positives of the precision at each one's rank, times 100.
+
+    MAP@K, such as ``MAP@50``, reads the first K ranks: (1/T) x sum over ranks r <= K of the precision at each hit,
+    times 100, where T is the number of positives among the first K; 0 where there is none. So do papers on class labels
+    of images and texts (Wang et al. 2013, LCFS, after Rasiwasia et al. 2010) and torchmetrics.
+
+    Others give the same name to other numbers. Here, a query with a single hit has 100 if that is at rank 1, however
+    many positives were missed. ``MAP@50(of_possible)`` divides by min(K, positives), the hits of a perfect ranking, as
+    competitions do. trec_eval divides by all positives, so that a perfect ranking has less than 100 where these are
+    more than K. If K is the size of the gallery or more, all three are MAP.
+
+    >>> from rungwise.metrics.rankings import rank_all
+    >>> rankings = rank_all([[0.9, 0.8, 0.1, 0.0]], [[0, 2]])
+    >>> MAP().per_query(rankings).round(2), MAP(k=2).per_query(rankings), MAP(2, of_possible=True).per_query(rankings)
+    (array([83.33]), array([100.]), array([50.]))
+    >>> str(MAP(50)), str(MAP(50, of_possible=True))
+    ('MAP@50', 'MAP@50(of_possible)')
+    """
+
+    k: int | None = None
+    of_possible: bool = False
+    name: ClassVar[str] = "MAP"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.of_possible and self.k is None:
+            raise UserError("MAP(of_possible) is MAP: the full list holds every positive; write MAP, or such as MAP@50")
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) 0..100."""
+        positives = rankings.positives
+        precision = positives.place_in_query / rankings.positive_ranks
+        if self.k is None:
+            return 100.0 * positives.divide_by_counts(positives.sum_per_query(precision))
+        inside = rankings.positive_ranks <= self.k
+        sums = positives.sum_per_query(np.where(inside, precision, 0.0))
+        terms = np.minimum(positives.counts, self.k) if self.of_possible else positives.sum_per_query(inside)
+        values = np.divide(sums, terms, out=np.zeros(len(sums)), where=terms > 0)
+        return np.where(positives.counts > 0, 100.0 * values, np.nan)
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Queries without a positive, and those with none among the first K, whose formula is 0 / 0."""
+        found = super().remarks(rankings)
+        if self.k is not None and not self.of_possible:
+            nothing = int((rankings.best_rank > self.k).sum())
+            found |= {f"nothing right in the first {self.k}, counted 0": nothing} if nothing else {}
+        return found
+
+
+LEVELS = 11
+"""Levels of recall of :class:`AP11`: 0, 0.1, ..., 1."""
+
+
+@dataclass(frozen=True)
+class AP11(PositiveMeasure):
+    """AP11: mean of the interpolated precision at recall 0, 0.1, ..., 1, in percent (Salton and McGill 1983).
+
+    The interpolated precision at a level is the largest precision at any rank whose recall reaches the level. A query's
+    value is a row of eleven, one a level, so that their means over queries are the 11-point precision-recall curve. A
+    level that falls on a positive is reached with it: 3 of 10 positives are a recall of 0.3. It is no approximation of
+    :class:`MAP`, which counts each positive alike: few positives reach several levels at once.
+
+    >>> from rungwise.metrics.rankings import rank_all
+    >>> rows = AP11().per_query(rank_all([[0.9, 0.8, 0.7, 0.1]], [[0, 2]]))
+    >>> rows.round(1).tolist()
+    [[100.0, 100.0, 100.0, 100.0, 100.0, 100.0, 66.7, 66.7, 66.7, 66.7, 66.7]]
+    >>> round(AP11().aggregate(rows), 2)
+    84.85
+    """
+
+    name: ClassVar[str] = "AP11"
+    parts: ClassVar[int] = LEVELS
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries, 11) 0..100."""
+        positives = rankings.positives
+        values = np.full((len(positives.counts), LEVELS), np.nan)
+        known = positives.counts > 0
+        if known.any():
+            precision = positives.place_in_query / rankings.positive_ranks
+            # Whole numbers: the positive that reaches level j of 10 is number ceil(j x positives / 10), at least 1.
+            steps = LEVELS - 1
+            reaches = np.maximum(1, -(-np.arange(LEVELS) * positives.counts[known, None] // steps))
+            first = positives.starts[:-1][known, None] + reaches - 1
+            between = np.maximum.reduceat(precision, first.ravel()).reshape(-1, LEVELS)
+            values[known] = 100.0 * np.maximum.accumulate(between[:, ::-1], axis=1)[:, ::-1]
+        return values
+
+    def of_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(queries,) the mean over the levels."""
+        return np.asarray(values.mean(axis=1))
+
+    def aggregate(self, values: NDArray[np.float64]) -> float:
+        """The mean over queries that have a value."""
+        return super().aggregate(self.of_query(values))
+
+    def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(draws,) means where each query is there so many times."""
+        return super().aggregate_draws(self.of_query(values), weights)
 
 
 @dataclass(frozen=True)

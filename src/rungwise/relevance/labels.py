@@ -51,9 +51,9 @@ class Labels(Degrees):
             raise UserError("labels: give image_of_caption or caption_labels, one of them")
         if degree not in ("any", "jaccard"):
             raise UserError(f"labels: degree must be 'any' or 'jaccard', got {degree!r}")
-        of_images = [_several(one) for one in labels]
+        of_images = [labels_of(one) for one in labels]
         if caption_labels is not None:
-            of_captions = [_several(one) for one in caption_labels]
+            of_captions = [labels_of(one) for one in caption_labels]
         else:
             owners = np.asarray(image_of_caption, np.int64)
             if owners.size and not 0 <= owners.min() <= owners.max() < len(of_images):
@@ -92,8 +92,13 @@ class Labels(Degrees):
         return np.asarray(np.divide(shared, either, out=np.zeros_like(shared), where=either > 0))
 
 
-def _several(labels: str | int | Sequence[str | int]) -> tuple[str, ...]:
-    return (str(labels),) if isinstance(labels, str | int | np.integer) else tuple(dict.fromkeys(map(str, labels)))
+def labels_of(given: str | int | Sequence[str | int]) -> tuple[str, ...]:
+    """The labels of one item, each once.
+
+    >>> labels_of("art"), labels_of(["art", 3, "art"]), labels_of(())
+    (('art',), ('art', '3'), ())
+    """
+    return (str(given),) if isinstance(given, str | int | np.integer) else tuple(dict.fromkeys(map(str, given)))
 
 
 def _incidence(labels: Sequence[tuple[str, ...]], column: Mapping[str, int]) -> sparse.csr_array:
