@@ -141,20 +141,35 @@ def map_rows(path: Path) -> NDArray[np.floating[Any]]:
     >>> map_rows(file).shape
     (3, 36, 8)
     """
+    rows = map_array(path)
+    _check(rows, rows)
+    if not rows.size:
+        raise UserError(f"{path}: an array of shape {rows.shape} holds no features; write it again")
+    return rows
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """Map any array of a NumPy file (``.npy``) into memory; nothing but its header is read.
+
+    Raises:
+        UserError: If the file cannot be read, is no NumPy file, is cut short, or holds Python objects.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "train_labels.npy"
+    >>> np.save(file, np.array([3, 1]))
+    >>> map_array(file).tolist()
+    [3, 1]
+    """
     with opened(path, None) as file:
         is_numpy = file.peek(len(_MAGIC))[: len(_MAGIC)] == _MAGIC
     if not is_numpy:
         raise UserError(f"{path}: not a NumPy file; write it with numpy.save")
     try:
-        rows: NDArray[Any] = mapped(path)
+        return mapped(path)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         remedy = "save an array of numbers" if "objects" in reason else "it may be cut short: copy or write it again"
         raise UserError(f"{path}: cannot be mapped into memory ({reason}); {remedy}") from error
-    _check(rows, rows)
-    if not rows.size:
-        raise UserError(f"{path}: an array of shape {rows.shape} holds no features; write it again")
-    return rows
 
 
 def place_of(part: NDArray[Any]) -> str:
