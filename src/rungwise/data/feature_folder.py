@@ -113,18 +113,13 @@ def read_feature_folder(folder: Path, captions_only: bool = False, split: str | 
     (('test/0', 'test/1'), (('sky', 'sea'), ('sky',)), (2, 3))
     """
     found = _files_in(folder)
-    chosen = {one: sides for one, sides in found.items() if split in (None, one) and _has_rows(sides)}
-    pairs = {
-        one: (_side(one, "images", sides, folder), _side(one, "texts", sides, folder)) for one, sides in chosen.items()
-    }
+    chosen = {one: found[one] for one in sorted(found, key=_place) if split in (None, one) and _has_rows(found[one])}
+    pairs = {one: (_side(one, "images", of, folder), _side(one, "texts", of, folder)) for one, of in chosen.items()}
     sizes = {one: documents_of(*pair, folder) for one, pair in pairs.items()}
     labels = _labels(chosen, sizes, folder)
-    ordered = sorted(
-        chosen, key=lambda one: _ORDER.index(split_name(one)) if split_name(one) in _ORDER else len(_ORDER)
-    )
     parts = [
-        Part(split_name(one), *pairs[one], labels.get(one, ()), _document_ids(folder / f"{one}_ids.txt", pairs[one][0]))
-        for one in ordered
+        Part(split_name(one), *pair, labels.get(one, ()), _document_ids(folder / f"{one}_ids.txt", pair[0]))
+        for one, pair in pairs.items()
     ]
     for before, part in itertools.pairwise(parts):
         if before.split == part.split:
@@ -152,7 +147,13 @@ def _kind(path: Path) -> tuple[str, str]:
     """The split and what the file holds, by its name; two empty texts if it is no such name."""
     stem = path.stem
     end = next((end for end in _LONGEST_FIRST if stem.lower().endswith(end)), "")
-    return (stem.removesuffix(stem[len(stem) - len(end) :]), _NAMES[end]) if end and len(stem) > len(end) else ("", "")
+    return (stem[: -len(end)], _NAMES[end]) if end and len(stem) > len(end) else ("", "")
+
+
+def _place(split: str) -> tuple[int, str]:
+    """Where a split stands in the collection: those that are trained, validated and tested on come first."""
+    name = split_name(split)
+    return _ORDER.index(name) if name in _ORDER else len(_ORDER), name
 
 
 def _files_in(folder: Path) -> _Files:
