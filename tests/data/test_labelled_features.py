@@ -65,6 +65,12 @@ def test_one_issue_counts_the_rows_without_a_label() -> None:
     assert collection(part("train", 1, labels=(("sky",),))).issues == ()
 
 
+def test_rows_are_called_by_their_array_in_messages() -> None:
+    data = collection(part("train", 3), part("val", 0), part("test", 2)).split("test")
+    assert data.features is not None
+    assert data.features.place(1) == "features, I_test, row 1"
+
+
 def test_images_are_left_out_on_request() -> None:
     data = collection(part("train", 3), captions_only=True)
     assert not data.has_pictures

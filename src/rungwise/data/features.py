@@ -28,6 +28,7 @@ class FeatureRows:
             type. Rows are counted through all of them: those of the first array, then those of the second, and so on.
         positions: (images,) which of these rows stand here, in this order; a row may stand several times. All of them
             if not given.
+        places: What each array is called in messages; the file that it is mapped from if not given.
 
     Raises:
         UserError: If an array has another rank, no floating-point type, or rows of another shape than the first.
@@ -41,13 +42,17 @@ class FeatureRows:
     """
 
     def __init__(
-        self, *parts: NDArray[np.floating[Any]], positions: Sequence[int] | NDArray[np.int64] | None = None
+        self,
+        *parts: NDArray[np.floating[Any]],
+        positions: Sequence[int] | NDArray[np.int64] | None = None,
+        places: Sequence[str] = (),
     ) -> None:
         if not parts:
             raise UserError("features: no array of rows was given; give at least one")
         for part in parts:
             _check(part, parts[0])
         self.parts = parts
+        self._places = places or [place_of(part) for part in parts]
         self._starts = np.cumsum([0, *(len(part) for part in parts)])
         total = int(self._starts[-1])
         self.positions = np.arange(total) if positions is None else np.asarray(positions, np.int64).reshape(-1)
@@ -88,7 +93,8 @@ class FeatureRows:
 
     def take(self, positions: Sequence[int] | NDArray[np.int64]) -> FeatureRows:
         """The images at these positions, in this order; nothing is read."""
-        return FeatureRows(*self.parts, positions=self.positions[np.asarray(positions, np.int64)])
+        chosen = self.positions[np.asarray(positions, np.int64)]
+        return FeatureRows(*self.parts, positions=chosen, places=self._places)
 
     def place(self, position: int) -> str:
         """File and row of the image at a position, for messages.
@@ -98,7 +104,7 @@ class FeatureRows:
         """
         row = self.positions[position]
         part = int(np.searchsorted(self._starts, row, side="right")) - 1
-        return f"{place_of(self.parts[part])}, row {row - self._starts[part]}"
+        return f"{self._places[part]}, row {row - self._starts[part]}"
 
     def digest(self, position: int) -> str:
         """SHA-256 of one row with its type and shape, as 64 hexadecimal digits; reads that row alone.

@@ -161,7 +161,8 @@ def _features(sides: Sequence[Rows], root: Path) -> FeatureRows:
                 f"{root}: {side.name} is of shape {shape}, but the rows of {sides[0].name} have {width} numbers; save"
                 " rows of one width in all parts"
             )
-    return FeatureRows(*(_floating(side.values) for side in sides if len(side.values)))
+    filled = [side for side in sides if len(side.values)]
+    return FeatureRows(*(_floating(side.values) for side in filled), places=[f"{root}, {side.name}" for side in filled])
 
 
 def _floating(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
