@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -46,14 +46,14 @@ class ClassLabels:
         kind: Whether a label is a column of an indicator, counted from 1, the number of a class, or a word.
         rows: (rows,) the labels of each row; any number, none included.
         classes: Number of columns of an indicator; 0 of the other kinds.
-        row_at: The place of a row within the file, for messages.
+        lines: (rows,) the line of each row in a file of text, for messages; empty of an array.
     """
 
     place: str
     kind: Literal["columns", "numbers", "words"]
     rows: tuple[tuple[int | str, ...], ...]
     classes: int = 0
-    row_at: Callable[[int], str] = "row {}".format
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,14 @@ class ClassNames:
     names: tuple[str, ...]
 
 
-def labels_in_array(
-    values: NDArray[Any], rows: int, place: str, row_at: Callable[[int], str] = "row {}".format
-) -> ClassLabels:
+def labels_in_array(values: NDArray[Any], rows: int, place: str, lines: tuple[int, ...] = ()) -> ClassLabels:
     """The labels that an array gives.
 
     Args:
         values: (rows, classes) of zeros and ones, or (rows,), (rows, 1) or (1, rows) numbers of classes.
         rows: How many rows the labels are of.
         place: File and array, for messages.
-        row_at: The place of a row within the file, for messages.
+        lines: The line of each row in a file of text, for messages.
 
     Raises:
         UserError: If the array has another shape, or holds something else.
@@ -88,12 +86,12 @@ def labels_in_array(
     if not rows and not values.size:
         return ClassLabels(place, "numbers", ())
     if values.shape in ((rows,), (rows, 1), (1, rows)):
-        return ClassLabels(place, "numbers", _numbers(values.reshape(-1), place, row_at), row_at=row_at)
+        return ClassLabels(place, "numbers", _numbers(values.reshape(-1), place, lines), lines=lines)
     if values.ndim != 2 or len(values) != rows:
         transposed = values.ndim == 2 and values.shape[1] == rows
         remedy = "transpose the labels" if transposed else "save the labels of each row, zeros for a row that has none"
         raise UserError(f"{place}: labels of shape {values.shape} for {rows} rows; {remedy}")
-    return ClassLabels(place, "columns", _columns(values, place, row_at), values.shape[1], row_at)
+    return ClassLabels(place, "columns", _columns(values, place, lines), values.shape[1], lines)
 
 
 def read_labels(path: Path, rows: int) -> ClassLabels:
@@ -124,11 +122,11 @@ def read_labels(path: Path, rows: int) -> ClassLabels:
         )
     words = tuple(_words(line, f"{path}, line {number}") for number, line in numbered)
     found = [_CLASS_NUMBER.fullmatch(word) for row in words for word in row]
-    row_at = _line_of(numbered)
+    places = tuple(number for number, _ in numbered)
     if found and all(found):
         classes = tuple(tuple(dict.fromkeys(int(word.partition(".")[0]) for word in row)) for row in words)
-        return ClassLabels(str(path), "numbers", classes, row_at=row_at)
-    return ClassLabels(str(path), "words", words, row_at=row_at)
+        return ClassLabels(str(path), "numbers", classes, lines=places)
+    return ClassLabels(str(path), "words", words, lines=places)
 
 
 def class_names(folder: Path) -> ClassNames | None:
@@ -195,7 +193,7 @@ def named(parts: Sequence[ClassLabels], names: ClassNames | None) -> list[tuple[
             if beyond := [label for label, at in zip(row, places, strict=True) if at >= count]:
                 base = "from 0, as class 0 occurs" if is_zero_based else "from 1"
                 raise UserError(
-                    f"{part.place}, {part.row_at(number)}: class {beyond[0]}, but {names.path.name} names {count},"
+                    f"{_row_at(part.place, number, part.lines)}: class {beyond[0]}, but {names.path.name} names {count},"
                     f" counted {base}; correct one"
                 )
             rows.append(tuple(names.names[at] for at in places))
@@ -203,7 +201,7 @@ def named(parts: Sequence[ClassLabels], names: ClassNames | None) -> list[tuple[
     return found
 
 
-def _numbers(values: NDArray[Any], place: str, row_at: Callable[[int], str]) -> tuple[tuple[int, ...], ...]:
+def _numbers(values: NDArray[Any], place: str, lines: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     values = values.astype(np.uint8) if values.dtype.kind == "b" else values
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
     with np.errstate(invalid="ignore"):
@@ -211,17 +209,17 @@ def _numbers(values: NDArray[Any], place: str, row_at: Callable[[int], str]) -> 
     if odd.any():
         row = int(np.flatnonzero(odd)[0])
         raise UserError(
-            f"{place}, {row_at(row)}: {values[row]:g} is no number of a class; write whole numbers from 0 or 1, or an"
+            f"{_row_at(place, row, lines)}: {values[row]:g} is no number of a class; write whole numbers from 0 or 1, or an"
             " indicator of zeros and ones"
         )
     return tuple(() if lacks else (int(value),) for value, lacks in zip(values, missing, strict=True))
 
 
-def _columns(values: NDArray[Any], place: str, row_at: Callable[[int], str]) -> tuple[tuple[int, ...], ...]:
+def _columns(values: NDArray[Any], place: str, lines: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     if (odd := (values != 0) & (values != 1)).any():
         row, column = (int(axis[0]) for axis in np.nonzero(odd))
         raise UserError(
-            f"{place}, {row_at(row)}: {values[row, column]:g} in column {column + 1} of the labels; write 1 for each"
+            f"{_row_at(place, row, lines)}: {values[row, column]:g} in column {column + 1} of the labels; write 1 for each"
             " class of the row and 0 for the others"
         )
     owners, columns = np.nonzero(values)
@@ -253,7 +251,7 @@ def _matrix_labels(lines: Sequence[tuple[int, str]], path: Path, rows: int) -> C
         whole = np.zeros((len(lines), values.shape[1]))
         whole[[bool(line.strip()) for _, line in lines]] = values
         values = whole
-    return labels_in_array(values, rows, str(path), _line_of(lines))
+    return labels_in_array(values, rows, str(path), tuple(number for number, _ in lines))
 
 
 def _words(line: str, where: str) -> tuple[str, ...]:
@@ -272,9 +270,9 @@ def _words(line: str, where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
-def _line_of(lines: Sequence[tuple[int, str]]) -> Callable[[int], str]:
-    numbers = [number for number, _ in lines]
-    return lambda row: f"line {numbers[row]}" if row < len(numbers) else f"row {row}"
+def _row_at(place: str, row: int, lines: tuple[int, ...]) -> str:
+    """A row for messages; numbers that stand in one line have no lines of their own."""
+    return f"{place}, line {lines[row]}" if row < len(lines) else f"{place}, row {row}"
 
 
 def _said(labels: ClassLabels) -> str:
