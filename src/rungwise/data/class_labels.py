@@ -193,8 +193,8 @@ def named(parts: Sequence[ClassLabels], names: ClassNames | None) -> list[tuple[
             if beyond := [label for label, at in zip(row, places, strict=True) if at >= count]:
                 base = "from 0, as class 0 occurs" if is_zero_based else "from 1"
                 raise UserError(
-                    f"{_row_at(part.place, number, part.lines)}: class {beyond[0]}, but {names.path.name} names {count},"
-                    f" counted {base}; correct one"
+                    f"{_row_at(part.place, number, part.lines)}: class {beyond[0]}, but {names.path.name} names"
+                    f" {count}, counted {base}; correct one"
                 )
             rows.append(tuple(names.names[at] for at in places))
         found.append(tuple(rows))
@@ -209,8 +209,8 @@ def _numbers(values: NDArray[Any], place: str, lines: tuple[int, ...]) -> tuple[
     if odd.any():
         row = int(np.flatnonzero(odd)[0])
         raise UserError(
-            f"{_row_at(place, row, lines)}: {values[row]:g} is no number of a class; write whole numbers from 0 or 1, or an"
-            " indicator of zeros and ones"
+            f"{_row_at(place, row, lines)}: {values[row]:g} is no number of a class; write whole numbers from 0 or 1,"
+            " or an indicator of zeros and ones"
         )
     return tuple(() if lacks else (int(value),) for value, lacks in zip(values, missing, strict=True))
 
@@ -219,8 +219,8 @@ def _columns(values: NDArray[Any], place: str, lines: tuple[int, ...]) -> tuple[
     if (odd := (values != 0) & (values != 1)).any():
         row, column = (int(axis[0]) for axis in np.nonzero(odd))
         raise UserError(
-            f"{_row_at(place, row, lines)}: {values[row, column]:g} in column {column + 1} of the labels; write 1 for each"
-            " class of the row and 0 for the others"
+            f"{_row_at(place, row, lines)}: {values[row, column]:g} in column {column + 1} of the labels; write 1 for"
+            " each class of the row and 0 for the others"
         )
     owners, columns = np.nonzero(values)
     starts = np.searchsorted(owners, np.arange(len(values) + 1)).tolist()
