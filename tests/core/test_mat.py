@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
-from rungwise.core.mat import read_arrays, variable_names
+from rungwise.core.mat import read_arrays, read_only_array, variable_names
 from tests.odd_files import KINDS, on_posix, put, watched
 
 ARRAYS: dict[str, NDArray[Any]] = {
@@ -65,6 +65,22 @@ def test_big_ends_and_numbers_that_are_stored_short(tmp_path: Path) -> None:
     found = read_arrays(file, ["x"])["x"]
     assert found.dtype == np.float64
     assert found.tolist() == [[0, 2, 4], [1, 3, 5]]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_only_array_of_numbers_whatever_else_is_there(tmp_path: Path, packed: bool) -> None:
+    file = tmp_path / "one.mat"
+    others = {"text": "words", "complex": np.ones(3, complex), "cell": np.array(["a"], object)}
+    for name, values in ARRAYS.items():
+        scipy.io.savemat(file, {**others, name: values}, do_compression=packed)
+        np.testing.assert_array_equal(read_only_array(file), values)
+    for found, said in (
+        ({}, "holds 0 full arrays of real numbers; save"),
+        (ARRAYS, r"8 full arrays .* \(vectors, whole,"),
+    ):
+        scipy.io.savemat(file, {**others, **found})
+        with pytest.raises(UserError, match=said):
+            read_only_array(file)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,11 @@ def test_a_mapped_file_is_named(tmp_path: Path) -> None:
         FeatureRows(np.zeros((1, 3)), whole)
 
 
+def test_arrays_may_be_given_names_for_messages() -> None:
+    rows = FeatureRows(np.zeros((1, 2)), np.zeros((3, 2)), places=("I_tr", "I_te")).take([3, 0]).take([1, 0])
+    assert [rows.place(position) for position in (0, 1)] == ["I_tr, row 0", "I_te, row 2"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

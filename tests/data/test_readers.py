@@ -162,6 +162,8 @@ def test_of_several_layouts_the_first_is_taken(tmp_path: Path) -> None:
     scipy.io.savemat(tmp_path / "raw_features.mat", arrays)
     images, sentences = [{"id": 1, "file_name": "a.jpg"}], [{"raw": "A dog."}]
     annotations = [{"image_id": 1, "id": 1, "caption": "A dog."}]
+    for name in ("train_images", "train_texts"):
+        np.save(tmp_path / f"{name}.npy", np.ones((1, 2)))
     (tmp_path / "coco.json").write_text(json.dumps({"images": images, "annotations": annotations}))
     karpathy = {"images": [{"filename": "a.jpg", "split": "train", "sentences": sentences}]}
     (tmp_path / "karpathy.json").write_text(json.dumps(karpathy))
@@ -169,10 +171,11 @@ def test_of_several_layouts_the_first_is_taken(tmp_path: Path) -> None:
     np.save(tmp_path / "dev_ims.npy", np.ones((1, 2)))
     (tmp_path / "dev_caps.txt").write_text("A dog.\n")
     found = []
-    for taken in ("dev_ims.npy", "x.token.txt", "karpathy.json", "coco.json", "raw_features.mat", "train.parquet",
-                  "0.tar", "captions.csv", "dev_caps.txt"):  # fmt: skip
+    for taken in ("dev_ims.npy", "x.token.txt", "karpathy.json", "coco.json", "raw_features.mat", "train_images.npy",
+                  "train.parquet", "0.tar", "captions.csv", "dev_caps.txt"):  # fmt: skip
         found.append(read(tmp_path).layout)
         (tmp_path / taken).unlink()
     assert found == [
-        "precomputed", "flickr8k", "karpathy", "coco", "wikipedia", "parquet", "webdataset", "table", "folder",
+        "precomputed", "flickr8k", "karpathy", "coco", "labelled_features", "labelled_features", "parquet",
+        "webdataset", "table", "folder",
     ]  # fmt: skip

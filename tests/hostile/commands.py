@@ -64,6 +64,7 @@ def commands() -> list[Command]:
           for folder, file in (("csv", "captions.csv"), ("jsonl", "captions.jsonl"), ("parquet", "captions.parquet"),
                                ("karpathy", "dataset_colours.json"), ("flickr8k", "Flickr8k.token.txt"),
                                ("coco", "annotations/captions_train2017.json"), ("wikipedia", "raw_features.mat"),
+                               ("labelled", "train_texts.csv"),
                                ("datasets", "data/train-00000-of-00001.parquet"),
                                ("webdataset", "colours-train-000000.tar"),
                                ("folder", good.NAMES[0]), ("precomputed", "train_ims.npy"),

@@ -79,9 +79,11 @@ def _collections() -> list[Subject]:
         collection("features", "features.npy", "captions.csv", cover="structure"),
         collection("coco", "annotations/captions_train2017.json", cover="structure"),
         collection("wikipedia", "raw_features.mat", "trainset_txt_img_cat.list", "categories.list", cover="structure"),
+        collection("labelled", "train_images.mat", "test_images.npy", "train_texts.csv", "train_labels.csv",
+                   "train_ids.txt", "classes.txt"),
         collection("datasets", "data/train-00000-of-00001.parquet", cover="structure"),
         collection("webdataset", "colours-train-000000.tar"),
-    ]
+    ]  # fmt: skip
 
 
 def _brought() -> list[Subject]:

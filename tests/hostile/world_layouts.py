@@ -1,4 +1,4 @@
-"""One small good collection in each of the layouts that others publish: COCO, Wikipedia, datasets, WebDataset."""
+"""One small good collection in each layout of others: COCO, Wikipedia, labelled features, datasets, WebDataset."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def make(root: Path) -> None:
     """All of them; the pictures of the world must be drawn already."""
     _make_coco(root / "coco")
     _make_wikipedia(root / "wikipedia")
+    _make_labelled(root / "labelled")
     pictures = [(root / "csv" / name).read_bytes() for name in world.NAMES]
     _make_datasets(root / "datasets", pictures)
     _make_webdataset(root / "webdataset", pictures)
@@ -43,6 +44,23 @@ def _make_wikipedia(folder: Path) -> None:
         lines = [f"text{end}{at}-1\timage{end}{at}\t{at % 2 + 1}" for at in range(counts[end])]
         (folder / f"{part}_txt_img_cat.list").write_text("\n".join(lines) + "\n")
     (folder / "categories.list").write_text("art\nbiology\n")
+
+
+def _make_labelled(folder: Path) -> None:
+    """A file of each ending, and labels as an indicator with names."""
+    from scipy.io import savemat
+
+    folder.mkdir()
+    draw = np.random.default_rng(5)
+    savemat(folder / "train_images.mat", {"train_images": draw.normal(size=(8, 6))})
+    np.save(folder / "test_images.npy", draw.normal(size=(4, 6)))
+    for split, rows in (("train", 8), ("test", 4)):
+        counts = draw.integers(0, 9, (rows, 3)).tolist()
+        (folder / f"{split}_texts.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in counts))
+        classes = np.eye(3, dtype=int)[np.arange(rows) % 3].tolist()
+        (folder / f"{split}_labels.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in classes))
+        (folder / f"{split}_ids.txt").write_text("".join(f"{split}-{row}\n" for row in range(rows)))
+    (folder / "classes.txt").write_text("red\ngreen\nblue\n")
 
 
 def _make_datasets(folder: Path, pictures: list[bytes]) -> None:

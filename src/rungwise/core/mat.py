@@ -132,6 +132,26 @@ def read_arrays(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
     return found
 
 
+def read_only_array(path: Path) -> NDArray[Any]:
+    """The one array of numbers that a MAT file holds; texts and other things beside it do not matter.
+
+    Raises:
+        UserError: As :func:`read_arrays`, and if the file holds no array of numbers, or several.
+
+    >>> import tempfile, scipy.io
+    >>> file = Path(tempfile.mkdtemp()) / "train_img.mat"
+    >>> scipy.io.savemat(file, {"train_img": np.ones((2, 3)), "note": "a text"})
+    >>> read_only_array(file).shape
+    (2, 3)
+    """
+    with _explained(path), opened(path, None) as file:
+        names = [variable.name for variable in _variables(file, path) if variable.is_numeric]
+    if len(names) != 1:
+        found = f"{len(names)} full arrays of real numbers" + (f" ({', '.join(names[:4])})" if names else "")
+        raise UserError(f"{path}: holds {found}; save it with one")
+    return read_arrays(path, names)[names[0]]
+
+
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Make one line of what shows damage."""

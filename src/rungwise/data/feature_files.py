@@ -73,7 +73,7 @@ def with_features(data: ImageCaptions, path: Path) -> ImageCaptions:
                 " the id of each row's image, one a line"
             )
         return replace(data, features=rows)
-    row_of_id = {image_id: row for row, image_id in enumerate(_read_ids(ids_file, len(rows), path))}
+    row_of_id = {image_id: row for row, image_id in enumerate(read_ids(ids_file, len(rows), path))}
     known = [image for image, image_id in enumerate(data.image_ids) if image_id in row_of_id]
     if len(data) and not known:
         raise UserError(
@@ -113,7 +113,7 @@ def read_features(path: Path) -> ImageCaptions:
         raise UserError(
             f"{path}: neither captions nor {IDS_FILE} beside it; add one of them, so that each row has an id"
         )
-    ids = _read_ids(path.with_name(IDS_FILE), len(map_rows(path)), path)
+    ids = read_ids(path.with_name(IDS_FILE), len(map_rows(path)), path)
     bare = ImageCaptions(
         image_ids=tuple(ids),
         captions=(),
@@ -125,7 +125,23 @@ def read_features(path: Path) -> ImageCaptions:
     return with_features(bare, path)
 
 
-def _read_ids(path: Path, rows: int, rows_file: Path) -> list[str]:
+def read_ids(path: Path, rows: int, rows_file: Path) -> list[str]:
+    r"""The ids of the rows of a file, one a line.
+
+    Args:
+        path: The file of ids.
+        rows: How many there must be.
+        rows_file: The file of the rows, for messages.
+
+    Raises:
+        UserError: If there are more or less, or one is empty or stands twice.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "ids.txt"
+    >>> _ = file.write_text("c\nb\n")
+    >>> read_ids(file, 2, Path("features.npy"))
+    ['c', 'b']
+    """
     ids = [line.strip() for line in read_every_line(path)]
     if len(ids) != rows:
         raise UserError(f"{path}: {len(ids)} ids, but {rows_file.name} has {rows} rows; write one id for each row")

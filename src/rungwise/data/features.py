@@ -28,6 +28,7 @@ class FeatureRows:
             type. Rows are counted through all of them: those of the first array, then those of the second, and so on.
         positions: (images,) which of these rows stand here, in this order; a row may stand several times. All of them
             if not given.
+        places: What each array is called in messages; the file that it is mapped from if not given.
 
     Raises:
         UserError: If an array has another rank, no floating-point type, or rows of another shape than the first.
@@ -41,13 +42,17 @@ class FeatureRows:
     """
 
     def __init__(
-        self, *parts: NDArray[np.floating[Any]], positions: Sequence[int] | NDArray[np.int64] | None = None
+        self,
+        *parts: NDArray[np.floating[Any]],
+        positions: Sequence[int] | NDArray[np.int64] | None = None,
+        places: Sequence[str] = (),
     ) -> None:
         if not parts:
             raise UserError("features: no array of rows was given; give at least one")
         for part in parts:
             _check(part, parts[0])
         self.parts = parts
+        self._places = places or [place_of(part) for part in parts]
         self._starts = np.cumsum([0, *(len(part) for part in parts)])
         total = int(self._starts[-1])
         self.positions = np.arange(total) if positions is None else np.asarray(positions, np.int64).reshape(-1)
@@ -88,7 +93,8 @@ class FeatureRows:
 
     def take(self, positions: Sequence[int] | NDArray[np.int64]) -> FeatureRows:
         """The images at these positions, in this order; nothing is read."""
-        return FeatureRows(*self.parts, positions=self.positions[np.asarray(positions, np.int64)])
+        chosen = self.positions[np.asarray(positions, np.int64)]
+        return FeatureRows(*self.parts, positions=chosen, places=self._places)
 
     def place(self, position: int) -> str:
         """File and row of the image at a position, for messages.
@@ -98,7 +104,7 @@ class FeatureRows:
         """
         row = self.positions[position]
         part = int(np.searchsorted(self._starts, row, side="right")) - 1
-        return f"{place_of(self.parts[part])}, row {row - self._starts[part]}"
+        return f"{self._places[part]}, row {row - self._starts[part]}"
 
     def digest(self, position: int) -> str:
         """SHA-256 of one row with its type and shape, as 64 hexadecimal digits; reads that row alone.
@@ -141,20 +147,35 @@ def map_rows(path: Path) -> NDArray[np.floating[Any]]:
     >>> map_rows(file).shape
     (3, 36, 8)
     """
+    rows = map_array(path)
+    _check(rows, rows)
+    if not rows.size:
+        raise UserError(f"{path}: an array of shape {rows.shape} holds no features; write it again")
+    return rows
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """Map any array of a NumPy file (``.npy``) into memory; nothing but its header is read.
+
+    Raises:
+        UserError: If the file cannot be read, is no NumPy file, is cut short, or holds Python objects.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "train_labels.npy"
+    >>> np.save(file, np.array([3, 1]))
+    >>> map_array(file).tolist()
+    [3, 1]
+    """
     with opened(path, None) as file:
         is_numpy = file.peek(len(_MAGIC))[: len(_MAGIC)] == _MAGIC
     if not is_numpy:
         raise UserError(f"{path}: not a NumPy file; write it with numpy.save")
     try:
-        rows: NDArray[Any] = mapped(path)
+        return mapped(path)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         remedy = "save an array of numbers" if "objects" in reason else "it may be cut short: copy or write it again"
         raise UserError(f"{path}: cannot be mapped into memory ({reason}); {remedy}") from error
-    _check(rows, rows)
-    if not rows.size:
-        raise UserError(f"{path}: an array of shape {rows.shape} holds no features; write it again")
-    return rows
 
 
 def place_of(part: NDArray[Any]) -> str:

@@ -10,9 +10,11 @@ from rungwise.core.reading import require_there, user_path
 from rungwise.data.coco import coco_files, folder_of_pictures, is_coco_file, read_coco
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.feature_files import features_file, read_features, with_features
+from rungwise.data.feature_folder import feature_folders, folders_of_rows, read_feature_folder, split_of_rows
 from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
 from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder, readable_name
 from rungwise.data.karpathy import karpathy_files, read_karpathy
+from rungwise.data.labelled_mat import MAT_SUFFIX, labelled_mats, read_labelled_mat
 from rungwise.data.packed import PackedPicture
 from rungwise.data.picture_tables import SUFFIX as PARQUET_SUFFIX
 from rungwise.data.picture_tables import holds_pictures, picture_tables, read_picture_tables
@@ -27,7 +29,6 @@ from rungwise.data.tables import (
 )
 from rungwise.data.webdataset import PACKED_SUFFIXES, read_shards, shards
 from rungwise.data.webdataset import SUFFIX as SHARD_SUFFIX
-from rungwise.data.wikipedia import MAT_SUFFIX, read_wikipedia, wikipedia_files
 
 _ARROW_SUFFIX = ".arrow"
 
@@ -37,11 +38,13 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
 
     In this order: the precomputed features of VSE++ and SCAN (``train_ims.npy`` and ``train_caps.txt`` and so on),
     Flickr8K as published (a ``*.token.txt`` file), one of Karpathy's JSON files, captions as COCO publishes them
-    (``captions_train2017.json``), the features of the Wikipedia set (``raw_features.mat``), Parquet files that hold the
-    pictures themselves, as ``datasets`` of Hugging Face writes them, WebDataset shards (tar archives), a table of
-    captions (CSV with commas or semicolons, TSV, JSON lines, Parquet), captions in simple JSON, a bare folder of
-    pictures. The file that holds the captions may be given itself where a folder holds several; its pictures are then
-    looked for in its own folder and below, and those of a file of COCO's folder ``annotations`` beside that.
+    (``captions_train2017.json``), labelled features in one MAT file (``raw_features.mat`` of the Wikipedia set),
+    labelled features with a file for each split and side (``train_images.npy``, ``train_texts.csv`` and so on),
+    Parquet files that hold the pictures themselves, as ``datasets`` of Hugging Face writes them, WebDataset shards (tar
+    archives), a table of captions (CSV with commas or semicolons, TSV, JSON lines, Parquet), captions in simple JSON, a
+    bare folder of pictures. The file that holds the captions may be given itself where a folder holds several; its
+    pictures are then looked for in its own folder and below, and those of a file of COCO's folder ``annotations``
+    beside that. A file of precomputed or labelled features stands for its split.
 
     Where no pictures are, ``features.npy`` takes their place, with one row for each image (see
     :mod:`rungwise.data.feature_files`). Where there are both, give that file itself to read its rows.
@@ -75,6 +78,8 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
         return read_precomputed(path, captions_only)
     if not path.is_dir():
         _check_kind(path)
+        if split := split_of_rows(path):
+            return read_feature_folder(path.parent, captions_only, split)
     is_coco = path.suffix.lower() == ".json" and not path.is_dir() and is_coco_file(path)
     files = PictureFolder(path if path.is_dir() else folder_of_pictures(path) if is_coco else path.parent)
     is_rows = path.suffix.lower() == ".npy"
@@ -135,6 +140,12 @@ def _refuse_what_is_known(files: PictureFolder) -> None:
         raise UserError(f"{files.root}: precomputed features lie in {', '.join(inside[:4])}; give the folder to read")
     for path in files.others:
         _refuse_file(files.root / path)
+    # Features that were not recognised lack something; their readers say what.
+    for folder in folders_of_rows(files):
+        read_feature_folder(folder)
+    for path in files.others:
+        if path.suffix.lower() == MAT_SUFFIX:
+            read_labelled_mat(files.root / path)
 
 
 def _refuse_file(path: Path) -> None:
@@ -160,8 +171,10 @@ def _read_captions(
             path = _only(described, files.root)
         elif annotated := coco_files(files):
             return read_coco(annotated, files, captions_only)
-        elif arrays := wikipedia_files(files):
-            return read_wikipedia(_only(arrays, files.root), captions_only)
+        elif arrays := labelled_mats(files):
+            return read_labelled_mat(_only(arrays, files.root), captions_only)
+        elif folders := feature_folders(files):
+            return read_feature_folder(_only(folders, files.root, "folders of features"), captions_only)
         elif packed := picture_tables(files):
             return read_picture_tables(packed, files.root, join_restval=join_restval, captions_only=captions_only)
         elif archives := shards(files):
@@ -174,7 +187,7 @@ def _read_captions(
         return read_flickr8k(path, files, captions_only)
     suffix = path.suffix.lower()
     if suffix == MAT_SUFFIX:
-        return read_wikipedia(path, captions_only)
+        return read_labelled_mat(path, captions_only)
     if suffix == SHARD_SUFFIX:
         return read_shards([path], path.parent, captions_only)
     if suffix == PARQUET_SUFFIX and holds_pictures(path):
@@ -184,8 +197,8 @@ def _read_captions(
     return read_tables([path], files, captions_only)
 
 
-def _only(paths: list[Path], root: Path) -> Path:
+def _only(paths: list[Path], root: Path, what: str = "files of captions") -> Path:
     if len(paths) > 1:
         names = ", ".join(path.relative_to(root).as_posix() for path in paths[:4])
-        raise UserError(f"{root}: {len(paths)} files of captions ({names}); give the one to read")
+        raise UserError(f"{root}: {len(paths)} {what} ({names}); give the one to read")
     return paths[0]
