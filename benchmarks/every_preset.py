@@ -1,4 +1,4 @@
-"""Every preset of rungwise train from end to end: two epochs on a tenth of Flickr8K or of its own data.
+"""Every preset that is trained in steps, from end to end: two epochs on a tenth of Flickr8K or of its own data.
 
 python benchmarks/every_preset.py --out runs/presets
 python benchmarks/every_preset.py --out runs/presets --only vsepp sam/own
@@ -18,6 +18,8 @@ most 1e-3 where that is higher; new heads, which the papers train for 30 epochs,
 collapses from a cold start: where a preset pushes it, an epoch with the sum of hinges comes before the two, or is that
 of the first stage. Where the backbone runs on each visit, or is trained, it sees pictures of 64 x 64. Encoders compute
 in bfloat16. The list says what else was replaced.
+
+Presets of models that are fitted (CCA and its kin) have no epochs that could rise: ``benchmarks/labels.py`` runs them.
 
 Presets that are the same run after all this, such as those of two backbones, are run once: the list names the other
 one. Each is read, shortened and checked against its data all the same.
@@ -171,6 +173,7 @@ class Bench:
         """
         preset = load_preset(name)
         config = preset.config
+        assert isinstance(config, TrainConfig)
         notes = []
         changes: dict[str, Any] = {"data": {"share": SHARE}, "precision": "bfloat16"}
         changes |= _shorter(config, begins=not config.stages)
@@ -334,6 +337,7 @@ def _file_name(name: str) -> str:
 
 def _chosen(only: list[str]) -> list[str]:
     names = [name for name in preset_names() if not only or any(name.startswith(one) for one in only)]
+    names = [name for name in names if isinstance(load_preset(name).config, TrainConfig)]
     return sorted(names, key=lambda name: ":" in name)  # so that what is done at any time spans all systems
 
 
