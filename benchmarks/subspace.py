@@ -7,8 +7,8 @@ a process of its own: printed are its seconds, the peak of what the process held
 (pages of the mapped files are not counted), and by how much both grow from the size before. A method whose memory
 grows with the square of the samples would grow 25-fold from 20,000 to 100,000.
 
-The peer is ``sklearn.cross_decomposition.CCA`` with as many components as ours; it holds the rows themselves, so that it
-is given arrays in memory, which its figure does not count either. Both read float32.
+The peer is ``sklearn.cross_decomposition.CCA`` with as many components as ours. It is given arrays in memory, which its
+figure does not count either. Both read float32.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
 from measuring import status
 
 PEER = "scikit-learn CCA"
@@ -116,10 +117,7 @@ def _one(method: str, place: Path) -> Fit:
     """A fit in this process."""
     image, text = (np.load(place / f"{name}.npy", mmap_mode="r") for name in ("image", "text"))
     labels = np.load(place / "labels.npy")
-    if method == PEER:
-        run = _peer(np.array(image), np.array(text))
-    else:
-        run = _ours(method, image, text, labels)
+    run = _peer(np.array(image), np.array(text)) if method == PEER else _ours(method, image, text, labels)
     peak = _Peak()
     begun = time.perf_counter()
     with warnings.catch_warnings():
@@ -179,13 +177,15 @@ def _print(title: str, samples: list[int], found: dict[str, list[Fit]]) -> None:
     for method, fits in found.items():
         growth, ratio = "", ""
         if len(fits) > 1 and not (fits[-1].note or fits[-2].note):
-            growth = f"{fits[-1].seconds / fits[-2].seconds:.1f}x time {fits[-1].megabytes / fits[-2].megabytes:.1f}x MB"
+            seconds, held = fits[-1].seconds / fits[-2].seconds, fits[-1].megabytes / fits[-2].megabytes
+            growth = f"{seconds:.1f}x time {held:.1f}x MB"
         known = [(one, other) for one, other in zip(peer, fits, strict=False) if not (one.note or other.note)]
         if known and method != PEER:
             ratio = f"{known[-1][0].seconds / known[-1][1].seconds:.1f}"
         print(f"{method:<18}{''.join(_cell(fit).rjust(20) for fit in fits)}{growth:>22}{ratio:>9}")
-    share = samples[-1] ** 2 * 8 / 1e6
-    print(f"a matrix of samples with samples would take {share:,.0f} MB; x peer: its seconds by ours, largest size of both")
+    square = samples[-1] ** 2 * 8 / 1e6
+    print(f"a matrix of samples with samples would take {square:,.0f} MB")
+    print("x peer: its seconds by ours, at the largest size that both were fitted to")
 
 
 def _cell(fit: Fit) -> str:

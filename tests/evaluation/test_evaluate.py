@@ -220,7 +220,7 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
         ),
         ({**GOOD, "relevance": np.full((3, 3), np.nan), "measures": ["CS@2"]}, "relevance, row 0: a value is nan"),
         ({**GOOD, "measures": ["CS@2"]}, "CS@2 needs relevance degrees"),
-        ({**GOOD, "measures": ["P@2"]}, "measure 'P@2' is not known"),
+        ({**GOOD, "measures": ["Q@2"]}, "measure 'Q@2' is not known"),
         ({**GOOD, "protocol": "half"}, "protocol 'half' is not known"),
         ({**GOOD, "chunk": 0}, "chunk must be at least 1"),
         ({**GOOD, "images": 4}, "image_of_caption|images=4"),
