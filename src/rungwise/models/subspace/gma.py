@@ -5,7 +5,8 @@ max  v1' A1 v1 + mu v2' A2 v2 + 2 alpha v1' M1 M2' v2   subject to   v1' B1 v1 +
 where A is what a method spreads and B what it keeps together, M are the means of the classes, so that those of the same
 class are brought together across the views, and gamma = tr B1 / tr B2. All three are averages over items here, each
 class's mean counting by the square root of its share: so alpha means the same for any number of items, and on two equal
-views GMLDA is linear discriminant analysis for any alpha.
+views GMLDA is linear discriminant analysis for mu = 1 and any alpha of at least 1. Below, there are directions as well
+in which the views are opposed.
 """
 
 from __future__ import annotations
