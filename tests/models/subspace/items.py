@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,3 +111,17 @@ def same_space(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5)
     assert found.shape == expected.shape
     first, second = np.linalg.qr(found)[0], np.linalg.qr(expected)[0]
     assert np.linalg.norm(first - second @ (second.T @ first), 2) < tolerance
+
+
+def slopes(value: Callable[[np.ndarray, np.ndarray], float], image: np.ndarray, text: np.ndarray) -> np.ndarray:
+    """The gradient by differences, number by number."""
+    found, step = [], 1e-7
+    for side in (image, text):
+        for place in np.ndindex(*side.shape):
+            kept = side[place]
+            side[place] = kept + step
+            above = value(image, text)
+            side[place] = kept - step
+            found.append((above - value(image, text)) / (2 * step))
+            side[place] = kept
+    return np.array(found)

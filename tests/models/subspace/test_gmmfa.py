@@ -30,9 +30,7 @@ def far_pairs(rows: np.ndarray, members: np.ndarray, count: int) -> Pairs:
     found = set()
     for one in range(members.shape[1]):
         across = [
-            (item, other)
-            for item in np.flatnonzero(members[:, one])
-            for other in np.flatnonzero(members[:, one] == 0)
+            (item, other) for item in np.flatnonzero(members[:, one]) for other in np.flatnonzero(members[:, one] == 0)
         ]
         nearest = sorted(across, key=lambda pair: apart(rows, *pair))[:count]
         found |= {tuple(sorted((int(item), int(other)))) for item, other in nearest}
@@ -70,7 +68,9 @@ def by_hand(mu: float, alpha: float, regularisation: float) -> tuple[np.ndarray,
     for rows in ITEMS.centred:
         spread.append(average(rows, far_pairs(rows, SINGLE, 12)))
         kept.append(average(rows, near_pairs(rows, SINGLE, 3)))
-        centres = [rows[ITEMS.labels == one].sum(axis=0) / np.sqrt(30 * (ITEMS.labels == one).sum()) for one in range(3)]
+        centres = [
+            rows[ITEMS.labels == one].sum(axis=0) / np.sqrt(30 * (ITEMS.labels == one).sum()) for one in range(3)
+        ]
         means.append(np.array(centres).T)
     gamma, nothing = np.trace(kept[0]) / np.trace(kept[1]), np.zeros((5, 4))
     cross = alpha * means[0] @ means[1].T

@@ -48,9 +48,9 @@ def test_of_several_labels_each_class_has_its_own_regression() -> None:
     for rows in projected():
         columns = np.full((60, 3), 0.5)
         for column in (0, 2):
-            columns[:, column] = LogisticRegression(max_iter=1000).fit(rows, labels[:, column]).predict_proba(rows)[
-                :, 1
-            ]
+            columns[:, column] = (
+                LogisticRegression(max_iter=1000).fit(rows, labels[:, column]).predict_proba(rows)[:, 1]
+            )
         expected.append(columns)
     agree(SCM(dimension=2).fit(ITEMS.images, ITEMS.texts, labels), expected)
 
