@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import linalg
-from sklearn.cross_decomposition import CCA as TheirCCA
+from sklearn import cross_decomposition
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rungwise.models.subspace import CCA
@@ -21,7 +21,9 @@ def correlations(firsts: np.ndarray, seconds: np.ndarray) -> np.ndarray:
 
 
 def test_it_is_the_cca_of_scikit_learn() -> None:
-    theirs = TheirCCA(n_components=4, scale=False, tol=1e-14, max_iter=100_000).fit(ITEMS.images, ITEMS.texts)
+    theirs = cross_decomposition.CCA(n_components=4, scale=False, tol=1e-14, max_iter=100_000).fit(
+        ITEMS.images, ITEMS.texts
+    )
     found = correlated(VIEWS, 4, 0.0)
     same_directions(found.image, theirs.x_rotations_, 1e-5)
     same_directions(found.text, theirs.y_rotations_, 1e-5)

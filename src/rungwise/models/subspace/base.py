@@ -331,8 +331,8 @@ class Subspace(TwoSides):
 
     def heads(self, views: Views) -> tuple[Sequence[nn.Module], Sequence[nn.Module]]:
         """What stands behind the lift of each side, for views of the items that are fitted to."""
-        found = self.solve(views)
-        return tuple((one,) for one in centred(views, found))  # type: ignore[return-value]
+        image, text = centred(views, _scaled(views, self.solve(views)))
+        return (image,), (text,)
 
     def blank_head(self, width: int, found: Fitted) -> Sequence[nn.Module]:
         """As one of :meth:`heads`, without numbers, for a model that is read from a folder.
@@ -422,6 +422,13 @@ def centred(views: Views, found: Directions) -> tuple[Centred, Centred]:
     if views.bases is not None:
         sides = [basis @ side for basis, side in zip(views.bases, sides, strict=True)]
     return Centred.fitted(views.means[0], sides[0]), Centred.fitted(views.means[1], sides[1])
+
+
+def _scaled(views: Views, found: Directions) -> Directions:
+    """The same cosines, by projections of about length 1: very small ones would be taken for nothing in float32."""
+    sides = (found.image, views.moments.image), (found.text, views.moments.text)
+    sizes = [math.sqrt(float(np.vdot(side, spread @ side))) or 1.0 for side, spread in sides]
+    return Directions(found.image / sizes[0], found.text / sizes[1])
 
 
 def as_rows(features: Any, what: str) -> FeatureRows:
