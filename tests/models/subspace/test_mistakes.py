@@ -272,6 +272,15 @@ def test_regularisation_is_checked(method: Method, regularisation: float) -> Non
         method(regularisation=regularisation)
 
 
+@pytest.mark.parametrize("method", [LCFS, LGCFL])
+def test_sparsity_chooses_among_features_that_follow_from_others(method: Method) -> None:
+    twice = np.hstack([IMAGES, IMAGES])
+    for sparsity in (1e-6, 1e-3, 1e6):
+        fits(method, twice, TEXTS, sparsity=sparsity)
+    assert "sparsity is too small to choose among them" in refused(method, twice, TEXTS, sparsity=1e-30)
+    fits(method, IMAGES, TEXTS, sparsity=1e-30)
+
+
 @pytest.mark.parametrize(
     ("ask", "words"),
     [

@@ -12,6 +12,7 @@ from rungwise.models.subspace.regression import (
     row_weights,
     rows_norm,
     sums_of,
+    with_ridge_solved,
 )
 from tests.models.subspace.items import products, several_labels, some_items, views_of
 
@@ -64,6 +65,16 @@ def halved(image: np.ndarray, text: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def size(image: np.ndarray, text: np.ndarray) -> float:
     return float(np.abs(image).sum()) + 1
+
+
+@pytest.mark.parametrize("rank", [1, 5])
+def test_a_ridge_of_very_unlike_numbers(rank: int) -> None:
+    rows = FIRST[:, :rank] @ np.random.default_rng(2).normal(size=(rank, 5))
+    ridge, wanted = np.array([1e-5, 1e9, 1.0, 1e3, 1e-2]), rows.T @ TARGET
+    found = with_ridge_solved(rows.T @ rows, ridge, wanted)
+    np.testing.assert_allclose(rows.T @ (rows @ found) + ridge[:, None] * found, wanted, rtol=1e-6)
+    with pytest.raises(UserError, match="raise sparsity"):
+        with_ridge_solved(np.ones((5, 5)), np.full(5, 1e-40), wanted)
 
 
 START = np.ones((1, 1)), np.ones((1, 1))

@@ -20,6 +20,10 @@ _NOTHING = 1e-6
 """Directions that landmarks span by less than so much of the largest are left out: in float32 they are rounding."""
 
 
+_LARGEST_GAMMA = 1e70
+"""Whose root float32 holds."""
+
+
 @dataclass(frozen=True)
 class NoKernel:
     """Rows as they are: the method is linear.
@@ -56,8 +60,8 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         check_size("kernel.landmarks", self.landmarks)
-        if self.gamma is not None and not 0 < self.gamma < math.inf:
-            raise UserError(f"kernel.gamma must be positive, got {self.gamma:g}")
+        if self.gamma is not None and not 0 < self.gamma <= _LARGEST_GAMMA:
+            raise UserError(f"kernel.gamma must be positive and at most {_LARGEST_GAMMA:g}, got {self.gamma:g}")
         if self.seed < 0:
             raise UserError(f"kernel.seed must be at least 0, got {self.seed}")
 
