@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -176,8 +177,11 @@ class Subspace(TwoSides):
 
     def __getattr__(self, name: str) -> Any:
         if name in _PARTS and name not in self._modules:
-            raise UserError(f"a model of kind {self.kind!r} that is not fitted yet; call fit first")
+            raise self._not_fitted()
         return super().__getattr__(name)
+
+    def _not_fitted(self) -> UserError:
+        return UserError(f"a model of kind {self.kind!r} that is not fitted yet; call fit first")
 
     @abstractmethod
     def solve(self, views: Views) -> Directions:
@@ -256,6 +260,8 @@ class Subspace(TwoSides):
             UserError: If shapes do not go together, a number is not finite, or the items do not do.
         """
         image, text = as_rows(image_features, "image_features"), as_rows(text_features, "text_features")
+        if len(text.shape) != 2:
+            raise UserError(f"text_features: rows of shape {text.shape[1:]}; give (n, D) numbers, a row for each item")
         own = self.config
         if not (isinstance(own.image, FeatureConfig) and isinstance(own.text, TextFeatureConfig)):
             raise UserError("fit takes rows of features, and a side of this model is an encoder; use rungwise train")
@@ -323,8 +329,10 @@ class Subspace(TwoSides):
                 self.issues = (Issue("no label", where, f"left out of what {self.kind} reads of labels"),)
         if self.needs_labels:
             own = views.labelled()
-        if len(own) < 2:
-            raise UserError(f"{self.kind} is fitted to at least two items, got {len(own)}; give more")
+            self._check_count(len(own), "items with a label")
+        for name, spread in (("image", own.moments.image), ("text", own.moments.text)):
+            if not np.trace(spread) > 0:
+                raise UserError(f"{name} features do not vary: every row is the same; give some that tell items apart")
         heads = self.heads(own.reduced(self.config.pca))
         device = next((one.device for one in self.backbone.parameters()), None)
         for name, view, head in zip(("image", "text"), (views.image, views.text), heads, strict=True):
@@ -344,8 +352,8 @@ class Subspace(TwoSides):
 
     def heads(self, views: Views) -> tuple[Sequence[nn.Module], Sequence[nn.Module]]:
         """What stands behind the lift of each side, for views of the items that are fitted to."""
-        found = self.solve(views)
-        return tuple((one,) for one in centred(views, found))  # type: ignore[return-value]
+        image, text = centred(views, _scaled(views, self.solve(views)))
+        return (image,), (text,)
 
     def blank_head(self, width: int, found: Fitted) -> Sequence[nn.Module]:
         """As one of :meth:`heads`, without numbers, for a model that is read from a folder.
@@ -363,10 +371,17 @@ class Subspace(TwoSides):
         return int(first.directions.shape[1])
 
     @property
+    def device(self) -> torch.device:
+        """Where the numbers are that were fitted."""
+        if self.config.fitted is None and next(self.parameters(), None) is None:
+            raise self._not_fitted()
+        return super().device
+
+    @property
     def dimension(self) -> int:
         """Width of the common space, at most the one that was asked for."""
         if self.config.fitted is None:
-            raise UserError(f"a model of kind {self.kind!r} that is not fitted yet; call fit first")
+            raise self._not_fitted()
         return int(self.config.fitted.components)
 
     def encode_image(
@@ -384,6 +399,7 @@ class Subspace(TwoSides):
     def _views(self, image: Rows, text: Rows, image_of_item: Positions, labels: Labels | None) -> Views:
         classes = None if labels is None else Classes.of(labels)
         items = len(image_of_item)
+        self._check_count(items, "items")
         if classes is not None and len(classes) != items:
             raise UserError(f"labels: {len(classes)} of them for {items} rows of features; give one for each")
 
@@ -396,6 +412,10 @@ class Subspace(TwoSides):
         sides = (of_images, self.backbone.features), (of_texts, self.text_encoder.width)
         first, second = (self._view(rows, width, items) for rows, width in sides)
         return Views(first, second, np.arange(items), classes)
+
+    def _check_count(self, items: int, what: str) -> None:
+        if items < 2:
+            raise UserError(f"{self.kind} is fitted to at least two {what}, got {items}; give more")
 
     def _view(self, rows: Callable[[Positions], Tensor], width: int, items: int) -> View:
         """One side, with its lift; the kernel's landmarks are drawn among the items."""
@@ -425,6 +445,13 @@ def centred(views: Views, found: Directions) -> tuple[Centred, Centred]:
     return Centred.fitted(views.means[0], sides[0]), Centred.fitted(views.means[1], sides[1])
 
 
+def _scaled(views: Views, found: Directions) -> Directions:
+    """The same cosines, by projections of about length 1: very small ones would be taken for nothing in float32."""
+    sides = (found.image, views.moments.image), (found.text, views.moments.text)
+    sizes = [math.sqrt(float(np.vdot(side, spread @ side))) or 1.0 for side, spread in sides]
+    return Directions(found.image / sizes[0], found.text / sizes[1])
+
+
 def as_rows(features: Any, what: str) -> FeatureRows:
     """Rows of features from an array, or as they are.
 
@@ -440,7 +467,10 @@ def as_rows(features: Any, what: str) -> FeatureRows:
     """
     if isinstance(features, FeatureRows):
         return features
-    array = np.asarray(features)
+    try:
+        array = np.asarray(features)
+    except ValueError:
+        raise UserError(f"{what}: rows of several lengths; give (n, D) numbers, a row for each item") from None
     if array.dtype.kind in "biu":
         array = array.astype(np.float32)
     if array.ndim not in (2, 3) or array.dtype.kind != "f":

@@ -45,9 +45,14 @@ class Classes:
         Raises:
             UserError: If they are of another form.
         """
-        if isinstance(labels, np.ndarray) and labels.ndim == 2:
-            return cls._of_matrix(labels)
-        given = labels.tolist() if isinstance(labels, np.ndarray) else list(_iterated(labels))
+        if hasattr(labels, "__array__"):  # tables and tensors among them
+            labels = np.asarray(labels)
+            if labels.ndim == 2:
+                return cls._of_matrix(labels)
+            if labels.ndim != 1:
+                raise UserError(f"labels: an array of shape {labels.shape}; give one label for each row")
+            labels = labels.tolist()
+        given = list(_iterated(labels))
         own = [_names(one) for one in given]
         names = sorted({name for some in own for name in some}, key=_as_people_count)
         column = {name: number for number, name in enumerate(names)}
@@ -103,7 +108,7 @@ def _names(label: Any) -> tuple[str, ...]:
     """The labels of one item, as texts."""
     if isinstance(label, list | tuple | set | frozenset | np.ndarray):
         return tuple(dict.fromkeys(name for one in label for name in _names(one)))
-    if label is None or label == "" or (isinstance(label, float) and math.isnan(label)):
+    if label is None or label == "" or (isinstance(label, float | np.floating) and math.isnan(label)):
         return ()
     whole = isinstance(label, float | np.floating) and float(label).is_integer()
     return (str(int(label)) if whole else str(label),)

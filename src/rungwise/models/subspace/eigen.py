@@ -7,6 +7,7 @@ given by its factors, so that what is decomposed is as small as the number of cl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,18 +92,23 @@ def leading_pairs(cross: Matrix, image: Matrix, text: Matrix, count: int) -> tup
     array([0.9])
     """
     inner = image.T @ cross @ text
-    least = min(inner.shape)
-    count = min(count, least)
-    if least <= _DENSE or count * _FEW > least:
-        left, values, right = linalg.svd(inner, full_matrices=False)
-    else:
-        left, values, right = svds(inner, k=count, v0=np.ones(least))
-        order = np.argsort(-values)
-        left, values, right = left[:, order], values[order], right[order]
+    left, values, right = _singular(inner, min(count, *inner.shape))
     count = min(count, int((values > _NOTHING * max(values[0], np.finfo(np.float64).tiny)).sum()))
     firsts, seconds = image @ left[:, :count], text @ right[:count].T
     signs = _signs(firsts)
     return firsts * signs, seconds * signs, values[:count]
+
+
+def _singular(matrix: Matrix, count: int) -> tuple[Matrix, NDArray[np.float64], Matrix]:
+    """At least so many of the leading singular vectors and values, falling."""
+    least = min(matrix.shape)
+    if least > _DENSE and count * _FEW <= least:
+        with suppress(ArpackNoConvergence):
+            left, values, right = svds(matrix, k=count, v0=_start(least))
+            order = np.argsort(-values)
+            return left[:, order], values[order], right[order]
+    found: tuple[Matrix, NDArray[np.float64], Matrix] = linalg.svd(matrix, full_matrices=False)
+    return found
 
 
 def best_directions(numerator: Matrix, whitened: Matrix, count: int) -> tuple[Matrix, NDArray[np.float64]]:
@@ -144,17 +150,22 @@ def _best(matrix: Matrix, basis: Matrix, count: int) -> tuple[Matrix, NDArray[np
     size = len(matrix)
     count = min(count, size)
     matrix = (matrix + matrix.T) / 2
-    if size <= _DENSE or count * _FEW > size:
-        values, vectors = linalg.eigh(matrix, subset_by_index=(size - count, size - 1))
-    else:
-        try:
-            values, vectors = eigsh(matrix, k=count, which="LA", v0=np.ones(size))
-        except ArpackNoConvergence:
-            values, vectors = linalg.eigh(matrix, subset_by_index=(size - count, size - 1))
+    values, vectors = _largest(matrix, count)
     order = np.argsort(-values)
     values, vectors = values[order], vectors[:, order]
     kept = values > _NOTHING * max(abs(values[0]), np.finfo(np.float64).tiny)
     return _signed(basis @ vectors[:, kept]), values[kept]
+
+
+def _largest(matrix: Matrix, count: int) -> tuple[NDArray[np.float64], Matrix]:
+    """The so many largest eigenvalues, in any order, and their vectors."""
+    size = len(matrix)
+    if size > _DENSE and count * _FEW <= size:
+        with suppress(ArpackNoConvergence):
+            found: tuple[NDArray[np.float64], Matrix] = eigsh(matrix, k=count, which="LA", v0=_start(size))
+            return found
+    every: tuple[NDArray[np.float64], Matrix] = linalg.eigh(matrix, subset_by_index=(size - count, size - 1))
+    return every
 
 
 def side_by_side(blocks: Sequence[Matrix]) -> Matrix:
@@ -164,6 +175,11 @@ def side_by_side(blocks: Sequence[Matrix]) -> Matrix:
     [[1.0, 0.0, 0.0], [0.0, 2.0, 2.0]]
     """
     return np.asarray(linalg.block_diag(*blocks))
+
+
+def _start(size: int) -> NDArray[np.float64]:
+    """(size,) where Lanczos' method begins: always the same, and no vector that a matrix may send to nothing."""
+    return np.random.default_rng(0).standard_normal(size)
 
 
 def _signed(directions: Matrix) -> Matrix:

@@ -5,7 +5,8 @@ max  v1' A1 v1 + mu v2' A2 v2 + 2 alpha v1' M1 M2' v2   subject to   v1' B1 v1 +
 where A is what a method spreads and B what it keeps together, M are the means of the classes, so that those of the same
 class are brought together across the views, and gamma = tr B1 / tr B2. All three are averages over items here, each
 class's mean counting by the square root of its share: so alpha means the same for any number of items, and on two equal
-views GMLDA is linear discriminant analysis for any alpha.
+views GMLDA is linear discriminant analysis for mu = 1 and any alpha of at least 1. Below, there are directions as well
+in which the views are opposed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.models.subspace.base import Directions, RidgeConfig
 from rungwise.models.subspace.eigen import Matrix, side_by_side, whitening
+from rungwise.models.subspace.views import Moments
+
+_NOTHING = 1e-12
+"""Share of a view's variance below which a spread is rounding."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +50,26 @@ class GMAConfig(RidgeConfig):
                 raise UserError(f"{name} must be at least 0, got {weight:g}")
 
 
-def joint_whitening(kept: Sequence[Matrix], regularisation: float) -> Matrix:
+def joint_whitening(kept: Sequence[Matrix], moments: Moments, regularisation: float) -> Matrix:
     """Whitening of the matrix of B1 and gamma B2.
 
     Args:
         kept: B1 and B2.
+        moments: Of the views.
         regularisation: Ridge on each, as a share of its mean diagonal.
+
+    Raises:
+        UserError: If B1 or B2 is nothing.
     """
-    gamma = float(np.trace(kept[0])) / max(float(np.trace(kept[1])), np.finfo(np.float64).tiny)
+    sizes = [float(np.trace(one)) for one in kept]
+    for name, size, all_of_it in zip(("image", "text"), sizes, (moments.image, moments.text), strict=True):
+        if not size > _NOTHING * np.trace(all_of_it):
+            raise UserError(
+                f"{name} features do not vary within classes, so that nothing is kept together; give several differing"
+                " items of a class"
+            )
     image, text = (whitening(one, regularisation) for one in kept)
-    return side_by_side([image, text / math.sqrt(gamma)])
+    return side_by_side([image, text * math.sqrt(sizes[1] / sizes[0])])
 
 
 def apart(directions: Matrix, image: int) -> Directions:

@@ -51,7 +51,7 @@ class GMLDA(Subspace):
         found, _ = best_directions_of_factors(
             side_by_side([image.means, text.means]),
             middle,
-            joint_whitening((image.within, text.within), config.regularisation),
+            joint_whitening((image.within, text.within), views.moments, config.regularisation),
             config.dimension,
         )
         return apart(found, len(image.within))

@@ -74,7 +74,8 @@ class GMMFA(Subspace):
         image, text = (one.means for one in views.scatter)
         cross = config.alpha * image @ text.T
         numerator = np.block([[spread[0], cross], [cross.T, config.mu * spread[1]]])
-        found, _ = best_directions(numerator, joint_whitening(kept, config.regularisation), config.dimension)
+        whitened = joint_whitening(kept, views.moments, config.regularisation)
+        found, _ = best_directions(numerator, whitened, config.dimension)
         return apart(found, len(image))
 
 

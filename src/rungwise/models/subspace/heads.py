@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -9,10 +10,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy import linalg
 from torch import Tensor, nn
 
 from rungwise.core.configuration import STRICT, by_name, check_size, on_command_line
 from rungwise.core.errors import UserError
+
+_NOTHING = 1e-6
+"""Directions that landmarks span by less than so much of the largest are left out: in float32 they are rounding."""
+
+
+_LARGEST_GAMMA = 1e70
+"""Whose root float32 holds."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,8 @@ class NoKernel:
 class Gaussian:
     """k(x, y) = exp(-gamma ||x - y||^2), by the method of Nystroem: landmarks span what rows can be told apart by.
 
-    With as many landmarks as items it is the kernel itself; with fewer, no matrix is larger than items x landmarks.
+    With as many landmarks as items it is the kernel itself, up to the rounding of float32; with fewer, no matrix is
+    larger than items x landmarks.
 
     Attributes:
         kind: Names the kernel.
@@ -50,8 +60,10 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         check_size("kernel.landmarks", self.landmarks)
-        if self.gamma is not None and not self.gamma > 0:
-            raise UserError(f"kernel.gamma must be positive, got {self.gamma:g}")
+        if self.gamma is not None and not 0 < self.gamma <= _LARGEST_GAMMA:
+            raise UserError(f"kernel.gamma must be positive and at most {_LARGEST_GAMMA:g}, got {self.gamma:g}")
+        if self.seed < 0:
+            raise UserError(f"kernel.seed must be at least 0, got {self.seed}")
 
 
 AnyKernel = Annotated[
@@ -83,32 +95,38 @@ class KernelRows(nn.Module):
         super().__init__()
         self.landmarks = _fixed(torch.zeros(landmarks, width))
         self.basis = _fixed(torch.zeros(landmarks, landmarks))
-        self.gamma = _fixed(torch.ones(()))
+        self.scale = _fixed(torch.ones(()))
 
     @classmethod
     def fitted(cls, rows: NDArray[np.float64], kernel: Gaussian) -> KernelRows:
-        """The map that landmarks among some rows give.
+        """The map that landmarks among some rows give: k(x, landmarks) K^-1/2, with K the kernel of the landmarks.
 
         Args:
             rows: (m, D) the landmarks themselves.
             kernel: Which one.
         """
-        from sklearn.kernel_approximation import Nystroem  # takes a second, which only fitting needs
+        from sklearn.metrics.pairwise import rbf_kernel  # takes a second, which only fitting needs
 
-        gamma = kernel.gamma if kernel.gamma is not None else 1.0 / max(rows.shape[1] * rows.var(), 1e-12)
-        found = Nystroem(kernel="rbf", gamma=gamma, n_components=len(rows), random_state=kernel.seed).fit(rows)
+        spread = rows.shape[1] * float(rows.var())
+        gamma = kernel.gamma if kernel.gamma is not None else 1.0 / spread if spread > 0 else 1.0
+        scaled = (rows - rows.mean(axis=0)) * math.sqrt(gamma)
+        values, vectors = linalg.eigh(rbf_kernel(scaled, gamma=1.0))
+        kept = values > _NOTHING * values[-1]
+        basis = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
         made = cls(*rows.shape)
         with torch.no_grad():
-            made.landmarks.copy_(torch.from_numpy(found.components_))
-            made.basis.copy_(torch.from_numpy(found.normalization_.T))
-            made.gamma.copy_(torch.tensor(gamma))
+            made.landmarks.copy_(torch.from_numpy(rows))
+            made.basis.copy_(torch.from_numpy(basis))
+            made.scale.fill_(math.sqrt(gamma))
         return made
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, D) to (n, m)."""
-        squares = rows.square().sum(dim=1, keepdim=True) + self.landmarks.square().sum(dim=1)
-        distances = (squares - 2 * rows @ self.landmarks.T).clamp(min=0)
-        return torch.exp(-self.gamma * distances) @ self.basis
+        centre = self.landmarks.mean(dim=0)  # distances far from 0 would drown in rounding
+        own, landmarks = (rows - centre) * self.scale, (self.landmarks - centre) * self.scale
+        squares = own.square().sum(dim=1, keepdim=True) + landmarks.square().sum(dim=1)
+        distances = (squares - 2 * own @ landmarks.T).clamp(min=0)
+        return torch.exp(-distances) @ self.basis
 
 
 class Centred(nn.Module):

@@ -25,6 +25,7 @@ from rungwise.models.subspace.regression import (
     row_weights,
     rows_norm,
     sums_of,
+    with_ridge_solved,
 )
 from rungwise.models.subspace.views import Views
 
@@ -124,7 +125,6 @@ def _side(products: Matrix, wanted: Matrix, weight: Matrix, ridge: NDArray[np.fl
     turned = wanted @ vectors
     found = np.empty_like(turned)
     for column, value in enumerate(values):
-        system = (1 + value) * products
-        system[np.diag_indices_from(system)] += ridge
-        found[:, column] = linalg.solve(system, turned[:, column], assume_a="pos")
+        some = slice(column, column + 1)
+        found[:, some] = with_ridge_solved((1 + value) * products, ridge, turned[:, some])
     return np.asarray(found @ vectors.T)

@@ -9,14 +9,21 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.base import Directions, Subspace
 from rungwise.models.subspace.eigen import Matrix
-from rungwise.models.subspace.regression import SMOOTH, RegressionConfig, Sums, fall, rotated, sums_of
+from rungwise.models.subspace.regression import (
+    SMOOTH,
+    RegressionConfig,
+    Sums,
+    fall,
+    rotated,
+    sums_of,
+    with_ridge_solved,
+)
 from rungwise.models.subspace.views import Views
 
 
@@ -141,9 +148,7 @@ def _step(
     kept = (1 + guidance) / (2 + guidance)
 
     def solved(products: Matrix, wanted: Matrix, ridge: NDArray[np.float64]) -> Matrix:
-        system = kept * products
-        system[np.diag_indices_from(system)] += sparsity * ridge
-        return np.asarray(linalg.solve(system, wanted / (2 + guidance), assume_a="pos"))
+        return with_ridge_solved(kept * products, sparsity * ridge, wanted / (2 + guidance))
 
     image = solved(sums.image, sums.cross @ text + guidance * sums.image_labels, groups[0].weights(image))
     text = solved(sums.text, sums.cross.T @ image + guidance * sums.text_labels, groups[1].weights(text))

@@ -37,7 +37,8 @@ class MvDA(Subspace):
     W_i' x and W_t' z. With n_c items and means mu_ic, mu_tc of class c, the scatter within classes has the blocks
     sum over samples of x x' less sum_c (n_c / 2) mu_ic mu_ic' on the diagonal, and less sum_c (n_c / 2) mu_ic mu_tc'
     beside it; each item stands once in each view. The scatter between classes is that of the pooled class means, of
-    rank C - 1 at most. Views are centred each by itself. The ridge is a share of each view's own mean diagonal.
+    rank C - 1 at most. Views are centred each by itself. The ridge is a share of each view's own mean diagonal
+    of the scatter within classes.
 
     >>> images = np.array([[0.0, 1.0], [0.1, 2.0], [1.0, 1.0], [1.1, 2.0]])
     >>> model = MvDA(dimension=1).fit(images, 3 * images, ["cat", "cat", "dog", "dog"])
@@ -55,8 +56,8 @@ class MvDA(Subspace):
         spread = side_by_side([one.within + one.means @ one.means.T for one in (image, text)]) / 2
         # Of the pooled samples, all of the spread that is not between the classes is within them.
         within = spread - means @ means.T
-        sizes = [np.full(len(one.within), np.trace(one.within) / len(one.within)) for one in (image, text)]
-        scale = 1 / np.sqrt(np.maximum(np.concatenate(sizes), np.finfo(np.float64).tiny))
+        own = np.diag(within)[: len(image.within)], np.diag(within)[len(image.within) :]
+        scale = 1 / np.sqrt(np.concatenate([np.full(len(one), one.mean()) for one in own]))
         whitened = scale[:, None] * whitening(within * scale[:, None] * scale, self.config.regularisation)
         found, _ = best_directions_of_factors(means, np.eye(means.shape[1]), whitened, self.config.dimension)
         return apart(found, len(image.within))

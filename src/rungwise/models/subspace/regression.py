@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -105,6 +106,32 @@ def row_weights(rows: Matrix) -> NDArray[np.float64]:
 def rows_norm(rows: Matrix) -> float:
     """||U||_21, smoothed."""
     return float(np.sqrt(np.square(rows).sum(axis=1) + SMOOTH).sum())
+
+
+def with_ridge_solved(products: Matrix, ridge: NDArray[np.float64], wanted: Matrix) -> Matrix:
+    """X with  (P + diag(ridge)) X = wanted.
+
+    Args:
+        products: (D, D) P, symmetric and positive semi-definite.
+        ridge: (D,) above 0.
+        wanted: (D, m).
+
+    Raises:
+        UserError: If the ridge is rounding beside a singular P.
+
+    >>> with_ridge_solved(np.ones((2, 2)), np.array([1.0, 1.0]), np.array([[3.0], [3.0]])).round(9).tolist()
+    [[1.0], [1.0]]
+    """
+    units = 1 / np.sqrt(ridge)[:, None]  # in which the ridge is 1, however unlike its numbers are
+    system = units * products * units.T + np.eye(len(products))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", linalg.LinAlgWarning)
+            return np.asarray(units * linalg.solve(system, units * wanted, assume_a="pos"))
+    except (linalg.LinAlgError, linalg.LinAlgWarning):
+        raise UserError(
+            "some features follow from others, and sparsity is too small to choose among them; raise sparsity"
+        ) from None
 
 
 def fall(

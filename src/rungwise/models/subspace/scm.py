@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -95,7 +96,9 @@ def _regression(rows: Matrix, classes: Classes, strength: float) -> Posteriors:
     made = Posteriors(rows.shape[1], len(classes.names), classes.are_single)
 
     def fitted(target: NDArray[np.int64]) -> tuple[Matrix, NDArray[np.float64]]:
-        found = LogisticRegression(C=strength, max_iter=1000).fit(some, target)
+        with warnings.catch_warnings():  # there may be few items of each class
+            warnings.filterwarnings("ignore", message="The number of unique classes")
+            found = LogisticRegression(C=strength, max_iter=1000).fit(some, target)
         return found.coef_.T, found.intercept_
 
     if classes.are_single:
