@@ -29,6 +29,9 @@ from rungwise.models.subspace.regression import (
 )
 from rungwise.models.subspace.views import Views
 
+_COARSE = 1.1
+"""Ratio of the numbers that eigenvalues are rounded up to."""
+
 
 @dataclass(frozen=True)
 class LCFSConfig(RegressionConfig):
@@ -114,17 +117,27 @@ def _step(sums: Sums, image: Matrix, text: Matrix, sparsity: float, low_rank: fl
     weight = low_rank * (vectors / np.sqrt(np.maximum(values, 0) + SMOOTH)) @ vectors.T
     classes = image.shape[1]
     first, across, second = weight[:classes, :classes], weight[:classes, classes:], weight[classes:, classes:]
-    image = _side(sums.image, sums.image_labels - sums.cross @ text @ across.T, first, sparsity * row_weights(image))
-    text = _side(sums.text, sums.text_labels - sums.cross.T @ image @ across, second, sparsity * row_weights(text))
+    image = _side(
+        sums.image, sums.image_labels - sums.cross @ text @ across.T, first, sparsity * row_weights(image), image
+    )
+    text = _side(
+        sums.text, sums.text_labels - sums.cross.T @ image @ across, second, sparsity * row_weights(text), text
+    )
     return image, text
 
 
-def _side(products: Matrix, wanted: Matrix, weight: Matrix, ridge: NDArray[np.float64]) -> Matrix:
-    """U with  P U (I + W) + diag(ridge) U = wanted:  one system for each eigenvalue of I + W."""
+def _side(products: Matrix, wanted: Matrix, weight: Matrix, ridge: NDArray[np.float64], before: Matrix) -> Matrix:
+    """U nearer to  P U (I + W) + diag(ridge) U = wanted, and there where U stays as it was.
+
+    Each eigenvalue of I + W would need a system of its own. They are rounded up to a few, which bounds the objective
+    from above as well; so one system serves many classes.
+    """
     values, vectors = linalg.eigh(weight)
-    turned = wanted @ vectors
+    turned, here = wanted @ vectors, before @ vectors
+    bounds = _COARSE ** np.ceil(np.log1p(np.maximum(values, 0)) / np.log(_COARSE))
     found = np.empty_like(turned)
-    for column, value in enumerate(values):
-        some = slice(column, column + 1)
-        found[:, some] = with_ridge_solved((1 + value) * products, ridge, turned[:, some])
+    for bound in np.unique(bounds):
+        some = bounds == bound
+        kept = products @ (here[:, some] * (bound - 1 - values[some]))
+        found[:, some] = with_ridge_solved(bound * products, ridge, turned[:, some] + kept)
     return np.asarray(found @ vectors.T)
