@@ -11,7 +11,7 @@ from rungwise.encoders.convolutions import ConvolutionsConfig
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.image import ImageConfig
 from rungwise.models import family
-from rungwise.models.subspace.base import SubspaceConfig
+from rungwise.models.subspace.settings import SubspaceConfig
 from rungwise.models.vse_config import AnyImageSide, AnyTextSide, VSEConfig
 from rungwise.training.config import TrainConfig
 from rungwise.training.fit_config import AnyRunConfig, FitConfig

@@ -1,6 +1,8 @@
 """What all fitted methods do: as dual encoders, in folders, from collections, and in little memory.
 
 Also tests rungwise.models.subspace.
+
+Also tests rungwise.models.subspace.settings.
 """
 
 import json
@@ -21,8 +23,8 @@ from rungwise.models import DualEncoder, family, load, load_dual_encoder
 from rungwise.models.exporting import export_onnx
 from rungwise.models.kinds import FITTED
 from rungwise.models.subspace import CCA, GMLDA, LCFS, MLCCA, SCM, Subspace
-from rungwise.models.subspace.base import Fitted, SubspaceConfig, as_rows
-from rungwise.models.subspace.heads import Gaussian
+from rungwise.models.subspace.base import as_rows
+from rungwise.models.subspace.settings import Fitted, Gaussian, SubspaceConfig
 from rungwise.similarity import Cosine
 from tests.models.subspace.items import METHODS, several_labels, some_items
 

@@ -6,7 +6,8 @@ import torch
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rungwise.core.errors import UserError
-from rungwise.models.subspace.heads import Centred, Gaussian, KernelRows, Posteriors, Roots
+from rungwise.models.subspace.heads import Centred, KernelRows, Posteriors, Roots
+from rungwise.models.subspace.settings import Gaussian
 
 
 def some_rows(seed: int, count: int, width: int) -> np.ndarray:

@@ -6,7 +6,7 @@ indexed and searched like every other model.
 
 from __future__ import annotations
 
-from rungwise.models.subspace.base import Subspace, SubspaceConfig
+from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.cca import CCA
 from rungwise.models.subspace.gmlda import GMLDA
 from rungwise.models.subspace.gmmfa import GMMFA
@@ -15,5 +15,6 @@ from rungwise.models.subspace.lgcfl import LGCFL
 from rungwise.models.subspace.mlcca import MLCCA
 from rungwise.models.subspace.mvda import MvDA
 from rungwise.models.subspace.scm import SCM
+from rungwise.models.subspace.settings import SubspaceConfig
 
 __all__ = ["CCA", "GMLDA", "GMMFA", "LCFS", "LGCFL", "MLCCA", "SCM", "MvDA", "Subspace", "SubspaceConfig"]

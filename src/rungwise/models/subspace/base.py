@@ -11,7 +11,7 @@ import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, check_size, from_plain
+from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows
@@ -28,112 +28,13 @@ from rungwise.encoders.features import FeatureConfig, ReadFeatures, TextFeatureC
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, Texts, Vectors
 from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Pairs, Rows
-from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.classes import Classes, Labels
-from rungwise.models.subspace.eigen import Matrix
-from rungwise.models.subspace.heads import AnyKernel, Centred, Gaussian, KernelRows, NoKernel, Roots
-from rungwise.models.subspace.views import Positions, View, Views
+from rungwise.models.subspace.heads import Centred, KernelRows, Roots
+from rungwise.models.subspace.settings import Fitted, Gaussian, SubspaceConfig
+from rungwise.models.subspace.views import Directions, Positions, View, Views
 from rungwise.models.two_sides import TwoSides, suited
-from rungwise.models.vse_config import AnyImageSide, AnyTextSide
-from rungwise.similarity import Cosine
 
 _PARTS = ("backbone", "text_encoder", "image_projection", "text_projection")
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The sizes of what a fit found, by which a saved model is read.
-
-    Attributes:
-        components: Directions that were found, at most the ``dimension`` that was asked for.
-        classes: What the classes were called; empty where none were read.
-        single: No item had more than one label.
-        image_landmarks: Of the kernel's map of the image side; 0 without one.
-        text_landmarks: Of that of the text side.
-    """
-
-    __pydantic_config__ = STRICT
-
-    components: int
-    classes: tuple[str, ...] = ()
-    single: bool = True
-    image_landmarks: int = 0
-    text_landmarks: int = 0
-
-    def __post_init__(self) -> None:
-        check_size("fitted.components", self.components)
-        for name, landmarks in (("image", self.image_landmarks), ("text", self.text_landmarks)):
-            if landmarks:
-                check_size(f"fitted.{name}_landmarks", landmarks)
-
-
-@dataclass(frozen=True)
-class SubspaceConfig(ModelConfig):
-    """What all fitted methods are told.
-
-    Attributes:
-        kind: Names the method.
-        image: The encoder of pictures, or features in its place.
-        text: The encoder of captions, or features in its place.
-        dimension: Width of the common space at most; a method that finds fewer directions has a narrower one.
-        roots: Take square roots of features before anything else, signs kept: the usual map of counts.
-        pca: Share of each side's variance that principal components keep before the method; 1 leaves features as they
-            are.
-        kernel: none (linear), or gaussian: features are first mapped by how alike they are to landmarks.
-        fitted: What a fit found.
-    """
-
-    __pydantic_config__ = STRICT
-
-    image: AnyImageSide = field(default_factory=lambda: FeatureConfig(l2_normalise=False))
-    text: AnyTextSide = field(default_factory=TextFeatureConfig)
-    dimension: int = 64
-    roots: bool = False
-    pca: float = 1.0
-    kernel: AnyKernel = field(default_factory=NoKernel)
-    fitted: Fitted | None = None
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
-        if not 0 < self.pca <= 1:
-            raise UserError(f"pca must lie above 0 and be at most 1, got {self.pca:g}")
-
-    @property
-    def similarity(self) -> Cosine:
-        """The cosine of centred projections."""
-        return Cosine()
-
-
-@dataclass(frozen=True)
-class RidgeConfig(SubspaceConfig):
-    """Of methods that invert a matrix.
-
-    Attributes:
-        regularisation: Ridge on every matrix that is inverted, as a share of its mean diagonal. With 0, directions in
-            which a matrix is nothing are left out.
-    """
-
-    __pydantic_config__ = STRICT
-
-    regularisation: float = 1e-3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.regularisation < math.inf:
-            raise UserError(f"regularisation must be at least 0, got {self.regularisation:g}")
-
-
-@dataclass(frozen=True)
-class Directions:
-    """What a method found, one column for each direction of the common space.
-
-    Attributes:
-        image: (D_i, d) of the image view, for rows as :meth:`Views.blocks` gives them.
-        text: (D_t, d) of the text view.
-    """
-
-    image: Matrix
-    text: Matrix
 
 
 class Subspace(TwoSides):

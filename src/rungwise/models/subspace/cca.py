@@ -7,9 +7,10 @@ from typing import ClassVar, Literal
 
 from rungwise.core.configuration import STRICT
 from rungwise.models.saving import ModelConfig
-from rungwise.models.subspace.base import Directions, RidgeConfig, Subspace
+from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import leading_pairs, whitening
-from rungwise.models.subspace.views import Views
+from rungwise.models.subspace.settings import RidgeConfig
+from rungwise.models.subspace.views import Directions, Views
 
 
 @dataclass(frozen=True)

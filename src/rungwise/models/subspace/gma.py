@@ -19,9 +19,9 @@ import numpy as np
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
-from rungwise.models.subspace.base import Directions, RidgeConfig
 from rungwise.models.subspace.eigen import Matrix, side_by_side, whitening
-from rungwise.models.subspace.views import Moments
+from rungwise.models.subspace.settings import RidgeConfig
+from rungwise.models.subspace.views import Directions, Moments
 
 _NOTHING = 1e-12
 """Share of a view's variance below which a spread is rounding."""

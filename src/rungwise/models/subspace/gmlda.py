@@ -9,10 +9,10 @@ import numpy as np
 
 from rungwise.core.configuration import STRICT
 from rungwise.models.saving import ModelConfig
-from rungwise.models.subspace.base import Directions, Subspace
+from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import best_directions_of_factors, side_by_side
 from rungwise.models.subspace.gma import GMAConfig, apart, joint_whitening
-from rungwise.models.subspace.views import Views
+from rungwise.models.subspace.views import Directions, Views
 
 
 @dataclass(frozen=True)

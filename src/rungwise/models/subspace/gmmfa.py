@@ -12,11 +12,11 @@ from scipy import sparse
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
-from rungwise.models.subspace.base import Directions, Subspace
+from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.classes import Classes
 from rungwise.models.subspace.eigen import Matrix, best_directions
 from rungwise.models.subspace.gma import GMAConfig, apart, joint_whitening
-from rungwise.models.subspace.views import Views, several
+from rungwise.models.subspace.views import Directions, Views, several
 
 Edges = NDArray[np.int64]
 """(edges, 2) pairs of items, the smaller position first, each once."""

@@ -3,72 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from scipy import linalg
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, by_name, check_size, on_command_line
-from rungwise.core.errors import UserError
+from rungwise.models.subspace.settings import Gaussian
 
 _NOTHING = 1e-6
 """Directions that landmarks span by less than so much of the largest are left out: in float32 they are rounding."""
-
-
-_LARGEST_GAMMA = 1e70
-"""Whose root float32 holds."""
-
-
-@dataclass(frozen=True)
-class NoKernel:
-    """Rows as they are: the method is linear.
-
-    Attributes:
-        kind: Names the kernel.
-    """
-
-    __pydantic_config__ = STRICT
-
-    kind: Literal["none"] = "none"
-
-
-@dataclass(frozen=True)
-class Gaussian:
-    """k(x, y) = exp(-gamma ||x - y||^2), by the method of Nystroem: landmarks span what rows can be told apart by.
-
-    With as many landmarks as items it is the kernel itself, up to the rounding of float32; with fewer, no matrix is
-    larger than items x landmarks.
-
-    Attributes:
-        kind: Names the kernel.
-        gamma: How fast likeness falls with distance; None takes 1 / (width x variance of the features).
-        landmarks: Training items that rows are compared with, at most.
-        seed: Draws the landmarks.
-    """
-
-    __pydantic_config__ = STRICT
-
-    kind: Literal["gaussian"] = "gaussian"
-    gamma: float | None = None
-    landmarks: int = 500
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_size("kernel.landmarks", self.landmarks)
-        if self.gamma is not None and not 0 < self.gamma <= _LARGEST_GAMMA:
-            raise UserError(f"kernel.gamma must be positive and at most {_LARGEST_GAMMA:g}, got {self.gamma:g}")
-        if self.seed < 0:
-            raise UserError(f"kernel.seed must be at least 0, got {self.seed}")
-
-
-AnyKernel = Annotated[
-    Annotated[NoKernel | Gaussian, Field(discriminator="kind")], by_name, on_command_line(NoKernel | Gaussian)
-]
 
 
 class Roots(nn.Module):

@@ -14,7 +14,7 @@ from scipy import linalg
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
-from rungwise.models.subspace.base import Directions, Subspace
+from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import Matrix
 from rungwise.models.subspace.regression import (
     SMOOTH,
@@ -27,7 +27,7 @@ from rungwise.models.subspace.regression import (
     sums_of,
     with_ridge_solved,
 )
-from rungwise.models.subspace.views import Views
+from rungwise.models.subspace.views import Directions, Views
 
 _COARSE = 1.1
 """Ratio of the numbers that eigenvalues are rounded up to."""

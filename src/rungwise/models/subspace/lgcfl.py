@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
-from rungwise.models.subspace.base import Directions, Subspace
+from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import Matrix
 from rungwise.models.subspace.regression import (
     SMOOTH,
@@ -24,7 +24,7 @@ from rungwise.models.subspace.regression import (
     sums_of,
     with_ridge_solved,
 )
-from rungwise.models.subspace.views import Views
+from rungwise.models.subspace.views import Directions, Views
 
 
 @dataclass(frozen=True)

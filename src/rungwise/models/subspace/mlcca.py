@@ -12,9 +12,10 @@ from scipy import sparse
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
-from rungwise.models.subspace.base import Directions, RidgeConfig, Subspace
+from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import Matrix, leading_pairs, whitening
-from rungwise.models.subspace.views import Views, several
+from rungwise.models.subspace.settings import RidgeConfig
+from rungwise.models.subspace.views import Directions, Views, several
 
 _BLOCK = 2048
 """Sets of labels whose likeness to all others is computed at a time."""

@@ -13,9 +13,9 @@ from scipy import linalg
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
-from rungwise.models.subspace.base import Directions, SubspaceConfig
 from rungwise.models.subspace.eigen import Matrix
-from rungwise.models.subspace.views import Views, several
+from rungwise.models.subspace.settings import SubspaceConfig
+from rungwise.models.subspace.views import Directions, Views, several
 
 SMOOTH = 1e-8
 """eps of the smoothed norms sqrt(s^2 + eps)."""

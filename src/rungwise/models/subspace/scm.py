@@ -15,12 +15,13 @@ from torch import nn
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
-from rungwise.models.subspace.base import Directions, Fitted, RidgeConfig, Subspace, centred
+from rungwise.models.subspace.base import Subspace, centred
 from rungwise.models.subspace.cca import correlated
 from rungwise.models.subspace.classes import Classes
 from rungwise.models.subspace.eigen import Matrix
 from rungwise.models.subspace.heads import Centred, Posteriors
-from rungwise.models.subspace.views import Views, several
+from rungwise.models.subspace.settings import Fitted, RidgeConfig
+from rungwise.models.subspace.views import Directions, Views, several
 
 
 @dataclass(frozen=True)

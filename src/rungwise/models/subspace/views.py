@@ -76,6 +76,19 @@ class Scatter:
     means: Matrix
 
 
+@dataclass(frozen=True)
+class Directions:
+    """What a method found, one column for each direction of the common space.
+
+    Attributes:
+        image: (D_i, d) of the image view, for rows as :meth:`Views.blocks` gives them.
+        text: (D_t, d) of the text view.
+    """
+
+    image: Matrix
+    text: Matrix
+
+
 class Views:
     """Both sides of some items, with their classes.
 

@@ -1,0 +1,149 @@
+"""What fitted methods are told, as typed data: settings that all of them take, and the sizes of what a fit found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rungwise.core.configuration import STRICT, by_name, check_size, on_command_line
+from rungwise.core.errors import UserError
+from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
+from rungwise.models.saving import ModelConfig
+from rungwise.models.vse_config import AnyImageSide, AnyTextSide
+from rungwise.similarity import Cosine
+
+_LARGEST_GAMMA = 1e70
+"""Whose root float32 holds."""
+
+
+@dataclass(frozen=True)
+class NoKernel:
+    """Rows as they are: the method is linear.
+
+    Attributes:
+        kind: Names the kernel.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["none"] = "none"
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """k(x, y) = exp(-gamma ||x - y||^2), by the method of Nystroem: landmarks span what rows can be told apart by.
+
+    With as many landmarks as items it is the kernel itself, up to the rounding of float32; with fewer, no matrix is
+    larger than items x landmarks.
+
+    Attributes:
+        kind: Names the kernel.
+        gamma: How fast likeness falls with distance; None takes 1 / (width x variance of the features).
+        landmarks: Training items that rows are compared with, at most.
+        seed: Draws the landmarks.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["gaussian"] = "gaussian"
+    gamma: float | None = None
+    landmarks: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_size("kernel.landmarks", self.landmarks)
+        if self.gamma is not None and not 0 < self.gamma <= _LARGEST_GAMMA:
+            raise UserError(f"kernel.gamma must be positive and at most {_LARGEST_GAMMA:g}, got {self.gamma:g}")
+        if self.seed < 0:
+            raise UserError(f"kernel.seed must be at least 0, got {self.seed}")
+
+
+AnyKernel = Annotated[
+    Annotated[NoKernel | Gaussian, Field(discriminator="kind")], by_name, on_command_line(NoKernel | Gaussian)
+]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The sizes of what a fit found, by which a saved model is read.
+
+    Attributes:
+        components: Directions that were found, at most the ``dimension`` that was asked for.
+        classes: What the classes were called; empty where none were read.
+        single: No item had more than one label.
+        image_landmarks: Of the kernel's map of the image side; 0 without one.
+        text_landmarks: Of that of the text side.
+    """
+
+    __pydantic_config__ = STRICT
+
+    components: int
+    classes: tuple[str, ...] = ()
+    single: bool = True
+    image_landmarks: int = 0
+    text_landmarks: int = 0
+
+    def __post_init__(self) -> None:
+        check_size("fitted.components", self.components)
+        for name, landmarks in (("image", self.image_landmarks), ("text", self.text_landmarks)):
+            if landmarks:
+                check_size(f"fitted.{name}_landmarks", landmarks)
+
+
+@dataclass(frozen=True)
+class SubspaceConfig(ModelConfig):
+    """What all fitted methods are told.
+
+    Attributes:
+        kind: Names the method.
+        image: The encoder of pictures, or features in its place.
+        text: The encoder of captions, or features in its place.
+        dimension: Width of the common space at most; a method that finds fewer directions has a narrower one.
+        roots: Take square roots of features before anything else, signs kept: the usual map of counts.
+        pca: Share of each side's variance that principal components keep before the method; 1 leaves features as they
+            are.
+        kernel: none (linear), or gaussian: features are first mapped by how alike they are to landmarks.
+        fitted: What a fit found.
+    """
+
+    __pydantic_config__ = STRICT
+
+    image: AnyImageSide = field(default_factory=lambda: FeatureConfig(l2_normalise=False))
+    text: AnyTextSide = field(default_factory=TextFeatureConfig)
+    dimension: int = 64
+    roots: bool = False
+    pca: float = 1.0
+    kernel: AnyKernel = field(default_factory=NoKernel)
+    fitted: Fitted | None = None
+
+    def __post_init__(self) -> None:
+        check_size("dimension", self.dimension)
+        if not 0 < self.pca <= 1:
+            raise UserError(f"pca must lie above 0 and be at most 1, got {self.pca:g}")
+
+    @property
+    def similarity(self) -> Cosine:
+        """The cosine of centred projections."""
+        return Cosine()
+
+
+@dataclass(frozen=True)
+class RidgeConfig(SubspaceConfig):
+    """Of methods that invert a matrix.
+
+    Attributes:
+        regularisation: Ridge on every matrix that is inverted, as a share of its mean diagonal. With 0, directions in
+            which a matrix is nothing are left out.
+    """
+
+    __pydantic_config__ = STRICT
+
+    regularisation: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.regularisation < math.inf:
+            raise UserError(f"regularisation must be at least 0, got {self.regularisation:g}")
