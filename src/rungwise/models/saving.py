@@ -194,19 +194,16 @@ class SavedModel(nn.Module, StoredModel):
 def _parsed(value: Any, fitted: bool) -> Any:
     if isinstance(value, str):
         value = {"kind": value}
-    if isinstance(value, ModelConfig):
-        kind, found = value.kind, family(value.kind) if value.kind else None
-    elif isinstance(value, dict):
-        found = family(kind := value.get("kind", FIRST_KIND))
-    else:
+    if not isinstance(value, ModelConfig | dict):
         raise ValueError("a model is a mapping of settings, or the name of a family")
-    if found is not None:
-        if not issubclass(found, SavedModel):
-            raise ValueError(f"a model of kind {kind!r} is not trained; name another family")
-        if found.is_fitted != fitted:
-            how = "fitted, not trained in steps" if found.is_fitted else "trained in steps, not fitted"
-            raise ValueError(f"a model of kind {kind!r} is {how}; its configurations have other settings")
-    return value if isinstance(value, ModelConfig) else adapter(found.config_type).validate_python(value)  # type: ignore[union-attr]
+    kind = value.get("kind", FIRST_KIND) if isinstance(value, dict) else value.kind
+    found: Any = family(kind)
+    if not issubclass(found, SavedModel):
+        raise ValueError(f"a model of kind {kind!r} is not trained; name another family")
+    if found.is_fitted != fitted:
+        how = "fitted, not trained in steps" if found.is_fitted else "trained in steps, not fitted"
+        raise ValueError(f"a model of kind {kind!r} is {how}; its configurations have other settings")
+    return adapter(found.config_type).validate_python(value) if isinstance(value, dict) else value
 
 
 AnyModel = Annotated[ModelConfig, PlainValidator(partial(_parsed, fitted=False))]

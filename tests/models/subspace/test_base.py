@@ -1,8 +1,6 @@
 """What all fitted methods do: as dual encoders, in folders, from collections, and in little memory.
 
-Also tests rungwise.models.subspace.
-
-Also tests rungwise.models.subspace.settings.
+Also tests rungwise.models.subspace and rungwise.models.subspace.settings.
 """
 
 import json
