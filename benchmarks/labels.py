@@ -42,6 +42,7 @@ MAP = ("i2t/MAP", "t2i/MAP")
 SEEDS = (0, 1, 2, 3, 4)
 """Of CMAL2R, and of random rankings."""
 
+BOTH = ("shape", "colour")
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 NAME, PLAIN, SURE = 20, 7, 25
 """Widths of columns: of names, of numbers, and of numbers with their interval."""
@@ -127,6 +128,7 @@ def main() -> None:
     options.add_argument("collection", choices=("wikipedia", "scenes"))
     options.add_argument("data", nargs="?", type=Path, help="folder of the Wikipedia set; else in $RUNGWISE_DATA")
     options.add_argument("--pictures", type=int, default=2000, help="scenes that are generated")
+    options.add_argument("--labels", nargs="+", choices=BOTH, default=BOTH, help="what labels of scenes are")
     options.add_argument("--out", type=Path, help="keep the runs here, for rungwise table --runs")
     asked = options.parse_args()
     shared = os.environ.get("RUNGWISE_DATA")
@@ -137,7 +139,7 @@ def main() -> None:
         if asked.collection == "wikipedia":
             compare_wikipedia(wikipedia(asked.data or Path(str(shared)) / "wikipedia"), out)
         else:
-            for one in scenes(asked.pictures, Path(str(shared)) / WEIGHTS, out / "scenes", say):
+            for one in scenes(asked.pictures, asked.labels, Path(str(shared)) / WEIGHTS, out / "scenes", say):
                 compare_scenes(one, out / one.data.name.replace(" ", "-"))
 
 
@@ -288,14 +290,14 @@ def by_labels(part: ImageCaptions, degrees: Any = None, **scores: Any) -> Result
 
 def print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     """A line for each method, then what was chosen for it."""
-    print(f"\n{'test split, per cent':<{NAME}}", end="")
+    print(f"\n{'test split, %':<{NAME}}", end="")
     print(*(one.heading.ljust(one.width) if one.sure else one.heading.rjust(one.width) for one in columns), end="")
     print(" seconds")
     for row in rows:
         cells = " ".join(one.cell(row.results) for one in columns)
         print(f"{row.name:<{NAME}}{cells}" + ("" if row.seconds is None else f"{row.seconds:8.1f}"))
     print(
-        "\n[ ]: 95 % interval over test images (bootstrap, 1,000 draws); beside ±, the deviation over 5 seeds, it is\n"
+        f"\n[ ]: 95 % interval over test images (bootstrap, 1,000 draws); beside ±, the deviation over {len(SEEDS)} seeds, it is\n"
         "that of their mean (Student's t). Seconds: of the whole grid with the last fit; of one seed of cmal2r."
     )
     print("\nChosen on the validation split:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -53,11 +53,14 @@ def wikipedia(folder: Path) -> Labelled:
     return Labelled("Wikipedia, one category a document", with_validation(read(folder)), None, {})
 
 
-def scenes(pictures: int, weights: Path, folder: Path, say: Callable[[str], None]) -> list[Labelled]:
-    """Pictures of scenes with one caption each, labelled by the shapes that they show, and by the colours.
+def scenes(
+    pictures: int, attributes: Sequence[Attribute], weights: Path, folder: Path, say: Callable[[str], None]
+) -> list[Labelled]:
+    """Pictures of scenes with one caption each, labelled by what they show.
 
     Args:
         pictures: How many.
+        attributes: Whose values are the labels, a collection for each.
         weights: Of MobileNetV2 in timm's layout, trained with the padding of TensorFlow.
         folder: Where the scenes are made.
         say: Told what takes long.
@@ -69,7 +72,7 @@ def scenes(pictures: int, weights: Path, folder: Path, say: Callable[[str], None
     images = _image_rows(drawn, weights)
     texts = _text_rows(drawn)
     data = replace(drawn, paths=(), features=FeatureRows(images), text_features=FeatureRows(texts))
-    return [_labelled(data, folder, attribute) for attribute in ("shape", "colour")]
+    return [_labelled(data, folder, attribute) for attribute in attributes]
 
 
 def _image_rows(data: ImageCaptions, weights: Path) -> Scores:
