@@ -296,10 +296,9 @@ def print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     for row in rows:
         cells = " ".join(one.cell(row.results) for one in columns)
         print(f"{row.name:<{NAME}}{cells}" + ("" if row.seconds is None else f"{row.seconds:8.1f}"))
-    print(
-        f"\n[ ]: 95 % interval over test images (bootstrap, 1,000 draws); beside ±, the deviation over {len(SEEDS)} seeds, it is\n"
-        "that of their mean (Student's t). Seconds: of the whole grid with the last fit; of one seed of cmal2r."
-    )
+    seeds = f"beside ±, the deviation over {len(SEEDS)} seeds, it is"
+    print(f"\n[ ]: 95 % interval over test images (bootstrap, 1,000 draws); {seeds}")
+    print("that of their mean (Student's t). Seconds: of the whole grid with the last fit; of one seed of cmal2r.")
     print("\nChosen on the validation split:")
     for row in rows:
         if row.chosen:
