@@ -170,11 +170,9 @@ def compare_scenes(labelled: Labelled, out: Path) -> None:
     presets, trained = [f"{kind}/own" for kind in FITTED], ["cmal2r/own:uni", "cmal2r/own"]
     oracles = [Row(name, [measured(labelled, similarity=scores)]) for name, scores in labelled.oracles.items()]
     print_table(SCENES, [by_chance(labelled), *by_all(labelled, presets, trained, out), *oracles])
-    print(
-        "\nnDCG@10 is by the exact degrees: how much of a caption is true of a picture. The oracle of labels puts pairs\n"
-        "first whose picture has a label that the caption names: its MAP is about the limit of what a caption tells.\n"
-        "The oracle of degrees ranks by the exact degrees. Neither is a model."
-    )
+    print("\nnDCG@10 is by the exact degrees: how much of a caption is true of a picture. The oracle of labels puts")
+    print("pairs first whose picture has a label that the caption names: its MAP is about the limit of what a")
+    print("caption tells. The oracle of degrees ranks by the exact degrees. Neither is a model.")
     print_assumed([*presets, *trained])
 
 
