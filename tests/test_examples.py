@@ -1,7 +1,7 @@
 """Settings and commands that the documents show are ones that exist.
 
-Every YAML block of README.md and docs/ parses as a training configuration. Every option of a ``rungwise`` command in
-their blocks is one that the command's ``--help-all`` lists.
+Every YAML block of README.md and docs/ parses as the configuration of a training or of a fit. Every option of a
+``rungwise`` command in their blocks is one that the command's ``--help-all`` lists.
 """
 
 import re
@@ -13,7 +13,7 @@ import yaml
 from rungwise.cli import COMMANDS, main
 from rungwise.core.configuration import from_plain
 from rungwise.relevance.config import KINDS
-from rungwise.training.config import TrainConfig
+from rungwise.training.fit_config import config_type
 
 REPOSITORY = Path(__file__).parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -43,7 +43,8 @@ def commands() -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize(("place", "text"), blocks("yaml"))
 def test_settings_parse(place, text):
-    from_plain(TrainConfig, yaml.safe_load(text), place)
+    settings = yaml.safe_load(text)
+    from_plain(config_type(settings), settings, place)
 
 
 @pytest.mark.parametrize(("place", "words"), commands())
