@@ -1,3 +1,5 @@
+"""Also tests rungwise.encoders.word_side."""
+
 import json
 from collections import Counter
 from math import log

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,10 +20,11 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import inside
-from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
+from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles
 from rungwise.encoders.text import UNKNOWN, Unspaced, learn_vocabulary, with_words, word_cutter
 from rungwise.encoders.tokens import Tokens
-from rungwise.encoders.vocabulary import is_word, read_vocabulary, tokenise, unknown_words, whole_words
+from rungwise.encoders.vocabulary import is_word, read_vocabulary
+from rungwise.encoders.word_side import WordSide
 from rungwise.encoders.word_table import WordCoverage, covered
 from rungwise.language.word_vectors import WordVectors, load_word_vectors, word_vector_dimension
 
@@ -159,7 +158,7 @@ class BagOfWordsConfig:
         return encoder
 
 
-class BagOfWords(TextSide):
+class BagOfWords(WordSide):
     """Weights of the words of a text, summed by word; or the mean of its words' vectors under these weights.
 
     Args:
@@ -170,7 +169,6 @@ class BagOfWords(TextSide):
     Attributes:
         importance: (words,) weight of each word, such as its inverse document frequency.
         vectors: (words, word_dimension) of the words, or None.
-        coverage: How many words the file of word vectors held; None without one.
 
     >>> encoder = BagOfWordsConfig(weights="counts", min_count=1).build(["a dog", "a cat"])
     >>> from rungwise.encoders.tokens import pad
@@ -179,31 +177,16 @@ class BagOfWords(TextSide):
     """
 
     quick = True
-    coverage: WordCoverage | None = None
     vectors: nn.Parameter | None
 
     def __init__(self, tokenizer: Tokenizer, word_dimension: int | None = None, *, once: bool = False) -> None:
-        super().__init__()
-        self.tokenizer = tokenizer
+        super().__init__(tokenizer)
         self.once = once
         words = tokenizer.get_vocab_size() - 1
         self.width = words if word_dimension is None else word_dimension
         self.importance = nn.Parameter(torch.ones(words), requires_grad=False)
         table = None if word_dimension is None else nn.Parameter(torch.zeros(words, word_dimension), False)
         self.register_parameter("vectors", table)
-
-    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token numbers of each text; none where it is empty."""
-        return tokenise(self.tokenizer, texts)
-
-    def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`TextSide.unknown_words <rungwise.encoders.sides.TextSide.unknown_words>`."""
-        return unknown_words(self.tokenizer, text)
-
-    @cached_property
-    def known_words(self) -> Collection[str]:
-        """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
-        return whole_words(self.tokenizer)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) int64 to (n, width)."""
@@ -233,27 +216,12 @@ class BagOfWords(TextSide):
         total = weights.double().sum(dim=1, keepdim=True).to(sums.dtype)
         return sums / torch.where(total > 0, total, 1)
 
-    def remarks(self) -> Sequence[str]:
-        """How many words the file of word vectors held."""
-        return () if self.coverage is None else (str(self.coverage),)
-
-    def identity(self) -> str:
-        """The vocabulary."""
-        return self.tokenizer.to_str()
-
     def fingerprint(self) -> str:
         """Hash of vocabulary, weights, and whether repeats count."""
         digest = hashlib.sha256(self.identity().encode())
         digest.update(f"bag of words {self.once}".encode())
         add_tensors(digest, self.state_dict())
         return digest.hexdigest()
-
-    def files(self) -> Mapping[str, str]:
-        """The vocabulary, and how much of it a file of word vectors held."""
-        texts = {TOKENIZER: self.tokenizer.to_str(pretty=True)}
-        if self.coverage is not None:
-            texts[TEXT_ENCODER] = json.dumps(asdict(self.coverage), indent=2)
-        return texts
 
 
 def _words_of(tokenizer: Tokenizer) -> list[str]:

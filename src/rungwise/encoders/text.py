@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,16 +22,15 @@ from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import last_of, max_of, mean_of
 from rungwise.encoders.prefix_gru import Prefixes, prefix_states
-from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide
+from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles
 from rungwise.encoders.vocabulary import (
     UNSPACED_LETTER,
     cutting,
     read_vocabulary,
     tokenise,
     too_long,
-    unknown_words,
-    whole_words,
 )
+from rungwise.encoders.word_side import WordSide
 from rungwise.encoders.word_table import Missing, WordCoverage, initialise
 from rungwise.language.word_vectors import load_word_vectors, word_vector_dimension
 
@@ -218,7 +215,7 @@ def with_words(tokenizer: Tokenizer, words: Iterable[str]) -> Tokenizer:
     return tokenizer
 
 
-class GRUEncoder(TextSide):
+class GRUEncoder(WordSide):
     """Word vectors, a GRU, and its states pooled.
 
     On a processor, captions are read by :mod:`rungwise.encoders.prefix_gru`, which computes what captions of a batch
@@ -235,16 +232,11 @@ class GRUEncoder(TextSide):
         layers: Of the GRU.
         context_length: Tokens that are read; None for all.
 
-    Attributes:
-        coverage: How many words the file of word vectors held; None if they started without one.
-
     >>> encoder = GRUEncoder(learn_vocabulary(["a dog"], 1), word_dimension=4, width=6, directions="both", pool="mean")
     >>> from rungwise.encoders.tokens import pad
     >>> encoder(*pad(encoder.tokenise(["a dog", "a"]))).shape
     torch.Size([2, 6])
     """
-
-    coverage: WordCoverage | None = None
 
     def __init__(
         self,
@@ -257,8 +249,7 @@ class GRUEncoder(TextSide):
         layers: int = 1,
         context_length: int | None = None,
     ) -> None:
-        super().__init__()
-        self.tokenizer = tokenizer
+        super().__init__(tokenizer)
         self.width = width
         self.longest = context_length
         self.pool = pool
@@ -276,15 +267,6 @@ class GRUEncoder(TextSide):
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """See :meth:`TextSide.too_long <rungwise.encoders.sides.TextSide.too_long>`."""
         return too_long(self._cutter, texts)
-
-    def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`TextSide.unknown_words <rungwise.encoders.sides.TextSide.unknown_words>`."""
-        return unknown_words(self.tokenizer, text)
-
-    @cached_property
-    def known_words(self) -> Collection[str]:
-        """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
-        return whole_words(self.tokenizer)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) int64 to (n, width)."""
@@ -328,27 +310,12 @@ class GRUEncoder(TextSide):
         mean = vectors[0] if directions == 1 else torch.stack(vectors).mean(dim=0)
         return mean if self.pool == "last" else _POOLS[self.pool](mean, lengths)
 
-    def remarks(self) -> Sequence[str]:
-        """How many words the file of word vectors held."""
-        return () if self.coverage is None else (str(self.coverage),)
-
-    def identity(self) -> str:
-        """The vocabulary."""
-        return self.tokenizer.to_str()
-
     def fingerprint(self) -> str:
         """Hash of vocabulary, weights and how states are pooled."""
         digest = hashlib.sha256(self.identity().encode())
         digest.update(f"{self.pool} {self.longest}".encode())
         add_tensors(digest, self.state_dict())
         return digest.hexdigest()
-
-    def files(self) -> Mapping[str, str]:
-        """The vocabulary, and how much of it a file of word vectors held."""
-        texts = {TOKENIZER: self.tokenizer.to_str(pretty=True)}
-        if self.coverage is not None:
-            texts[TEXT_ENCODER] = json.dumps(asdict(self.coverage), indent=2)
-        return texts
 
 
 def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
