@@ -41,6 +41,9 @@ from rungwise.training.run_folder import MODEL
 from rungwise.training.seeds import Spread, train_seeds
 
 MAP = ("i2t/MAP", "t2i/MAP")
+TRAINED = "cmal2r"
+"""The method that is trained in steps."""
+
 SEEDS = (0, 1, 2, 3, 4)
 """Of CMAL2R, and of random rankings."""
 
@@ -133,6 +136,7 @@ def main() -> None:
     options.add_argument("data", nargs="?", type=Path, help="folder of the Wikipedia set; else in $RUNGWISE_DATA")
     options.add_argument("--pictures", type=int, default=2000, help="scenes that are generated")
     options.add_argument("--labels", nargs="+", choices=BOTH, default=BOTH, help="what labels of scenes are")
+    options.add_argument("--methods", nargs="+", choices=(*FITTED, TRAINED), default=(*FITTED, TRAINED))
     options.add_argument("--out", type=Path, help="keep the runs here, for rungwise table --runs")
     asked = options.parse_args()
     shared = os.environ.get("RUNGWISE_DATA")
@@ -141,17 +145,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         out = asked.out or Path(scratch)
         if asked.collection == "wikipedia":
-            compare_wikipedia(wikipedia(asked.data or Path(str(shared)) / "wikipedia"), out)
+            compare_wikipedia(wikipedia(asked.data or Path(str(shared)) / "wikipedia"), asked.methods, out)
         else:
             for one in scenes(asked.pictures, asked.labels, Path(str(shared)) / WEIGHTS, out / "scenes", say):
-                compare_scenes(one, out / one.data.name.replace(" ", "-"))
+                compare_scenes(one, asked.methods, out / one.data.name.replace(" ", "-"))
 
 
-def compare_wikipedia(labelled: Labelled, out: Path) -> None:
+def compare_wikipedia(labelled: Labelled, methods: Sequence[str], out: Path) -> None:
     """The table of the Wikipedia set, and a paper's rows below it."""
     described(labelled)
-    presets = [f"{kind}/wikipedia" for kind in FITTED]
-    trained = ["cmal2r/wikipedia:uni", "cmal2r/wikipedia", "cmal2r/wikipedia:other-item"]
+    presets = [f"{kind}/wikipedia" for kind in FITTED if kind in methods]
+    trained = [f"{TRAINED}/wikipedia{variant}" for variant in (":uni", "", ":other-item") if TRAINED in methods]
     rows = [by_chance(labelled), *by_sklearn(labelled), *by_all(labelled, presets, trained, out)]
     print_table(WIKIPEDIA, rows)
     print_assumed([*presets, *trained])
@@ -164,10 +168,11 @@ def compare_wikipedia(labelled: Labelled, out: Path) -> None:
         print(f"{row.facts['method']:<{NAME}}{values}")
 
 
-def compare_scenes(labelled: Labelled, out: Path) -> None:
+def compare_scenes(labelled: Labelled, methods: Sequence[str], out: Path) -> None:
     """The table of one kind of labels of scenes."""
     described(labelled)
-    presets, trained = [f"{kind}/own" for kind in FITTED], ["cmal2r/own:uni", "cmal2r/own"]
+    presets = [f"{kind}/own" for kind in FITTED if kind in methods]
+    trained = [f"{TRAINED}/own{variant}" for variant in (":uni", "") if TRAINED in methods]
     oracles = [Row(name, [measured(labelled, similarity=scores)]) for name, scores in labelled.oracles.items()]
     print_table(SCENES, [by_chance(labelled), *by_all(labelled, presets, trained, out), *oracles])
     print("\nnDCG@10 is by the exact degrees: how much of a caption is true of a picture. The oracle of labels puts")
