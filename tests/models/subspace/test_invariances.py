@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.models.subspace import CCA, GMLDA, GMMFA, MLCCA, SCM, MvDA, Subspace
+from rungwise.models.subspace import gmmfa as gmmfa_module
 from rungwise.models.subspace import views as views_module
 from tests.models.subspace.items import METHODS, Items, several_labels, some_items
 
@@ -123,7 +124,8 @@ def test_blocks_of_any_size_give_the_same_model(method: Method, several: bool, s
     labels = several_labels(items) if several else items.labels
     expected = scores(method, items, labels)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(views_module, "_BLOCK_VALUES", values)
+        for module in (views_module, gmmfa_module):
+            patch.setattr(module, "BLOCK_VALUES", values)
         np.testing.assert_allclose(scores(method, items, labels), expected, atol=1e-4)
 
 

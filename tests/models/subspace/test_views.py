@@ -24,7 +24,7 @@ def test_blocks_of_any_size_give_the_same_sums(values: int, width: int) -> None:
     items = some_items(width, count=37, widths=(width, 4))
     first, second = items.centred
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_BLOCK_VALUES", values)
+        patch.setattr(module, "BLOCK_VALUES", values)
         found = views_of(items.images, items.texts, items.labels)
         sizes = [len(block) for _, block, _ in found.blocks()]
         assert sum(sizes) == 37

@@ -16,7 +16,7 @@ from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.classes import Classes
 from rungwise.models.subspace.eigen import Matrix, best_directions
 from rungwise.models.subspace.gma import GMAConfig, apart, joint_whitening
-from rungwise.models.subspace.views import Directions, Views, several
+from rungwise.models.subspace.views import BLOCK_VALUES, Directions, Views, several
 
 Edges = NDArray[np.int64]
 """(edges, 2) pairs of items, the smaller position first, each once."""
@@ -135,9 +135,16 @@ def graph_scatter(rows: NDArray[np.float32], edges: Edges) -> Matrix:
     """
     ends = np.concatenate([edges, edges[:, ::-1]])
     adjacency = sparse.csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(rows), len(rows)))
-    exact = rows.astype(np.float64)
-    laplacian_rows = exact * adjacency.sum(axis=1)[:, None] - adjacency @ exact
-    return np.asarray(exact.T @ laplacian_rows) / len(edges)
+    degrees = adjacency.sum(axis=1)
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    step = max(16, BLOCK_VALUES // rows.shape[1])
+    for begin in range(0, len(rows), step):
+        some = slice(begin, begin + step)
+        joined = adjacency[some]
+        others = np.unique(joined.indices)
+        own = rows[some].astype(np.float64)
+        total += own.T @ (own * degrees[some, None] - joined[:, others] @ rows[others].astype(np.float64))
+    return total / len(edges)
 
 
 def _rows(views: Views) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -19,7 +19,7 @@ from rungwise.core.errors import UserError
 from rungwise.models.subspace.classes import Classes
 from rungwise.models.subspace.eigen import Matrix, principal_directions
 
-_BLOCK_VALUES = 1 << 22
+BLOCK_VALUES = 1 << 22
 """Numbers of a block in float64: 32 MiB."""
 
 Positions = NDArray[np.int64]
@@ -181,7 +181,7 @@ class Views:
             yield (some, first, second) if self.bases is None else (some, first @ self.bases[0], second @ self.bases[1])
 
     def _read(self) -> Iterator[tuple[slice, Matrix, Matrix]]:
-        step = max(16, _BLOCK_VALUES // max(self.image.width, self.text.width))
+        step = max(16, BLOCK_VALUES // max(self.image.width, self.text.width))
         for begin in range(0, len(self), step):
             some = slice(begin, min(begin + step, len(self)))
             yield some, self.image.read(self.positions[some]), self.text.read(self.positions[some])
