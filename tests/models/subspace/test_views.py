@@ -80,13 +80,13 @@ def test_scatter_is_that_around_the_means_of_classes(several_of_them: bool) -> N
 def test_items_without_a_label_are_no_part_of_the_labelled_ones() -> None:
     labels = [None if item % 5 == 0 else int(label) for item, label in enumerate(ITEMS.labels)]
     kept = np.flatnonzero(np.arange(37) % 5)
-    found = views_of(ITEMS.images, ITEMS.texts, labels).labelled()
+    found = views_of(ITEMS.images, ITEMS.texts, labels).labelled
     alone = views_of(ITEMS.images[kept], ITEMS.texts[kept], ITEMS.labels[kept])
     assert len(found) == len(kept)
     np.testing.assert_allclose(found.moments.cross, alone.moments.cross, atol=1e-12)
     np.testing.assert_allclose(found.scatter[1].means, alone.scatter[1].means, atol=1e-12)
     everybody = views_of(ITEMS.images, ITEMS.texts, ITEMS.labels)
-    assert everybody.labelled() is everybody
+    assert everybody.labelled is everybody
 
 
 def test_reduced_views_are_those_of_projected_rows() -> None:

@@ -229,7 +229,7 @@ class Subspace(TwoSides):
                 where = f"{missing} of {len(views)} items"
                 self.issues = (Issue("no label", where, f"left out of what {self.kind} reads of labels"),)
         if self.needs_labels:
-            own = views.labelled()
+            own = views.labelled
             self._check_count(len(own), "items with a label")
         for name, spread in (("image", own.moments.image), ("text", own.moments.text)):
             if not np.trace(spread) > 0:

@@ -122,6 +122,7 @@ class Views:
         self.positions = positions
         self._classes = classes
         self.bases = bases
+        self._reduced: dict[float, Views] = {}
         if means is not None:
             self.means = means
         if moments is not None:
@@ -147,6 +148,7 @@ class Views:
             raise UserError("the method reads class labels, and there are none; give labels")
         return self._classes
 
+    @cached_property
     def labelled(self) -> Views:
         """The items that have a label."""
         chosen = np.flatnonzero(self.classes.labelled)
@@ -155,9 +157,14 @@ class Views:
         return Views(self.image, self.text, self.positions[chosen], self.classes.take(chosen), bases=self.bases)
 
     def reduced(self, share: float) -> Views:
-        """The same items in the principal directions that hold this share of each view's variance."""
+        """The same items in the principal directions that hold this share of each view's variance; found once."""
         if share >= 1:
             return self
+        if share not in self._reduced:
+            self._reduced[share] = self._in_principal_directions(share)
+        return self._reduced[share]
+
+    def _in_principal_directions(self, share: float) -> Views:
         image, text = (principal_directions(one, share) for one in (self.moments.image, self.moments.text))
         moments = Moments(
             image.T @ self.moments.image @ image,
