@@ -88,6 +88,24 @@ def test_directions_are_those_of_the_joint_problem(mu: float, alpha: float, regu
     same_directions(np.vstack([found.image, found.text]), by_hand(mu, alpha, regularisation)[1][:, :4], 1e-5)
 
 
+@pytest.mark.parametrize("pca", [1.0, 0.999999])
+def test_neighbours_are_looked_for_in_the_leading_components(pca: float) -> None:
+    """Component by component from a decomposition of the rows themselves; what is averaged are whole rows."""
+    views = views_of(ITEMS.images, ITEMS.texts, ITEMS.labels).reduced(pca)
+    model = GMMFA(alpha=0.0, regularisation=0.0, same_class=3, other_class=12, neighbour_components=2, pca=pca)
+    found, exact = model.solve(views), GMMFA(**vars(model.config) | {"neighbour_components": 100}).solve(views)
+    for view, (own, other, plain) in enumerate(
+        ((found.image, found.text, exact.image), (found.text, found.image, exact.text))
+    ):
+        centred = ITEMS.centred[view]
+        rows = centred if views.bases is None else centred @ views.bases[view]
+        two = rows @ np.linalg.svd(rows, full_matrices=False)[2][:2].T
+        mine = np.linalg.norm(own, axis=0) > np.linalg.norm(other, axis=0)
+        numerator, denominator = average(rows, far_pairs(two, SINGLE, 12)), average(rows, near_pairs(two, SINGLE, 3))
+        same_directions(own[:, mine], ratios(numerator, denominator)[1], 1e-4)
+        assert not np.allclose(own, plain[:, : own.shape[1]], atol=1e-3)
+
+
 def test_without_pairs_of_means_each_view_has_marginal_fisher_analysis() -> None:
     model = GMMFA(alpha=0.0, regularisation=0.0, same_class=3, other_class=12)
     found = model.solve(views_of(ITEMS.images, ITEMS.texts, ITEMS.labels))
@@ -118,6 +136,6 @@ def test_a_class_of_everybody_has_no_border() -> None:
 
 def test_settings_are_checked() -> None:
     assert GMMFAConfig().kind == "gmmfa"
-    for name in ("same_class", "other_class"):
+    for name in ("same_class", "other_class", "neighbour_components"):
         with pytest.raises(UserError, match="must be at least 1"):
             GMMFAConfig(**{name: 0})

@@ -41,6 +41,17 @@ def test_moments_are_averages_of_products() -> None:
     np.testing.assert_allclose(found.cross, products(FIRST, SECOND) / 37, atol=1e-12)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.9])
+def test_leading_directions_are_those_of_the_largest_variance(share: float) -> None:
+    views = views_of(ITEMS.images, ITEMS.texts).reduced(share)
+    first, second = (np.concatenate(blocks) for blocks in zip(*((a, b) for _, a, b in views.blocks()), strict=True))
+    for rows, found in zip((first, second), views.leading(2), strict=True):
+        assert found.shape == (rows.shape[1], 2)
+        values = np.linalg.svd(rows, compute_uv=False)[:2]
+        np.testing.assert_allclose((rows @ found).T @ (rows @ found), np.diag(values**2), atol=1e-8)
+    assert [one.shape[1] for one in views.leading(1000)] == list(views.widths)
+
+
 def test_weighted_sums() -> None:
     weights = np.random.default_rng(0).random((37, 2))
     found = views_of(ITEMS.images, ITEMS.texts)

@@ -30,6 +30,8 @@ class GMMFAConfig(GMAConfig):
         kind: Names the method.
         same_class: Nearest items of its class that an item is kept near to.
         other_class: Nearest pairs of an item of a class with one outside of it that are spread, for each class.
+        neighbour_components: Principal components in which nearest items are looked for, at most. Every item is
+            compared with every other one, so that this bounds the time where rows are wide.
     """
 
     __pydantic_config__ = STRICT
@@ -37,11 +39,12 @@ class GMMFAConfig(GMAConfig):
     kind: Literal["gmmfa"] = "gmmfa"
     same_class: int = 5
     other_class: int = 50
+    neighbour_components: int = 256
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(self.same_class, self.other_class) < 1:
-            raise UserError("same_class and other_class must be at least 1")
+        if min(self.same_class, self.other_class, self.neighbour_components) < 1:
+            raise UserError("same_class, other_class and neighbour_components must be at least 1")
 
 
 class GMMFA(Subspace):
@@ -50,7 +53,7 @@ class GMMFA(Subspace):
     B averages (x_i - x_j)(x_i - x_j)' over the pairs of an item with its ``same_class`` nearest items of its class, A
     over the ``other_class`` nearest pairs across the border of each class (Yan et al. 2007); each view has graphs of
     its own. See :mod:`rungwise.models.subspace.gma` for the rest. Rows behind the principal components are held in
-    memory. Neighbours are scikit-learn's, found block by block.
+    memory. Neighbours are scikit-learn's, found block by block in the leading ``neighbour_components``.
 
     >>> images = np.array([[0.0, 1.0], [0.1, 2.0], [1.0, 1.0], [1.1, 2.0]])
     >>> model = GMMFA(dimension=1).fit(images, 3 * images, ["cat", "cat", "dog", "dog"])
@@ -65,12 +68,13 @@ class GMMFA(Subspace):
         """See :meth:`Subspace.solve`."""
         config, classes = self.config, several(views.classes)
         spread, kept = [], []
-        for rows in _rows(views):
-            near = neighbours(rows, classes, config.same_class)
+        for rows, leading in zip(_rows(views), views.leading(config.neighbour_components), strict=True):
+            compared = rows @ leading.astype(np.float32) if leading.shape[1] < rows.shape[1] else rows
+            near = neighbours(compared, classes, config.same_class)
             if not len(near):
                 raise UserError("gmmfa: every class has one item, so that nothing is kept together; give more of each")
             kept.append(graph_scatter(rows, near))
-            spread.append(graph_scatter(rows, border_pairs(rows, classes, config.other_class)))
+            spread.append(graph_scatter(rows, border_pairs(compared, classes, config.other_class)))
         image, text = (one.means for one in views.scatter)
         cross = config.alpha * image @ text.T
         numerator = np.block([[spread[0], cross], [cross.T, config.mu * spread[1]]])

@@ -97,7 +97,8 @@ class Views:
         text: The text side.
         positions: (n,) which items, as both sides count them.
         classes: Of these items; None where a method reads none.
-        bases: (D_i, d_i) and (D_t, d_t) directions that rows are brought to behind centring; None leaves them.
+        bases: (D_i, d_i) and (D_t, d_t) directions that rows are brought to behind centring, those of the largest
+            variance first; None leaves rows as they are.
         means: Of the lifted rows, where they are known.
         moments: In these bases, where they are known.
 
@@ -218,6 +219,18 @@ class Views:
         if self.bases is None:
             return self.image.width, self.text.width
         return self.bases[0].shape[1], self.bases[1].shape[1]
+
+    def leading(self, count: int) -> tuple[Matrix, Matrix]:
+        """Directions of the largest variance, of the rows that :meth:`blocks` gives, at most so many in each view.
+
+        Returns:
+            (D_i, d_i) and (D_t, d_t).
+        """
+        if self.bases is not None:
+            image, text = (np.eye(width, min(count, width)) for width in self.widths)
+            return image, text
+        image, text = (principal_directions(one, 1.0)[:, :count] for one in (self.moments.image, self.moments.text))
+        return image, text
 
     def weighted(self, weights: NDArray[np.float64]) -> tuple[Matrix, Matrix]:
         """Sums over items of products of rows with themselves, in each view, with a weight for each item.
