@@ -44,6 +44,12 @@ def test_each_number_is_that_of_the_queries_that_have_the_class(data):
                 assert one.numbers[name] == pytest.approx(wanted, nan_ok=True)
 
 
+def test_numbered_classes_are_in_the_order_of_their_numbers():
+    labels, owners = [10, 2, "dog", 1], np.arange(4)
+    found = by_class(measured(np.eye(4), labels, owners), labels)
+    assert [one.label for one in found.classes["i2t"]] == ["1", "2", "10", "dog"]
+
+
 def test_with_one_label_each_the_classes_make_up_the_whole():
     labels = [str(n % 3) for n in range(30)]
     result = measured(np.random.default_rng(0).random((30, 30)), labels, np.arange(30), ["MAP", "P@10"])

@@ -80,6 +80,11 @@ def test_nearest_wrong_classes_are_in_order_and_leave_out_what_is_right():
     assert [name for name, _ in found.nearest_wrong("b")] == ["c"]
 
 
+def test_numbered_classes_are_in_the_order_of_their_numbers():
+    lists = top_candidates_of(np.eye(4), np.arange(4), k=1)["i2t"]
+    assert confuse(lists, ["10", "2", "dog", "1"], np.arange(4), 1).classes == ("1", "2", "10", "dog")
+
+
 def test_short_lists_are_taken_as_they_are():
     lists = RankedLists({"t2i": [[0], [1, 0], []]}, (2, 3))
     found = confuse(top_candidates_of(lists, [0, 1, 1])["t2i"], ["a", "b"], [0, 1, 1], 10)

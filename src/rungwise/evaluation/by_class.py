@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.ordering import as_people_count
 from rungwise.evaluation.intervals import PerQuery, Term
 from rungwise.metrics import DIRECTIONS
 from rungwise.relevance.labels import labels_of
@@ -173,5 +174,5 @@ def _members(labels: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, NDArray[n
     for query, own in enumerate(labels):
         for label in own:
             found.setdefault(label, []).append(query)
-    for label in sorted(found):
+    for label in sorted(found, key=as_people_count):
         yield label, np.array(found[label], dtype=np.int64)

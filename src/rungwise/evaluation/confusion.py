@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.ordering import as_people_count
 from rungwise.evaluation.top_candidates import TopCandidates
 from rungwise.metrics.rankings import Direction
 from rungwise.relevance.labels import labels_of
@@ -102,7 +103,7 @@ def confusion(
     kept = lists.candidates.shape[1]
     if not k >= 1 or (k > kept and kept < len(answering)):
         raise UserError(f"confusion: the lists hold {kept} candidates of each query; ask for k of 1 to {kept}, not {k}")
-    classes = tuple(sorted({label for own in of_images for label in own}))
+    classes = tuple(sorted({label for own in of_images for label in own}, key=as_people_count))
     if len(classes) > MOST_CLASSES:
         raise UserError(f"confusion: {len(classes)} classes are too many for a table; give at most {MOST_CLASSES}")
     column = {label: at for at, label in enumerate(classes)}

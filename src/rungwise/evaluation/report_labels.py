@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.evaluation import plots
-from rungwise.evaluation.by_class import by_class
+from rungwise.evaluation.by_class import ClassNumbers, by_class
 from rungwise.evaluation.confusion import MOST_CLASSES, Confusion, confusion
 from rungwise.evaluation.diagnostics import Diagnostics
 from rungwise.evaluation.report_parts import section, table
@@ -100,6 +100,12 @@ def _scope_curve(curves: Result) -> list[str]:
     return [_drawn(points, curves, x, "Precision of the first K results (P@K)")]
 
 
+def _largest(classes: tuple[ClassNumbers, ...]) -> tuple[ClassNumbers, ...]:
+    """The classes of most queries, in the order that they have."""
+    kept = {one.label for one in sorted(classes, key=lambda one: -one.queries)[:_SHOWN]}
+    return tuple(one for one in classes if one.label in kept)
+
+
 def _drawn(points: dict[str, list[tuple[float, float]]], curves: Result, x: plots.Axis, title: str) -> str:
     chance = {}
     for way, name in WAYS.items():
@@ -114,10 +120,7 @@ def _drawn(points: dict[str, list[tuple[float, float]]], curves: Result, x: plot
 def _numbers(result: Result, found: Diagnostics) -> str:
     classes = result.by_class or by_class(result, found.data.labels)
     most = max((len(own) for own in classes.classes.values()), default=0)
-    cut = {
-        way: tuple(sorted(sorted(own, key=lambda one: -one.queries)[:_SHOWN], key=lambda one: one.label))
-        for way, own in classes.classes.items()
-    }
+    cut = {way: _largest(own) for way, own in classes.classes.items()}
     cells = class_cells(replace(result, by_class=replace(classes, classes=cut)))
     tables = "".join(
         f"<div><h3>{escape(title.capitalize())}</h3><div class=tall tabindex=0 role=region"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.ordering import as_people_count
 
 Labels = Sequence[Any] | ArrayLike
 """(n,) labels, (n,) tuples of labels, or an (n, classes) matrix of 0 and 1."""
@@ -54,7 +55,7 @@ class Classes:
             labels = labels.tolist()
         given = list(_iterated(labels))
         own = [_names(one) for one in given]
-        names = sorted({name for some in own for name in some}, key=_as_people_count)
+        names = sorted({name for some in own for name in some}, key=as_people_count)
         column = {name: number for number, name in enumerate(names)}
         members = np.zeros((len(own), len(names)), dtype=np.bool_)
         for row, some in zip(members, own, strict=True):
@@ -112,9 +113,3 @@ def _names(label: Any) -> tuple[str, ...]:
         return ()
     whole = isinstance(label, float | np.floating) and float(label).is_integer()
     return (str(int(label)) if whole else str(label),)
-
-
-def _as_people_count(name: str) -> tuple[bool, int, str]:
-    """Numbers by size, then words."""
-    is_number = name.isascii() and name.isdecimal() and len(name) < 19
-    return not is_number, int(name) if is_number else 0, name
