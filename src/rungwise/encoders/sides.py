@@ -16,6 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rungwise.core.errors import UserError
+from rungwise.data.features import FeatureRows
+
 if TYPE_CHECKING:
     from rungwise.encoders.preprocessing import Preprocessing
 
@@ -39,6 +42,20 @@ class SavedFiles(Protocol):
     def json(self, name: str) -> dict[str, Any]:
         """The object that a file holds."""
         ...
+
+
+def words_of(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
+    """The texts of a collection, for a side that reads words.
+
+    Raises:
+        UserError: If the data have rows of features in their place.
+
+    >>> words_of(["a dog"])
+    ['a dog']
+    """
+    if isinstance(texts, FeatureRows):
+        raise UserError("the data have rows of features in place of texts; set model.text.kind: features")
+    return texts
 
 
 class ImageSide(nn.Module, ABC):

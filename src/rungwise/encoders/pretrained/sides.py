@@ -34,6 +34,7 @@ from rungwise.encoders.sides import (
     PictureSide,
     SavedFiles,
     TextSide,
+    words_of,
 )
 
 _LIBRARIES: Mapping[str, str] = {
@@ -107,8 +108,7 @@ class PretrainedTextConfig:
         Raises:
             UserError: If the data have rows of features in place of words.
         """
-        if isinstance(texts, FeatureRows):
-            raise UserError("the data have rows of features in place of texts; set model.text.kind: features")
+        words_of(texts)
         return self
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> PretrainedTextSide:
