@@ -156,6 +156,32 @@ def test_degrees_come_from_words_unless_something_better_is_named(
     assert Calibration.load(world / "c.json").relevant_from == 0.9
 
 
+def test_a_model_that_labels_chose_learns_from_labels(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pictures = sorted((world / "scenes").rglob("*.png"))[:24]
+    (world / "plain").mkdir()
+    for picture in pictures:
+        shutil.copy(picture, world / "plain")
+    table = world / "plain" / "captions.tsv"
+    rows = [f"{one.name}\ta thing {n}\t{'odd' if n % 2 else 'even'}\n" for n, one in enumerate(pictures)]
+    table.write_text("image\tcaption\tlabel\n" + "".join(rows))
+    model = load(world / "model", "cpu")
+    assert not model.chosen_by_labels
+    model.save_pretrained(world / "chosen", {**model.provenance, "chosen_by": "labels/MAP"})
+    asked = ("DIR/plain", "--split", "all", "--out", "DIR/c.json")
+    assert calibrate(world, "DIR/chosen", *asked) == 0
+    printed = capsys.readouterr().out
+    assert "no --relevance given: taking labels, by which the model was chosen" in printed
+    assert "relevant from a degree of 1: the rule for Labels" in printed
+    assert "relevant to a caption: 12.0 on average" in " ".join(printed.split())
+    assert Calibration.load(world / "c.json").source.startswith("Labels")
+    for name, given in (("model", ()), ("chosen", ("--relevance", "tfidf"))):
+        assert calibrate(world, f"DIR/{name}", *asked, *given) == 0
+        assert Calibration.load(world / "c.json").source.startswith("TfIdf")
+    table.write_text(table.read_text().replace("label", "other"))
+    assert calibrate(world, "DIR/chosen", *asked) == 0
+    assert "no --relevance given: taking tfidf" in capsys.readouterr().out
+
+
 def test_degrees_of_people_may_have_gaps(world: Path) -> None:
     rng = np.random.default_rng(0)
     degrees = rng.choice([0.0, 1.0, np.nan], size=VALIDATION, p=[0.3, 0.1, 0.6]).astype(np.float32)

@@ -58,6 +58,8 @@ def test_pictures_are_fitted_indexed_and_found_by_words(
     said = capsys.readouterr().out
     assert f"{kind}: 2 combinations of dimension" in said
     assert "chosen of 2: dimension" in said
+    assert f"evaluate {out} {pictures} --protocol labels\n" in said.replace("\n    ", " ")
+    assert load(out / "model").chosen_by_labels
     assert "rungwise index" in said
     assert main(["evaluate", str(out), str(pictures), "--protocol", "labels"]) == 0
     assert "kept in the run" in capsys.readouterr().out

@@ -79,6 +79,7 @@ def test_the_history_tells_what_was_tried_and_the_best_is_taken(tmp_path: Path) 
     facts = json.loads((found.model_folder / "config.json").read_text())
     assert facts["model"]["dimension"] == found.chosen["dimension"]
     assert facts["provenance"]["fitted_to"] == ["train", "val"]
+    assert facts["provenance"]["chosen_by"] == found.measure
     assert len(facts["model"]["fitted"]["classes"]) == CLASSES
 
 

@@ -23,7 +23,8 @@ class Calibrate:
         model: Folder or name of a model, or the folder of an index.
         data: Folder or caption file, with pictures. Best one that the model was not trained on.
         relevance: Degrees of this split, or the name of a source. Degrees are what "rungwise relevance" wrote; a
-            source is such as bi-encoder. Default: tfidf, by the words of the captions; scenes have their own.
+            source is such as bi-encoder. Default: tfidf, by the words of the captions; scenes have their own. Class
+            labels, where they chose the model.
         relevant_from: The least degree that counts as relevant. Default by the source, which is said.
         split: The pictures and captions to learn from; "all" takes every one.
         index: Keep it in this index.

@@ -42,6 +42,8 @@ _SHARE = 0.005
 """Of the pairs of other sources: one picture in 200 is relevant to a caption."""
 _DEFAULT = "tfidf"
 """Of the sources: made at once from captions alone, 0 to 1, and 1 for the picture that a caption was written for."""
+_OF_LABELS = "labels"
+"""Of the sources: what a model means that was chosen by labels."""
 _CHECKED = 600
 """Captions on which it is tried what others teach."""
 _MOST_PAIRS = 200_000_000
@@ -226,13 +228,18 @@ def _relevance(asked: Calibrate, scored: Scored) -> tuple[Any, str]:
         path, key = split_key(asked.relevance)
         found = read_relevance(path, (len(data), len(data.captions)), key, data=data)
         return found, found.title() if isinstance(found, Degrees) else path.name
-    if asked.relevance is None:
+    source = asked.relevance
+    if source is None and scored.model is not None and scored.model.chosen_by_labels and any(data.labels):
+        source = _OF_LABELS
+        say(f"no --relevance given: taking {source}, by which the model was chosen")
+    if source is None:
         own = own_degrees(asked.data, data)
         if own is not None:
             return own, own.title()
-        say(f"no --relevance given: taking {_DEFAULT}, by the words of the captions; bi-encoder knows their meaning")
+        source = _DEFAULT
+        say(f"no --relevance given: taking {source}, by the words of the captions; bi-encoder knows their meaning")
     building = Building(say=say, option=lambda name: f"--{name.replace('_', '-')}")
-    built = degrees_of(asked.relevance or _DEFAULT, data, building=building, where="--relevance")
+    built = degrees_of(source, data, building=building, where="--relevance")
     return built, built.title()
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rungwise.training.config import TrainConfig
     from rungwise.training.fit_config import AnyRunConfig
     from rungwise.training.loop import TrainResult
+    from rungwise.training.snapshot_config import Choice
 
 QUICK = "quick"
 """The preset of those who name none."""
@@ -147,7 +148,7 @@ def main(arguments: list[str]) -> int:
         _say_splits(data, split)
     if isinstance(config, FitConfig):
         found = fit(config, split, asked, device)
-        _say_end(f"model: {found.model_folder}", begun, config.data.path, found.model_folder, asked.out)
+        _say_end(f"model: {found.model_folder}", begun, config.data.path, found.model_folder, asked.out, found.choice)
         return 0
     if asked.seeds:
         return train_several(
@@ -175,15 +176,15 @@ def main(arguments: list[str]) -> int:
         say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
     said = f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}"
-    _say_end(said, begun, config.data.path, result.model_folder, asked.out)
+    _say_end(said, begun, config.data.path, result.model_folder, asked.out, config.snapshot)
     return 0
 
 
-def _say_end(said: str, begun: float, data: str, model: Path, out: Path) -> None:
+def _say_end(said: str, begun: float, data: str, model: Path, out: Path, choice: Choice) -> None:
     """Say what came out, and how to go on."""
     say(said)
     say(f"done in {_since(begun)}; next:")
-    for command in _next(data, model, out):
+    for command in _next(data, model, out, choice):
         say(f"  {command}")
 
 
@@ -233,12 +234,13 @@ def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
         )
 
 
-def _next(data: str, model: Path, out: Path) -> tuple[str, ...]:
-    """Commands that go on from here."""
+def _next(data: str, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:
+    """Commands that go on from here; what chose the model measures it."""
+    protocol = "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
     words = [shlex.quote(str(one)) for one in (data, model, out / "index", out)]
     ours = program()
     return (
-        f"{ours} evaluate {words[3]} {words[0]}",
+        f"{ours} evaluate {words[3]} {words[0]}{protocol}",
         f"{ours} calibrate {words[1]} {words[0]}",
         f"{ours} index {words[0]} --model {words[1]} --out {words[2]}",
         f'{ours} search {words[2]} "what you look for"',

@@ -123,6 +123,10 @@ class VectorScores(PairScores):
         return vectors if self.similarity.product else vectors | {"similarity_function": self.similarity.array}
 
 
+CHOSEN_BY = "chosen_by"
+"""In the provenance of a model that was trained or fitted: the measure that chose it, such as ``labels/MAP``."""
+
+
 class PairScorer(ABC):
     """Any model at all: how well texts fit images.
 
@@ -146,6 +150,11 @@ class PairScorer(ABC):
     kind: ClassVar[str] = ""
     provenance: Mapping[str, Any] = MappingProxyType({})
     calibration_file: Path | None = None
+
+    @property
+    def chosen_by_labels(self) -> bool:
+        """Whether it was made to find what shares a class label, as far as its provenance says."""
+        return str(self.provenance.get(CHOSEN_BY, "")).startswith("labels/")
 
     @property
     @abstractmethod

@@ -19,7 +19,7 @@ from rungwise.core.files import replacing
 from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.models import Pairs
-from rungwise.models.contracts import texts_at
+from rungwise.models.contracts import CHOSEN_BY, texts_at
 from rungwise.models.kinds import family
 from rungwise.models.pairs import captions_of
 from rungwise.models.subspace.base import Subspace
@@ -39,7 +39,7 @@ class FitResult:
     Attributes:
         model_folder: Of the model, for :func:`rungwise.models.load`.
         chosen: The settings of the grid that were taken.
-        measure: What chose them, as the history calls it.
+        choice: What chose them.
         value: Its number on the validation split.
         history: One mapping for each combination that was tried.
         issues: What the fit went on without.
@@ -47,10 +47,15 @@ class FitResult:
 
     model_folder: Path
     chosen: dict[str, Any]
-    measure: str
+    choice: Choice
     value: float
     history: list[dict[str, Any]]
     issues: tuple[Issue, ...] = ()
+
+    @property
+    def measure(self) -> str:
+        """What chose, as the history calls it."""
+        return self.choice.name
 
 
 def fit_run(
@@ -101,8 +106,16 @@ def fit_run(
         fitted = _Seen(together).fit(model.told(**best.settings))
     issues = (*pairs.rows.issues, *validating.rows.issues, *fitted.issues)
     history = [one.line for one in tried]
-    model_folder = _keep(config, data, out, fitted, best, history, issues)
-    return FitResult(model_folder, best.settings, choice.name, best.value, history, issues)
+    facts = {
+        "data": data.name,
+        "data_hash": data.content_hash(),
+        "seed": config.seed,
+        "fitted_to": [*config.data.train, *([config.data.validation] if config.refit else [])],
+        CHOSEN_BY: choice.name,
+        "validation": best.line,
+    }
+    model_folder = _keep(config, out, fitted, facts, history, issues)
+    return FitResult(model_folder, best.settings, choice, best.value, history, issues)
 
 
 @dataclass(frozen=True)
@@ -188,10 +201,9 @@ def _refuse_run(out: Path) -> None:
 
 def _keep(
     config: FitConfig,
-    data: ImageCaptions,
     out: Path,
     fitted: Subspace,
-    best: _Tried,
+    facts: dict[str, Any],
     history: list[dict[str, Any]],
     issues: Sequence[Issue],
 ) -> Path:
@@ -206,13 +218,6 @@ def _keep(
         }
         if issues:
             texts[SKIPPED] = "".join(f"{issue.kind}\t{issue.where}\t{issue.detail}\n" for issue in issues)
-        facts = {
-            "data": data.name,
-            "data_hash": data.content_hash(),
-            "seed": config.seed,
-            "fitted_to": [*config.data.train, *([config.data.validation] if config.refit else [])],
-            "validation": best.line,
-        }
         for name, text in texts.items():
             with replacing(out / name) as draft:
                 draft.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -26,6 +26,7 @@ from rungwise.core.files import replacing
 from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
 from rungwise.losses import Loss
+from rungwise.models.contracts import CHOSEN_BY
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
@@ -313,6 +314,7 @@ class _Run:
             "data": self.data.name,
             "data_hash": self.data.content_hash(),
             "seed": self.config.seed,
+            CHOSEN_BY: self.config.snapshot.name,
             "validation": self.state.history[self.state.best_epoch - 1],
         }
 
