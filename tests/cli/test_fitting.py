@@ -1,6 +1,7 @@
 """``rungwise train`` of models that are fitted, from the words that are typed to a search."""
 
 import csv
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -74,9 +75,13 @@ def test_features_take_the_preset_of_their_dataset(
 ) -> None:
     out = tmp_path / "run"
     assert main(["train", "mvda", str(features), "--out", str(out)]) == 0
-    assert "this is rungwise train mvda/wikipedia" in capsys.readouterr().out
-    assert main(["evaluate", str(out), str(features), "--protocol", "labels"]) == 0
-    capsys.readouterr()
+    said = capsys.readouterr().out
+    assert "this is rungwise train mvda/wikipedia" in said
+    commands = [shlex.split(line) for line in said.partition("next:\n")[2].splitlines()]
+    assert [words[1] for words in commands] == ["evaluate", "index", "search"]
+    for words in commands:  # without words, there is nothing to calibrate by or to type
+        assert main(words[1:]) == 0
+    assert "1  1.000" in capsys.readouterr().out
     assert main(["table", "cmal2r:1", "--runs", str(out)]) == 0
     assert "mvda/wikipedia" in capsys.readouterr().out
 

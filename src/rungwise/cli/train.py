@@ -6,6 +6,7 @@ import os
 import shlex
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -148,7 +149,8 @@ def main(arguments: list[str]) -> int:
         _say_splits(data, split)
     if isinstance(config, FitConfig):
         found = fit(config, split, asked, device)
-        _say_end(f"model: {found.model_folder}", begun, config.data.path, found.model_folder, asked.out, found.choice)
+        commands = _next(config.data.path, data, found.model_folder, asked.out, found.choice)
+        _say_end(f"model: {found.model_folder}", begun, commands)
         return 0
     if asked.seeds:
         return train_several(
@@ -176,15 +178,15 @@ def main(arguments: list[str]) -> int:
         say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
     said = f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}"
-    _say_end(said, begun, config.data.path, result.model_folder, asked.out, config.snapshot)
+    _say_end(said, begun, _next(config.data.path, data, result.model_folder, asked.out, config.snapshot))
     return 0
 
 
-def _say_end(said: str, begun: float, data: str, model: Path, out: Path, choice: Choice) -> None:
+def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:
     """Say what came out, and how to go on."""
     say(said)
     say(f"done in {_since(begun)}; next:")
-    for command in _next(data, model, out, choice):
+    for command in commands:
         say(f"  {command}")
 
 
@@ -234,15 +236,19 @@ def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
         )
 
 
-def _next(data: str, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:
-    """Commands that go on from here; what chose the model measures it."""
+def _next(place: str, data: ImageCaptions, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:
+    """Commands that go on from here; what chose the model measures it, and who has no words searches by a picture."""
     protocol = "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
-    words = [shlex.quote(str(one)) for one in (data, model, out / "index", out)]
+    words = [shlex.quote(str(one)) for one in (place, model, out / "index", out)]
     ours = program()
+    evaluate = f"{ours} evaluate {words[3]} {words[0]}{protocol}"
+    index = f"{ours} index {words[0]} --model {words[1]} --out {words[2]}"
+    if data.text_features is not None:
+        return evaluate, index, f"{ours} search {words[2]} --like {shlex.quote(data.image_ids[0])}"
     return (
-        f"{ours} evaluate {words[3]} {words[0]}{protocol}",
+        evaluate,
         f"{ours} calibrate {words[1]} {words[0]}",
-        f"{ours} index {words[0]} --model {words[1]} --out {words[2]}",
+        index,
         f'{ours} search {words[2]} "what you look for"',
     )
 
