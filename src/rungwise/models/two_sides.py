@@ -298,11 +298,9 @@ class TwoSides(TrainableEncoder):
             rows = self._rows(pictures, cache, progress, batch)
             return EncodedImages(self.encode_rows(rows), rows.kept, rows.issues)
         features, kept, issues = picture_features(self._picture_side(), pictures, batch=batch, progress=progress)
-        vectors = np.zeros((len(kept), self.dimension), np.float32)
-        with self._inference():
-            for begin in range(0, len(kept), _VECTORS):
-                some = slice(begin, begin + _VECTORS)
-                vectors[some] = self.embed_images(features[some].to(self.device)).float().cpu().numpy()
+        vectors = self._vectors(
+            np.arange(len(kept)), _VECTORS, lambda some: self.embed_images(features[some].to(self.device))
+        )
         return EncodedImages(vectors, kept, issues)
 
     def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
@@ -363,31 +361,35 @@ class TwoSides(TrainableEncoder):
 
     def encode_rows(self, rows: Rows, batch: int = 256) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand."""
-        vectors = np.zeros((len(rows), self.dimension), np.float32)
-        with self._inference():
-            for begin in range(0, len(rows), batch):
-                chosen = np.arange(begin, min(begin + batch, len(rows)))
-                vectors[chosen] = self.embed_images(rows.take(chosen).to(self.device)).float().cpu().numpy()
-        return vectors
+        return self._vectors(
+            np.arange(len(rows)), batch, lambda some: self.embed_images(rows.take(some).to(self.device))
+        )
 
     def encode_text_rows(self, rows: Rows, batch: int = 1024) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of texts whose vectors under the frozen encoder are at hand."""
-        vectors = np.zeros((len(rows), self.dimension), np.float32)
-        with self._inference():
-            for begin in range(0, len(rows), batch):
-                chosen = np.arange(begin, min(begin + batch, len(rows)))
-                vectors[chosen] = self.embed_captions(rows.take(chosen).to(self.device)).float().cpu().numpy()
-        return vectors
+        return self._vectors(
+            np.arange(len(rows)), batch, lambda some: self.embed_captions(rows.take(some).to(self.device))
+        )
 
     def encode_tokens(self, tokens: Sequence[Sequence[int]], batch: int = 256) -> NDArray[np.float32]:
         """Vectors of tokenised captions, encoded shortest first so that batches hold little padding."""
-        vectors, numbers = np.zeros((len(tokens), self.dimension), np.float32), Tokens.of(tokens)
-        order = np.argsort(numbers.lengths, kind="stable")
+        numbers = Tokens.of(tokens)
+
+        def embed(some: NDArray[np.int64]) -> Tensor:
+            padded, lengths = numbers.padded(some, self.text_encoder.pad_number)
+            return self.embed_captions(padded.to(self.device), lengths)
+
+        return self._vectors(np.argsort(numbers.lengths, kind="stable"), batch, embed)
+
+    def _vectors(
+        self, order: NDArray[np.int64], batch: int, embed: Callable[[NDArray[np.int64]], Tensor]
+    ) -> NDArray[np.float32]:
+        """(len(order), dimension) vectors of items, in whose order they are embedded so many at a time."""
+        vectors = np.zeros((len(order), self.dimension), np.float32)
         with self._inference():
             for begin in range(0, len(order), batch):
-                chosen = order[begin : begin + batch]
-                padded, lengths = numbers.padded(chosen, self.text_encoder.pad_number)
-                vectors[chosen] = self.embed_captions(padded.to(self.device), lengths).float().cpu().numpy()
+                some = order[begin : begin + batch]
+                vectors[some] = embed(some).float().cpu().numpy()
         return vectors
 
     def _rows(
