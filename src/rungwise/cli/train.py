@@ -238,19 +238,14 @@ def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
 
 def _next(place: str, data: ImageCaptions, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:
     """Commands that go on from here; what chose the model measures it, and who has no words searches by a picture."""
-    protocol = "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
-    words = [shlex.quote(str(one)) for one in (place, model, out / "index", out)]
-    ours = program()
-    evaluate = f"{ours} evaluate {words[3]} {words[0]}{protocol}"
-    index = f"{ours} index {words[0]} --model {words[1]} --out {words[2]}"
+    ours, protocol = program(), "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
+    place, run, of_run, index = (shlex.quote(str(one)) for one in (place, out, model, out / "index"))
+    evaluate = f"{ours} evaluate {run} {place}{protocol}"
+    make_index = f"{ours} index {place} --model {of_run} --out {index}"
     if data.text_features is not None:
-        return evaluate, index, f"{ours} search {words[2]} --like {shlex.quote(data.image_ids[0])}"
-    return (
-        evaluate,
-        f"{ours} calibrate {words[1]} {words[0]}",
-        index,
-        f'{ours} search {words[2]} "what you look for"',
-    )
+        return evaluate, make_index, f"{ours} search {index} --like {shlex.quote(data.image_ids[0])}"
+    calibrate = f"{ours} calibrate {of_run} {place}"
+    return evaluate, calibrate, make_index, f'{ours} search {index} "what you look for"'
 
 
 def _since(begun: float) -> str:

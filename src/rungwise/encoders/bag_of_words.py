@@ -20,7 +20,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import inside
-from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, words_of
+from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, in_words
 from rungwise.encoders.text import UNKNOWN, Unspaced, learn_vocabulary, with_words, word_cutter
 from rungwise.encoders.tokens import Tokens
 from rungwise.encoders.vocabulary import is_word, read_vocabulary
@@ -89,7 +89,7 @@ class BagOfWordsConfig:
         Raises:
             UserError: If the data have rows of features in place of words, or the file cannot be read.
         """
-        words_of(texts)
+        in_words(texts)
         if self.word_vectors is None:
             return self
         return replace(self, word_dimension=word_vector_dimension(Path(self.word_vectors)))
@@ -104,7 +104,7 @@ class BagOfWordsConfig:
         Raises:
             UserError: If no word is left, or the file of word vectors cannot be read or has none of the words.
         """
-        texts = words_of(texts)
+        texts = in_words(texts)
         learned = learn_vocabulary(texts, self.min_count, unspaced=self.unspaced)
         words = _words_of(learned)[: self.most_words]
         if not words:

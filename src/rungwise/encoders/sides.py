@@ -44,13 +44,13 @@ class SavedFiles(Protocol):
         ...
 
 
-def words_of(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
+def in_words(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
     """The texts of a collection, for a side that reads words.
 
     Raises:
         UserError: If the data have rows of features in their place.
 
-    >>> words_of(["a dog"])
+    >>> in_words(["a dog"])
     ['a dog']
     """
     if isinstance(texts, FeatureRows):

@@ -22,7 +22,7 @@ from rungwise.core.tensors import add_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import last_of, max_of, mean_of
 from rungwise.encoders.prefix_gru import Prefixes, prefix_states
-from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, words_of
+from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, in_words
 from rungwise.encoders.vocabulary import (
     UNSPACED_LETTER,
     cutting,
@@ -108,7 +108,7 @@ class GRUConfig:
         Raises:
             UserError: If the data have rows of features in place of words, or the file cannot be read.
         """
-        words_of(texts)
+        in_words(texts)
         if self.word_vectors is None:
             return self
         return replace(self, word_dimension=word_vector_dimension(Path(self.word_vectors)))
@@ -123,7 +123,7 @@ class GRUConfig:
         Raises:
             UserError: If the file of word vectors cannot be read or has none of the words.
         """
-        texts = words_of(texts)
+        texts = in_words(texts)
         if self.word_vectors is None:
             return self._encoder(learn_vocabulary(texts, self.min_count, unspaced=self.unspaced), dimension)
         captions = [] if self.vocabulary == "file" else texts

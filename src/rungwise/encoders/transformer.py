@@ -25,7 +25,7 @@ from rungwise.encoders.networks import EncoderSettings, network_of, settings_of,
 from rungwise.encoders.pooling import inside, max_of, mean_of
 from rungwise.encoders.pretrained.settings import Length, Width, read_settings
 from rungwise.encoders.pretrained.tokens import plain_rules
-from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide, words_of
+from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide, in_words
 from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long, unknown_words, whole_words
 from rungwise.language.sentence_models import PACKAGED_MODEL, TRIED, load_sentence_model
 
@@ -84,7 +84,7 @@ class TransformerConfig:
         Raises:
             UserError: If the data have rows of features in place of words.
         """
-        words_of(texts)
+        in_words(texts)
         return self
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> TransformerEncoder:

@@ -34,7 +34,7 @@ from rungwise.encoders.sides import (
     PictureSide,
     SavedFiles,
     TextSide,
-    words_of,
+    in_words,
 )
 
 _LIBRARIES: Mapping[str, str] = {
@@ -108,7 +108,7 @@ class PretrainedTextConfig:
         Raises:
             UserError: If the data have rows of features in place of words.
         """
-        words_of(texts)
+        in_words(texts)
         return self
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> PretrainedTextSide:
