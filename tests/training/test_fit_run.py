@@ -138,6 +138,17 @@ def test_a_folder_with_a_run_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "model" / "model.safetensors").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("config.yaml", "is no run's configuration"), ("skipped.txt", "is of no run that stands here")]
+)
+def test_files_of_no_run_are_not_overwritten(name: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("years: of work")
+    with pytest.raises(UserError, match=f"{name}: {why}, and would be overwritten; name another folder"):
+        fit_run(of("cca", dimension=(2,)), labelled(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "years: of work"
+
+
 def test_a_history_that_is_gone_is_found(tmp_path: Path) -> None:
     fit_run(of("cca", dimension=(2,)), labelled(), tmp_path)
     (tmp_path / "history.jsonl").write_text("")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -13,22 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.configuration import dump_yaml
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
 from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.models import Pairs
-from rungwise.models.contracts import CHOSEN_BY, texts_at
+from rungwise.models.contracts import texts_at
 from rungwise.models.kinds import family
 from rungwise.models.pairs import captions_of
 from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.views import Views
 from rungwise.training.fit_config import FitConfig
-from rungwise.training.loop import WRITER
 from rungwise.training.reports import Watcher
-from rungwise.training.run_folder import CONFIG, HISTORY, MODEL, SKIPPED, is_run, sweep_run
+from rungwise.training.resuming import refuse_strangers
+from rungwise.training.run_folder import (
+    MODEL,
+    WRITER,
+    is_run,
+    sweep_run,
+    write_config,
+    write_history,
+    write_skipped,
+)
 from rungwise.training.snapshot_config import Choice
+from rungwise.training.snapshots import provenance
 from rungwise.training.validating import Validation
 
 
@@ -81,7 +87,8 @@ def fit_run(
         watcher: Told of progress.
 
     Raises:
-        UserError: If the data do not suit, no combination can be fitted, or ``out`` holds a run already.
+        UserError: If the data do not suit, no combination can be fitted, or ``out`` holds a run already
+            or files of no run under the names of a run's files.
     """
     told = watcher or Watcher()
     _refuse_run(out)
@@ -106,14 +113,8 @@ def fit_run(
         fitted = _Seen(together).fit(model.told(**best.settings))
     issues = (*pairs.rows.issues, *validating.rows.issues, *fitted.issues)
     history = [one.line for one in tried]
-    facts = {
-        "data": data.name,
-        "data_hash": data.content_hash(),
-        "seed": config.seed,
-        "fitted_to": [*config.data.train, *([config.data.validation] if config.refit else [])],
-        CHOSEN_BY: choice.name,
-        "validation": best.line,
-    }
+    fitted_to = [*config.data.train, *([config.data.validation] if config.refit else [])]
+    facts = provenance(data, config.seed, choice, best.line, fitted_to=fitted_to)
     model_folder = _keep(config, out, fitted, facts, history, issues)
     return FitResult(model_folder, best.settings, choice, best.value, history, issues)
 
@@ -197,6 +198,7 @@ def _images(data: ImageCaptions, splits: Sequence[str]) -> NDArray[np.int64]:
 def _refuse_run(out: Path) -> None:
     if is_run(out) or (out / MODEL).exists():
         raise UserError(f"{out}: holds a run already; give another folder with --out, or remove this one")
+    refuse_strangers(out, FitConfig)
 
 
 def _keep(
@@ -212,14 +214,8 @@ def _keep(
     with alone(out, WRITER):
         _refuse_run(out)
         sweep_run(out)
-        texts = {
-            CONFIG: dump_yaml(config),
-            HISTORY: "".join(json.dumps(one) + "\n" for one in history),
-        }
-        if issues:
-            texts[SKIPPED] = "".join(f"{issue.kind}\t{issue.where}\t{issue.detail}\n" for issue in issues)
-        for name, text in texts.items():
-            with replacing(out / name) as draft:
-                draft.write_text(text, encoding="utf-8", errors="backslashreplace")
+        write_config(out, config)
+        write_history(out, history)
+        write_skipped(out, issues)
         fitted.save_pretrained(out / MODEL, facts)
     return out / MODEL

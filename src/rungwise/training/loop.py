@@ -7,7 +7,6 @@ which pairs meet.
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Sequence
@@ -20,13 +19,11 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from rungwise.core.configuration import dump_yaml, to_plain
+from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
 from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
 from rungwise.losses import Loss
-from rungwise.models.contracts import CHOSEN_BY
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
@@ -37,14 +34,21 @@ from rungwise.training.preparation import Prepared, prepare
 from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import AllOf, EpochReport, StageReport, StepReport, Watcher, watchers_of
 from rungwise.training.resuming import refuse_other_run, refuse_others
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, SKIPPED, sweep_run
-from rungwise.training.snapshots import Snapshots
+from rungwise.training.run_folder import (
+    CHECKPOINT,
+    HISTORY,
+    MODEL,
+    WRITER,
+    sweep_run,
+    write_config,
+    write_history,
+    write_skipped,
+)
+from rungwise.training.snapshots import Snapshots, provenance
 from rungwise.training.stopping import stop_requests
 from rungwise.training.timing import Spent, memory
 
 REPORT_STEPS = 10
-WRITER = "a training run"
-"""Who holds the lock of a run's folder, for messages."""
 
 
 @dataclass(frozen=True)
@@ -171,26 +175,16 @@ class _Run:
         if not self.processes.first:
             return
         sweep_run(self.out)
-        with replacing(self.out / CONFIG) as draft:
-            draft.write_text(dump_yaml(self.config), encoding="utf-8")
+        write_config(self.out, self.config)
         # A run that was cut off may have written an epoch that its checkpoint does not know.
         if self.state.history or (self.out / HISTORY).exists():
-            self._write_history()
-        if not self.prepared.issues:
-            (self.out / SKIPPED).unlink(missing_ok=True)
-            return
-        with replacing(self.out / SKIPPED) as draft:
-            lines = (f"{issue.kind}\t{issue.where}\t{issue.detail}\n" for issue in self.prepared.issues)
-            draft.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+            write_history(self.out, self.state.history)
+        write_skipped(self.out, self.prepared.issues)
 
     def _files(self) -> dict[str, str]:
         """Hashes of the text files that the model is saved with."""
         texts = self.prepared.model.files().items()
         return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts}
-
-    def _write_history(self) -> None:
-        with replacing(self.out / HISTORY) as draft:
-            draft.write_text("".join(json.dumps(one) + "\n" for one in self.state.history), encoding="utf-8")
 
     def go(self) -> TrainResult:
         """Train until the end or until asked to stop."""
@@ -304,19 +298,14 @@ class _Run:
         if best:
             state.best_value, state.best_epoch = numbers[measure], state.epoch + 1
             self.snapshots.keep(self._provenance())
-        self._write_history()
+        write_history(self.out, self.state.history)
         at, epochs = state.epoch + 1, self.config.total_epochs
         self.watcher.epoch(EpochReport(state.total_steps, at, epochs, numbers, best, measure))
 
     def _provenance(self) -> dict[str, Any]:
         """What the card of the best model says."""
-        return {
-            "data": self.data.name,
-            "data_hash": self.data.content_hash(),
-            "seed": self.config.seed,
-            CHOSEN_BY: self.config.snapshot.name,
-            "validation": self.state.history[self.state.best_epoch - 1],
-        }
+        best = self.state.history[self.state.best_epoch - 1]
+        return provenance(self.data, self.config.seed, self.config.snapshot, best)
 
     def _report_step(self, steps: int) -> None:
         self.updates.check()

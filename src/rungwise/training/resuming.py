@@ -27,9 +27,22 @@ def refuse_others(out: Path, resume: bool) -> None:
         return
     if is_begun(out):
         raise UserError(f"{out}: holds a run already; go on with it (resume), or name another folder")
+    refuse_strangers(out, TrainConfig)
+
+
+def refuse_strangers(out: Path, configuration: type) -> None:
+    """Refuse files of no run under the names of a run's files.
+
+    Args:
+        out: Folder that is to hold a run.
+        configuration: What a run of its kind is configured by.
+
+    Raises:
+        UserError: Naming the file.
+    """
     if (out / CONFIG).exists():
         try:
-            load_yaml(TrainConfig, out / CONFIG)
+            load_yaml(configuration, out / CONFIG)
         except UserError:
             raise UserError(
                 f"{out / CONFIG}: is no run's configuration, and would be overwritten; name another folder"

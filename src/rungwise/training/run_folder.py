@@ -1,10 +1,18 @@
-"""The folder of a run: what lies where in it."""
+"""The folder of a run: what lies where in it, and its files in text."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from rungwise.core.configuration import dump_yaml
 from rungwise.core.drafts import sweep
+from rungwise.core.files import replacing
+
+if TYPE_CHECKING:
+    from rungwise.data.collection import Issue
 
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model"
 HISTORY, SKIPPED = "history.jsonl", "skipped.txt"
@@ -14,6 +22,9 @@ IDS = {"wandb": "wandb_id.txt", "mlflow": "mlflow_id.txt"}
 
 LOGS = (STEPS, *IDS.values())
 """Files that a run writes only where its configuration asks for them."""
+
+WRITER = "a training run"
+"""Who holds the lock of a run's folder, for messages."""
 
 STAGES = "stages"
 """The folder of a run's stages, each of which is a run of its own; such a run has no checkpoint beside it."""
@@ -61,3 +72,43 @@ def sweep_run(folder: Path) -> None:
     """
     for name in (CONFIG, CHECKPOINT, HISTORY, SKIPPED, MODEL, *LOGS):
         sweep(folder / name)
+
+
+def write_config(folder: Path, config: Any) -> None:
+    """Keep the configuration, from which the run can be made again.
+
+    Args:
+        folder: Of the run.
+        config: Of the run.
+    """
+    _write(folder / CONFIG, dump_yaml(config))
+
+
+def write_history(folder: Path, history: Iterable[Mapping[str, Any]]) -> None:
+    """Keep what was measured, a line of JSON for each entry.
+
+    Args:
+        folder: Of the run.
+        history: One mapping an epoch, or a combination of a grid.
+    """
+    _write(folder / HISTORY, "".join(json.dumps(one) + "\n" for one in history))
+
+
+def write_skipped(folder: Path, issues: Iterable[Issue]) -> None:
+    """Keep what the run goes on without, a line each; without any there is no file.
+
+    Args:
+        folder: Of the run.
+        issues: Each of them.
+    """
+    lines = [f"{issue.kind}\t{issue.where}\t{issue.detail}\n" for issue in issues]
+    if lines:
+        _write(folder / SKIPPED, "".join(lines))
+    else:
+        (folder / SKIPPED).unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Names of files may have bytes that are no UTF-8; they are written as escapes."""
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")

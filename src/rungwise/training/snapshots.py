@@ -8,17 +8,43 @@ once, when the run ends or stops.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from rungwise.core.tensors import add_tensors
+from rungwise.data.collection import ImageCaptions
 from rungwise.models import SavedModel
+from rungwise.models.contracts import CHOSEN_BY
 from rungwise.training.checkpoint import trained_tensors
+from rungwise.training.snapshot_config import Choice
 
 LARGE = 32 << 20
 """Bytes of frozen weights from which on the folder is written once: 100 MB take most of a second, every time."""
+
+
+def provenance(
+    data: ImageCaptions, seed: int, choice: Choice, validation: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
+    """What the card of a run's best model says of where it comes from.
+
+    Args:
+        data: What it learnt from.
+        seed: Of the run.
+        choice: What chose it.
+        validation: The history's line of the one that was chosen.
+        more: Facts that runs of its kind have besides.
+    """
+    return {
+        "data": data.name,
+        "data_hash": data.content_hash(),
+        "seed": seed,
+        **more,
+        CHOSEN_BY: choice.name,
+        "validation": validation,
+    }
 
 
 class Snapshots:

@@ -6,17 +6,15 @@ before has left its model: whoever goes on sees by the folders which stage was i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rungwise.core.configuration import dump_yaml, to_plain
+from rungwise.core.configuration import to_plain
 from rungwise.core.drafts import is_draft
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
 from rungwise.core.locks import alone
 from rungwise.core.reading import parse_json, read_text
 from rungwise.core.seals import read_seal
@@ -26,11 +24,22 @@ from rungwise.models.folder import WEIGHTS
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import missing, read_state
 from rungwise.training.config import TrainConfig, config_of_settings
-from rungwise.training.loop import WRITER, TrainResult, train
+from rungwise.training.loop import TrainResult, train
 from rungwise.training.processes import is_first, joined
 from rungwise.training.reports import AllOf, EpochReport, StageReport, Watcher, watchers_of
 from rungwise.training.resuming import other_settings, refuse_others, with_measured
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, stage_folder, sweep_run
+from rungwise.training.run_folder import (
+    CHECKPOINT,
+    CONFIG,
+    HISTORY,
+    MODEL,
+    STAGES,
+    WRITER,
+    stage_folder,
+    sweep_run,
+    write_config,
+    write_history,
+)
 from rungwise.training.starting import started_from
 
 
@@ -221,14 +230,12 @@ class _Whole:
         self.lock(held)
         for folder in (self.out, *(stage.folder for stage in self.stages)):  # finished stages are not run again
             sweep_run(folder)
-        with replacing(self.out / CONFIG) as draft:
-            draft.write_text(dump_yaml(self.config), encoding="utf-8")
+        write_config(self.out, self.config)
 
     def write_history(self) -> list[dict[str, Any]]:
         """Bring the histories of the stages together; returns their lines."""
         lines = list(histories(self.out, self.config))
-        with replacing(self.out / HISTORY) as draft:
-            draft.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+        write_history(self.out, lines)
         return lines
 
     def keep(self, model: Path) -> None:
