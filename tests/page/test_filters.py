@@ -66,6 +66,22 @@ def test_of_many_tags_the_others_are_typed(page, site):
     expect(page.locator("#chips .filter")).to_have_text(re.compile("tags: warm"))
 
 
+def test_fields_come_into_a_sheet_that_was_opened_before_them(page, site):
+    held = []
+    page.route("**/about", lambda route: held.append(route))
+    page.goto(site + "?where=year+%3E%3D+2020+and+(year+%3C+2001+or+tags+has+'warm')&fold=false")
+    page.locator("#add-filter").click()
+    expect(page.locator("#filters")).to_be_visible()
+    expect(page.locator("#typed-where")).to_have_value("year >= 2020 and (year < 2001 or tags has 'warm')")
+    page.locator("#fold").check()
+    held[0].continue_()
+    expect(page.get_by_label("year from", exact=True)).to_have_value("2020")
+    expect(page.locator("#typed-where")).to_have_value("(year < 2001 or tags has 'warm')")
+    expect(page.locator("#fold")).to_be_checked()
+    shown(page)
+    expect(page.locator("#chips .filter")).to_have_count(2)
+
+
 def test_an_expression_that_fields_cannot_say(page, site):
     opened(page, site)
     typed = "year in (2001, 2002) or captions contains 'red'"

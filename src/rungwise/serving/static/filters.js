@@ -18,19 +18,26 @@ export function makeFilters(on) {
     const captions = about.captions ? [{ name: "captions", type: "texts", values: [] }] : [];
     const offered = [...about.columns.filter(({ name }) => !NOT_OFFERED.has(name) && name !== "captions"), ...captions];
     columns = [...offered.filter(({ name }) => !LAST.has(name)), ...offered.filter(({ name }) => LAST.has(name))];
+    // Who opens the sheet before the server has told of its columns gets their fields when they come.
+    if (sheet.open && !fields.length) fill(element("typed-where").value);
   }
 
   function open(asked) {
     search = asked;
-    const parts = partsOf(search.where).map((part) => ({ part, read: readCondition(part) }));
-    fields = columns.map((column) => fieldOf(column, parts));
-    element("columns").replaceChildren(...fields.map((field) => field.element));
-    element("typed-where").value = joined(parts.filter((one) => !one.taken).map((one) => one.part));
+    fill(search.where);
     element("fold").checked = search.fold !== "false";
     element("to-the-end").checked = search.end !== "false";
     element("variety").checked = Number(search.diversity) > 0;
     element("words").value = search.words;
     sheet.showModal();
+  }
+
+  /** Fields for the columns; what they cannot say stays an expression. */
+  function fill(where) {
+    const parts = partsOf(where).map((part) => ({ part, read: readCondition(part) }));
+    fields = columns.map((column) => fieldOf(column, parts));
+    element("columns").replaceChildren(...fields.map((field) => field.element));
+    element("typed-where").value = joined(parts.filter((one) => !one.taken).map((one) => one.part));
   }
 
   element("filter-form").onsubmit = (event) => {
