@@ -49,9 +49,7 @@ def location(name: str) -> str:
 
 def say_cut(model: PairScorer, texts: Sequence[str]) -> None:
     """Count the captions of which the model reads only the beginning; one that gives no vectors does not say."""
-    from rungwise.models import DualEncoder
-
-    if not isinstance(model, DualEncoder) or not (cut := len(model.too_long(texts))):
+    if not (cut := len(model.too_long(texts))):
         return
     which = "the text is" if len(texts) == 1 else f"{cut} of {len(texts)} captions are"
     say(f"{which} longer than the {model.longest_text} tokens that the model reads: cut")

@@ -75,13 +75,14 @@ class FeatureConfig:
 
 
 class FeatureInput(ImageSide):
-    """Vectors as they are; of several regions, their mean.
+    """Vectors, or the vectors of regions, as they are.
 
     Args:
         width: Length of a feature.
 
-    >>> FeatureInput(3)(torch.tensor([[[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]]))
-    tensor([[2., 2., 2.]])
+    >>> FeatureInput(3)(torch.tensor([[[1, 2, 3], [3, 2, 1]]]))
+    tensor([[[1., 2., 3.],
+             [3., 2., 1.]]])
     """
 
     preprocessing = None
@@ -95,9 +96,8 @@ class FeatureInput(ImageSide):
         return hashlib.sha256(f"features {self.features}".encode()).hexdigest()
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, D) or (n, regions, D) to (n, D) float32."""
-        exact = rows.float()
-        return exact.mean(dim=1) if exact.ndim == 3 else exact
+        """(n, D) or (n, regions, D), in float32."""
+        return rows.float()
 
     def read(self, features: FeatureRows) -> ReadFeatures:
         """Rows of a collection, checked as they are taken.

@@ -157,6 +157,26 @@ class TextSide(nn.Module, ABC):
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 token numbers, padded on the right, and (n,) lengths, to (n, width) float32."""
 
+    @property
+    def state_width(self) -> int:
+        """Of the vector of a token; see :meth:`states`."""
+        return self.width
+
+    def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """The vectors of the tokens, before they become one vector of the text.
+
+        Args:
+            tokens: As :meth:`forward` takes them.
+            lengths: Likewise.
+
+        Returns:
+            (n, longest, :attr:`state_width`) float32; what stands after the end of a text means nothing.
+
+        Raises:
+            UserError: If the side has none.
+        """
+        raise UserError("this text encoder gives no vectors of words, which models of regions read; take gru")
+
     @abstractmethod
     def identity(self) -> str:
         """Everything but weights and configuration that a vector depends on, such as the vocabulary, as text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -63,6 +63,7 @@ class GRUConfig:
             or into characters.
         frozen: The encoder stays as it is, such as that of a trained model under new heads; vectors are cached.
         width: Of the states; None for that of the joint space.
+        word_dropout: Share of the numbers of word vectors that training sets to 0 (SGRAF's program takes 0.4).
     """
 
     __pydantic_config__ = STRICT
@@ -81,6 +82,7 @@ class GRUConfig:
     unspaced: Unspaced = field(default="runs", metadata=ELSEWHERE)
     frozen: bool = field(default=False, metadata=ELSEWHERE)
     width: int | None = field(default=None, metadata=LATER)
+    word_dropout: float = field(default=0.0, metadata=ELSEWHERE)
 
     def __post_init__(self) -> None:
         check_size("text.word_dimension", self.word_dimension)
@@ -91,6 +93,8 @@ class GRUConfig:
             raise UserError(
                 f"text.context_length must be at least 3 (<start>, a word, <end>), got {self.context_length}"
             )
+        if not 0 <= self.word_dropout < 1:
+            raise UserError(f"text.word_dropout must lie in 0..1 and below 1, got {self.word_dropout:g}")
         if self.min_count < 0:
             raise UserError(f"text.min_count must not be negative, got {self.min_count}")
         if self.word_vectors is None and (self.vocabulary != "captions" or not self.train_words):
@@ -157,6 +161,7 @@ class GRUConfig:
             pool=self.pool,
             layers=self.layers,
             context_length=self.context_length,
+            word_dropout=self.word_dropout,
         )
         encoder.words.requires_grad_(self.train_words)
         return encoder
@@ -230,6 +235,7 @@ class GRUEncoder(WordSide):
         pool: Of the states of the last layer.
         layers: Of the GRU.
         context_length: Tokens that are read; None for all.
+        word_dropout: Of word vectors in training.
 
     >>> encoder = GRUEncoder(learn_vocabulary(["a dog"], 1), word_dimension=4, width=6, directions="both", pool="mean")
     >>> from rungwise.encoders.tokens import pad
@@ -247,6 +253,7 @@ class GRUEncoder(WordSide):
         pool: Literal["last", "mean", "max"] = "last",
         layers: int = 1,
         context_length: int | None = None,
+        word_dropout: float = 0.0,
     ) -> None:
         super().__init__(tokenizer)
         self.width = width
@@ -258,6 +265,7 @@ class GRUEncoder(WordSide):
             word_dimension, width, num_layers=layers, batch_first=True, bidirectional=directions == "both"
         )
         nn.init.uniform_(self.words.weight, -0.1, 0.1)
+        self.dropout = nn.Dropout(word_dropout)
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers of each text, cut to the context length."""
@@ -269,31 +277,48 @@ class GRUEncoder(WordSide):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) int64 to (n, width)."""
+        if self.pool != "last":
+            return _POOLS[self.pool](self.states(tokens, lengths), lengths)
         if self._reads_prefixes(tokens):
-            return self._by_prefixes(tokens, lengths)
-        words = self.words(tokens)
-        if not self.recurrent.bidirectional:
-            states, _ = self.recurrent(words)
-        else:
-            packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
-            packed_states, _ = self.recurrent(packed)
-            both, _ = pad_packed_sequence(packed_states, batch_first=True)
-            onward, back = both.chunk(2, dim=2)
-            if self.pool == "last":
-                return torch.stack([last_of(onward, lengths), back[:, 0]]).mean(dim=0)
-            states = torch.stack([onward, back]).mean(dim=0)
-        return _POOLS[self.pool](states, lengths)
+            last = [
+                states.index_select(0, last_of(prefixes.places.unsqueeze(2), lengths).squeeze(1))
+                for states, prefixes in self._by_prefixes(tokens, lengths)
+            ]
+            return _mean(last)
+        onward, *back = self._by_network(tokens, lengths)
+        return _mean([last_of(onward, lengths), *(states[:, 0] for states in back)])
+
+    def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """See :meth:`TextSide.states <rungwise.encoders.sides.TextSide.states>`: of both directions, their mean."""
+        if not self._reads_prefixes(tokens):
+            return _mean(self._by_network(tokens, lengths))
+        found = []
+        for direction, (states, prefixes) in enumerate(self._by_prefixes(tokens, lengths)):
+            places = _turned(prefixes.places, lengths) if direction else prefixes.places
+            found.append(F.embedding(places, states))
+        return _mean(found)
 
     def _reads_prefixes(self, tokens: Tensor) -> bool:
         """Whether the states of a caption depend on those of its prefixes alone, and reading these is quicker."""
         # What follows the network's operations, such as to export it, is to see them as torch has them.
         followed = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
         one_way = self.recurrent.num_layers == 1 or not self.recurrent.bidirectional
-        return len(tokens) > 1 and tokens.device.type == "cpu" and one_way and not followed
+        drops = self.training and self.dropout.p > 0  # of a word, other numbers in each caption
+        return len(tokens) > 1 and tokens.device.type == "cpu" and one_way and not followed and not drops
 
-    def _by_prefixes(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def _by_network(self, tokens: Tensor, lengths: Tensor) -> Sequence[Tensor]:
+        """(n, longest, width) states of each direction."""
+        words = self.dropout(self.words(tokens))
+        if not self.recurrent.bidirectional:
+            return [self.recurrent(words)[0]]
+        packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        packed_states, _ = self.recurrent(packed)
+        both, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=tokens.shape[1])
+        return both.chunk(2, dim=2)
+
+    def _by_prefixes(self, tokens: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Prefixes]]:
+        """The states of each direction after every prefix, and the prefixes as that direction reads them."""
         directions = 1 + self.recurrent.bidirectional
-        vectors = []
         for direction in range(directions):
             read = _turned(tokens, lengths) if direction else tokens
             prefixes = Prefixes.of(read.numpy(), lengths.numpy())
@@ -301,13 +326,7 @@ class GRUEncoder(WordSide):
             states = prefix_states(self.words(prefixes.elements), prefixes.element, layers[0], prefixes)
             for weights in layers[1:]:
                 states = prefix_states(states, None, weights, prefixes)
-            if self.pool == "last":
-                vectors.append(states.index_select(0, last_of(prefixes.places.unsqueeze(2), lengths).squeeze(1)))
-            else:
-                places = _turned(prefixes.places, lengths) if direction else prefixes.places
-                vectors.append(F.embedding(places, states))
-        mean = vectors[0] if directions == 1 else torch.stack(vectors).mean(dim=0)
-        return mean if self.pool == "last" else _POOLS[self.pool](mean, lengths)
+            yield states, prefixes
 
     def fingerprint(self) -> str:
         """Hash of vocabulary, weights and how states are pooled."""
@@ -315,6 +334,10 @@ class GRUEncoder(WordSide):
         digest.update(f"{self.pool} {self.longest}".encode())
         add_tensors(digest, self.state_dict())
         return digest.hexdigest()
+
+
+def _mean(of_directions: Sequence[Tensor]) -> Tensor:
+    return of_directions[0] if len(of_directions) == 1 else torch.stack(list(of_directions)).mean(dim=0)
 
 
 def _turned(rows: Tensor, lengths: Tensor) -> Tensor:

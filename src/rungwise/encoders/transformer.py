@@ -185,7 +185,7 @@ class TransformerEncoder(TextSide):
         self.tokenizer: Tokenizer = read_vocabulary(tokenizer, where, facts.network.vocab_size)
         self._cutter = cutting(self.tokenizer, self.longest)
         self.network = network_of(facts.network)
-        width = int(getattr(self.network, "config").hidden_size)  # noqa: B009 - a module's attribute, to the type checker
+        width = self._state_width = int(getattr(self.network, "config").hidden_size)  # noqa: B009 - a module's attribute, to the type checker
         layers: list[nn.Module] = []
         for layer in facts.dense:
             if layer.inputs != width:
@@ -215,10 +215,19 @@ class TransformerEncoder(TextSide):
         """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
         return whole_words(self.tokenizer)
 
+    @property
+    def state_width(self) -> int:
+        """Of the network, before dense layers."""
+        return self._state_width
+
+    def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """See :meth:`TextSide.states <rungwise.encoders.sides.TextSide.states>`: those of the last layer."""
+        mask = inside(lengths, tokens.shape[1], tokens.device)
+        return states_of(self.network, tokens, mask.long()).float()
+
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) int64 and (n,) lengths to (n, width) float32."""
-        mask = inside(lengths, tokens.shape[1], tokens.device)
-        states = states_of(self.network, tokens, mask.long())
+        states = self.states(tokens, lengths)
         if self.facts.pool == "cls":
             pooled = states[:, 0]
         else:

@@ -179,6 +179,35 @@ class PairScorer(ABC):
         """
         return AskedScores(data, np.arange(len(data)), (), self)
 
+    def too_long(self, texts: Texts) -> NDArray[np.int64]:
+        """Positions of the texts of which the model reads only the beginning, ascending; none unless it says so."""
+        return np.zeros(0, dtype=np.int64)
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """The words of a text that the model never learnt, as they stand in it, each once; none unless it says so.
+
+        A model that reads pieces of words can read every word, and says none but those of signs that it lacks.
+        """
+        return ()
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """The whole words that its vocabulary holds, in lower case; empty unless it says so."""
+        return frozenset()
+
+    @property
+    def decoded_side(self) -> int | None:
+        """Shorter side in pixels to which large pictures are decoded; None where every pixel is.
+
+        See :func:`rungwise.data.pictures.load_picture`. It decides how much memory a picture takes.
+        """
+        return None
+
+    @property
+    def longest_text(self) -> int | None:
+        """Tokens of a text that the model reads at most; None for any number, or where it does not say."""
+        return None
+
 
 class DualEncoder(PairScorer):
     """A model that takes images and texts to vectors; only such models are indexed.
@@ -250,35 +279,6 @@ class DualEncoder(PairScorer):
         if progress:
             progress(len(texts))
         return vectors
-
-    def too_long(self, texts: Texts) -> NDArray[np.int64]:
-        """Positions of the texts of which the model reads only the beginning, ascending; none unless it says so."""
-        return np.zeros(0, dtype=np.int64)
-
-    def unknown_words(self, text: str) -> tuple[str, ...]:
-        """The words of a text that the model never learnt, as they stand in it, each once; none unless it says so.
-
-        A model that reads pieces of words can read every word, and says none but those of signs that it lacks.
-        """
-        return ()
-
-    @property
-    def known_words(self) -> Collection[str]:
-        """The whole words that its vocabulary holds, in lower case; empty unless it says so."""
-        return frozenset()
-
-    @property
-    def decoded_side(self) -> int | None:
-        """Shorter side in pixels to which large pictures are decoded; None where every pixel is.
-
-        See :func:`rungwise.data.pictures.load_picture`. It decides how much memory a picture takes.
-        """
-        return None
-
-    @property
-    def longest_text(self) -> int | None:
-        """Tokens of a text that the model reads at most; None for any number, or where it does not say."""
-        return None
 
     def block(self, images: Pictures, captions: Texts) -> Vectors:
         """(len(images), len(captions)) float32 similarities."""

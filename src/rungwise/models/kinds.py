@@ -22,9 +22,13 @@ FIRST_KIND = "vse"
 FITTED = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
 """Kinds whose models are fitted to features, and not trained in steps."""
 
+REGIONS = ("scan",)
+"""Kinds whose models read regions and words."""
+
 _MODULES = {
     "onnx": "rungwise.models.onnx",
     "vse": "rungwise.models.vse",
+    **{kind: f"rungwise.models.regions.{kind}" for kind in REGIONS},
     **{kind: f"rungwise.models.subspace.{kind}" for kind in FITTED},
 }
 """Where the families of this package are, which are imported when one of them is asked for."""

@@ -241,26 +241,26 @@ class OnnxModel(StoredModel, DualEncoder):
 
     @property
     def decoded_side(self) -> int | None:
-        """See :meth:`DualEncoder.decoded_side <rungwise.models.contracts.DualEncoder.decoded_side>`."""
+        """See :meth:`PairScorer.decoded_side <rungwise.models.contracts.PairScorer.decoded_side>`."""
         seen = self.config.preprocessing
         return None if seen is None else seen.decoded_side
 
     @property
     def longest_text(self) -> int | None:
-        """See :meth:`DualEncoder.longest_text <rungwise.models.contracts.DualEncoder.longest_text>`."""
+        """See :meth:`PairScorer.longest_text <rungwise.models.contracts.PairScorer.longest_text>`."""
         return self.config.longest
 
     def too_long(self, texts: Texts) -> NDArray[np.int64]:
-        """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
+        """See :meth:`PairScorer.too_long <rungwise.models.contracts.PairScorer.too_long>`."""
         return self._words.too_long(_read_words(texts))
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`DualEncoder.unknown_words <rungwise.models.contracts.DualEncoder.unknown_words>`."""
+        """See :meth:`PairScorer.unknown_words <rungwise.models.contracts.PairScorer.unknown_words>`."""
         return self._words.unknown_words(text)
 
     @property
     def known_words(self) -> Collection[str]:
-        """See :meth:`DualEncoder.known_words <rungwise.models.contracts.DualEncoder.known_words>`."""
+        """See :meth:`PairScorer.known_words <rungwise.models.contracts.PairScorer.known_words>`."""
         return self._words.known_words
 
     def _preprocessing(self) -> Preprocessing:

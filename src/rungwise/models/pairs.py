@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,12 +155,36 @@ class Scored:
         image_similarity: (n, n) of its images with each other, where that was asked for.
         text_similarity: (n, n) of its captions with each other, likewise.
         vectors: (n, D) image vectors and (n, D) caption vectors; None for models without.
+        weight: Of the loss of ``similarity``.
+        further: Other (n, n) similarities that the same loss is taken of, each with its weight: those of a model of
+            several levels.
+        own: A loss of the model's own, which is added; None for models without.
     """
 
     similarity: Tensor
     image_similarity: Tensor | None = None
     text_similarity: Tensor | None = None
     vectors: tuple[Tensor, Tensor] | None = None
+    weight: float = 1.0
+    further: tuple[tuple[float, Tensor], ...] = ()
+    own: Tensor | None = None
+
+    def loss(self, of_block: Callable[[Tensor], Tensor]) -> Tensor:
+        """What the batch loses.
+
+        Args:
+            of_block: The loss of one (n, n) block of similarities.
+
+        >>> eye = torch.eye(2)
+        >>> Scored(eye, weight=3.0, further=((5.0, 2 * eye),), own=torch.tensor(0.5)).loss(torch.Tensor.sum)
+        tensor(26.5000)
+        """
+        value = of_block(self.similarity)
+        if self.weight != 1:
+            value = self.weight * value
+        for weight, block in self.further:
+            value = value + weight * of_block(block)
+        return value if self.own is None else value + self.own
 
 
 @dataclass(frozen=True)
@@ -180,7 +204,12 @@ class TrainableScorer(SavedModel):
     """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
 
     The loop knows batches only as what a model gave and takes back.
+
+    Attributes:
+        adds_losses: :meth:`score` gives more than one similarity, or a loss of the model's own.
     """
+
+    adds_losses: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

@@ -1,129 +1,43 @@
 """Models of two sides: an encoder of pictures and one of texts, a head on each, and a similarity.
 
-What a model reads, keeps in the cache and encodes is the same for all of them; how the heads come about is each
-family's own: by training (:mod:`rungwise.models.vse`), or by fitting (:mod:`rungwise.models.subspace`).
+How the heads come about is each family's own: by training (:mod:`rungwise.models.vse`), or by fitting
+(:mod:`rungwise.models.subspace`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from rungwise.core.configuration import changed, identity
-from rungwise.core.errors import UserError
-from rungwise.core.tensors import add_tensors
-from rungwise.data.collection import ImageCaptions
+from rungwise.core.configuration import changed
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 from rungwise.data.pictures import load_picture
-from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureInput
-from rungwise.encoders.picture_rows import ImageRows, feature_rows, picture_features, pixel_rows
-from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
-from rungwise.encoders.text_cache import text_rows
 from rungwise.encoders.tokens import Tokens
-from rungwise.encoders.tuning import layer_depths, recompute_layers
-from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores, pictures_at, texts_at
-from rungwise.models.pairs import (
-    Autocast,
-    Compilable,
-    Pairs,
-    Part,
-    Positions,
-    Rows,
-    TrainableEncoder,
-    captions_of,
-    pair_up,
-)
+from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores
+from rungwise.models.pairs import Autocast, Compilable, Pairs, Rows, TrainableEncoder
+from rungwise.models.sided import Batch, Sided
 from rungwise.similarity import Similarity
 
-_VECTORS = 256
-"""Vectors that are computed from features at a time."""
 
-
-@dataclass(frozen=True)
-class Batch:
-    """Pairs as the encoders read them.
-
-    Attributes:
-        rows: (n, ...) of the images.
-        texts: (n, longest) token numbers, or (n, width) vectors of a frozen encoder.
-        lengths: (n,) of the captions in tokens; None where vectors stand for them.
-    """
-
-    rows: Tensor
-    texts: Tensor
-    lengths: Tensor | None
-
-
-def suited(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:
-    """A configuration with the widths that a collection's rows have.
-
-    Args:
-        config: With ``image`` and ``text``. Where there are rows of features instead of pictures, they stand in for the
-            backbone.
-        captions: Those of the training split.
-        features: Rows that stand for pictures; None where there are pictures.
-
-    Raises:
-        UserError: If the data have no features where the configuration wants them, or words where it wants rows.
-    """
-    image = config.image
-    if features is not None and not isinstance(image, FeatureConfig):
-        image = FeatureConfig(l2_normalise=image.l2_normalise)
-    if isinstance(image, FeatureConfig):
-        image = image.of(features)
-    return replace(config, image=image, text=config.text.of(captions))
-
-
-class TwoSides(TrainableEncoder):
+class TwoSides(Sided, TrainableEncoder):
     """Two encoders, a head on each, and a similarity.
 
-    A family gives the parts. Its configuration has ``image`` and ``text``, of the sides, ``dimension`` and
-    ``similarity``.
+    A family gives the parts. Its configuration has ``dimension`` and ``similarity`` besides.
 
     Attributes:
-        provenance: Facts about data, training and results that were saved with it.
-        backbone: The encoder of pictures, or rows of features in its place.
-        image_projection: Its head.
-        text_encoder: The encoder of texts, or rows of features in its place.
-        text_projection: Its head.
+        image_projection: The head of the image side.
+        text_projection: The head of the text side.
     """
 
-    backbone: ImageSide
     image_projection: nn.Module
-    text_encoder: TextSide
     text_projection: nn.Module
-
-    def __init__(self, config: Any) -> None:
-        """Without its parts, which the family sets.
-
-        Args:
-            config: Of the model.
-        """
-        super().__init__()
-        self.config = config
-        self.provenance: dict[str, Any] = {}
-
-    def _freeze(self) -> None:
-        """Keep those encoders from being trained that the configuration freezes."""
-        for side, frozen in self._sides():
-            if frozen:
-                side.requires_grad_(False)
-
-    def files(self) -> Mapping[str, str]:
-        """Those of both sides, such as vocabulary and preprocessing."""
-        return {**self.text_encoder.files(), **self.backbone.files()}
 
     @property
     def dimension(self) -> int:
@@ -136,46 +50,12 @@ class TwoSides(TrainableEncoder):
         value: Similarity = self.config.similarity
         return value
 
-    @property
-    def fingerprint(self) -> str:
-        """Hash of weights, vocabulary, configuration and preprocessing: equal exactly for models that encode alike."""
-        digest = hashlib.sha256((self.text_encoder.identity() + self.backbone.identity()).encode())
-        digest.update(json.dumps(self._identity(), sort_keys=True).encode())
-        add_tensors(digest, self.state_dict())
-        return digest.hexdigest()
-
     def _identity(self) -> list[Any]:
-        """What besides vocabulary and weights decides a vector, in the form that indexes made so far remember."""
-        plain = identity(self.config)
+        """The similarity in the form that indexes made so far remember."""
+        plain, *others = super()._identity()
         options = changed(self.similarity)
         plain["similarity"] = [self.similarity.kind, options] if options else self.similarity.kind
-        seen = self.backbone.preprocessing
-        return [plain, {} if seen is None else identity(seen)]
-
-    def _sides(self) -> tuple[tuple[ImageSide | TextSide, bool], ...]:
-        """Both encoders, and whether each is frozen."""
-        return (self.backbone, self.config.image.frozen), (self.text_encoder, self.config.text.frozen)
-
-    @property
-    def _texts_are_rows(self) -> bool:
-        """Whether captions are read as vectors that stay as they are."""
-        return bool(self.config.text.frozen)
-
-    def part_of(self, parameter: str) -> Part:
-        """See :meth:`TrainableScorer.part_of <rungwise.models.pairs.TrainableScorer.part_of>`."""
-        place, _, name = parameter.partition(".")
-        if place not in ("backbone", "text_encoder"):
-            return Part()
-        depths = layer_depths(one for one, _ in self.get_submodule(place).named_parameters())
-        return Part("image" if place == "backbone" else "text", depths[name])
-
-    def recompute_layers(self) -> None:
-        """See :meth:`TrainableScorer.recompute_layers <rungwise.models.pairs.TrainableScorer.recompute_layers>`."""
-        if not [side for side, frozen in self._sides() if not frozen and recompute_layers(side)]:
-            raise UserError(
-                "no encoder that is trained has gradient checkpointing; leave gradient_checkpointing out, or train one"
-                " that has"
-            )
+        return [plain, *others]
 
     def compilable(self) -> Sequence[Compilable]:
         """See :meth:`TrainableScorer.compilable <rungwise.models.pairs.TrainableScorer.compilable>`.
@@ -188,30 +68,13 @@ class TwoSides(TrainableEncoder):
             return Compilable(self.image_projection, True), Compilable(self.text_projection, True)
         return [Compilable(side, same) for side, same in trained if side.compiles]
 
-    def train(self, mode: bool = True) -> Self:
-        """As in torch; a frozen encoder stays in evaluation mode, so that its batch statistics are frozen too."""
-        super().train(mode)
-        for side, frozen in self._sides():
-            if frozen:
-                side.eval()
-        return self
-
     def embed_images(self, rows: Tensor) -> Tensor:
         """Rows of images to (n, dimension), prepared for the similarity.
 
         Args:
-            rows: (n, features) or (n, regions, features) float32 of a frozen encoder, (n, 3, size, size) uint8 pixels,
-                or rows of features. Of several regions the mean is taken.
+            rows: As :meth:`~rungwise.models.sided.Sided.image_features` takes them.
         """
         return self.similarity.images(self.image_projection(self.image_features(rows)).float())
-
-    def image_features(self, rows: Tensor) -> Tensor:
-        """What the image head reads of these rows: (n, features) float32; see :meth:`embed_images`."""
-        as_they_are = rows.dtype != torch.uint8 and self.backbone.preprocessing is not None
-        features = (rows if as_they_are else self.backbone(rows)).float()
-        if features.ndim == 3:
-            features = features.mean(dim=1)
-        return F.normalize(features, dim=1) if self.config.image.l2_normalise else features
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Texts to (n, dimension), prepared for the similarity.
@@ -221,44 +84,6 @@ class TwoSides(TrainableEncoder):
             lengths: (n,) of the texts in tokens.
         """
         return self.similarity.texts(self.text_projection(self.text_features(texts, lengths)).float())
-
-    def text_features(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """What the text head reads of these texts: (n, width) float32; see :meth:`embed_captions`."""
-        vectors = (texts if lengths is None else self.text_encoder(texts, lengths)).float()
-        return F.normalize(vectors, dim=1) if self.config.text.l2_normalise else vectors
-
-    def read(
-        self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
-    ) -> Pairs:
-        """What either side reads of these images and their captions: features, pixels, vectors or tokens.
-
-        Raises:
-            UserError: If the collection has pictures where the model reads features, or the other way round.
-        """
-        rows = self._rows(pictures_at(data, images), cache, progress, visited=True)
-        if not self._texts_are_rows:
-            return pair_up(data, images, rows, lambda texts: Tokens.of(self.text_encoder.tokenise(texts)))
-        pairs = pair_up(data, images, rows, lambda texts: [(0,)] * len(texts))
-        return replace(pairs, text_rows=self._text_rows(texts_at(data, pairs.captions), cache))
-
-    def keep_texts(
-        self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
-    ) -> Rows | None:
-        """See :meth:`TrainableScorer.keep_texts <rungwise.models.pairs.TrainableScorer.keep_texts>`."""
-        texts = texts_at(data, captions_of(data, images))
-        if not self._texts_are_rows or self.text_encoder.quick or isinstance(texts, FeatureRows):
-            return None
-        return self._text_rows(texts, cache, progress)
-
-    def batch(self, pairs: Pairs, chosen: Positions) -> Batch:
-        """Rows, and tokens with their lengths or vectors, of some pairs on the model's device."""
-        images = pairs.image[chosen]
-        seen = pairs.rows.visit(images) if isinstance(pairs.rows, ImageRows) else pairs.rows.take(images)
-        rows = seen.to(self.device)
-        if pairs.text_rows is not None:
-            return Batch(rows, pairs.text_rows.take(chosen).to(self.device), None)
-        tokens, lengths = Tokens.of(pairs.texts).padded(chosen, self.text_encoder.pad_number)
-        return Batch(rows, tokens.to(self.device), lengths)
 
     def embed(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(n, dimension) vectors of either side."""
@@ -293,15 +118,8 @@ class TwoSides(TrainableEncoder):
             cache: Folder of the feature cache; the default one if None.
             batch: Pictures a step.
         """
-        frozen = self.config.image.frozen
-        if isinstance(pictures, FeatureRows) or (frozen and not any(isinstance(one, bytes) for one in pictures)):
-            rows = self._rows(pictures, cache, progress, batch)
-            return EncodedImages(self.encode_rows(rows), rows.kept, rows.issues)
-        features, kept, issues = picture_features(self._picture_side(), pictures, batch=batch, progress=progress)
-        vectors = self._vectors(
-            np.arange(len(kept)), _VECTORS, lambda some: self.embed_images(features[some].to(self.device))
-        )
-        return EncodedImages(vectors, kept, issues)
+        rows = self.rows_of(pictures, cache=cache, progress=progress, batch=batch)
+        return EncodedImages(self.encode_rows(rows), rows.kept, rows.issues)
 
     def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
         """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
@@ -330,34 +148,6 @@ class TwoSides(TrainableEncoder):
         if self._texts_are_rows:
             return self.encode_text_rows(self._text_rows(texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
-
-    @property
-    def decoded_side(self) -> int | None:
-        """See :meth:`DualEncoder.decoded_side <rungwise.models.contracts.DualEncoder.decoded_side>`."""
-        seen = self.backbone.preprocessing
-        return None if seen is None else seen.decoded_side
-
-    @property
-    def longest_text(self) -> int | None:
-        """See :meth:`DualEncoder.longest_text <rungwise.models.contracts.DualEncoder.longest_text>`."""
-        return self.text_encoder.longest
-
-    def too_long(self, texts: Sequence[str] | FeatureRows) -> NDArray[np.int64]:
-        """See :meth:`DualEncoder.too_long <rungwise.models.contracts.DualEncoder.too_long>`."""
-        return np.zeros(0, np.int64) if isinstance(texts, FeatureRows) else self.text_encoder.too_long(texts)
-
-    def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`DualEncoder.unknown_words <rungwise.models.contracts.DualEncoder.unknown_words>`."""
-        return self.text_encoder.unknown_words(text)
-
-    @property
-    def known_words(self) -> Collection[str]:
-        """See :meth:`DualEncoder.known_words <rungwise.models.contracts.DualEncoder.known_words>`."""
-        return self.text_encoder.known_words
-
-    def remarks(self) -> Sequence[str]:
-        """See :meth:`TrainableScorer.remarks <rungwise.models.pairs.TrainableScorer.remarks>`."""
-        return *self.backbone.remarks(), *self.text_encoder.remarks()
 
     def encode_rows(self, rows: Rows, batch: int = 256) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand."""
@@ -391,61 +181,3 @@ class TwoSides(TrainableEncoder):
                 some = order[begin : begin + batch]
                 vectors[some] = embed(some).float().cpu().numpy()
         return vectors
-
-    def _rows(
-        self,
-        pictures: Pictures,
-        cache: Path | None,
-        progress: Progress | None,
-        batch: int = 64,
-        visited: bool = False,
-    ) -> Rows:
-        """Features from the cache under a frozen backbone, pixels under a trained one, or features as they are.
-
-        Under a frozen one, too, it is pixels where training visits them and each visit sees another crop.
-        """
-        if isinstance(pictures, FeatureRows):
-            if not isinstance(self.backbone, FeatureInput):
-                raise UserError(
-                    "the data are rows of features, but the model reads pictures; train one with model.image.kind"
-                    " features"
-                )
-            if progress:
-                progress(len(pictures))
-            return self.backbone.read(pictures)
-        side, paths = self._picture_side(), [one for one in pictures if not isinstance(one, bytes)]
-        if self.config.image.frozen and not (visited and side.preprocessing.draws):
-            return feature_rows(side, paths, cache, batch=batch, progress=progress)
-        return pixel_rows(side.preprocessing, paths, cache, batch=batch, progress=progress)
-
-    def _text_rows(
-        self, texts: Sequence[str] | FeatureRows, cache: Path | None, progress: Progress | None = None
-    ) -> Rows:
-        """Vectors of texts from the cache, or rows of features as they are."""
-        if not isinstance(texts, FeatureRows):
-            return text_rows(self.text_encoder, texts, cache, progress=progress)
-        if not isinstance(self.text_encoder, TextFeatureInput):
-            raise UserError("the data are rows of features in place of texts, but the model reads words")
-        return self.text_encoder.read(texts)
-
-    def _picture_side(self) -> PictureSide:
-        if self.backbone.preprocessing is None:
-            raise UserError(
-                "the model was trained on rows of features and reads no pictures; give features of the same extractor"
-            )
-        return cast(PictureSide, self.backbone)
-
-    @contextmanager
-    def _inference(self) -> Iterator[None]:
-        """Without gradients and with the statistics of training; the mode is put back afterwards."""
-        if not any(module.training for module in self.modules()):
-            with torch.inference_mode():  # setting the mode of every module takes as long as encoding a short text
-                yield
-            return
-        training = self.training
-        self.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            self.train(training)

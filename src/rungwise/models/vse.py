@@ -9,7 +9,8 @@ from rungwise.data.features import FeatureRows
 from rungwise.encoders.sides import ImageSide, TextSide
 from rungwise.models.folder import ModelFolder
 from rungwise.models.saving import ModelConfig
-from rungwise.models.two_sides import TwoSides, suited
+from rungwise.models.sided import suited
+from rungwise.models.two_sides import TwoSides
 from rungwise.models.vse_config import VSEConfig
 
 

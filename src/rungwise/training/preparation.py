@@ -257,7 +257,7 @@ def _read(
         f"{name}: {len(images)} images, {len(images) - rows.computed - len(rows.issues)} at hand,"
         f" {rows.computed} computed{how}"
     )
-    if isinstance(model, DualEncoder) and (cut := len(model.too_long(texts_at(data, pairs.captions)))):
+    if cut := len(model.too_long(texts_at(data, pairs.captions))):
         say(f"{name}: {cut} of {len(pairs)} captions are longer than the model reads; it reads their beginning")
     if not len(pairs):
         raise UserError(f"{data.name}: none of the {len(images)} {name} images could be read")

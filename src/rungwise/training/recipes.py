@@ -32,7 +32,7 @@ OWN = "own"
 
 _NOTES = ("about", "reproduces", "assumes")
 _VARIANTS = "variants"
-_NAME = re.compile(r"(?P<system>\w+)(?:/(?P<dataset>\w+))?(?::(?P<variant>[\w.-]+))?")
+_NAME = re.compile(r"(?P<system>[\w-]+)(?:/(?P<dataset>\w+))?(?::(?P<variant>[\w.-]+))?")
 
 
 @dataclass(frozen=True)

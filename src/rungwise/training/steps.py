@@ -172,14 +172,22 @@ class Plain(Step):
             return _of_lists(work, loss, batch, seed, None)
         chosen, reads = work.encoded(loss, batch, seed), loss.reads
         scored = work.model.score(work.batch(chosen), work.autocast, within=reads.within)
-        value = loss(
-            scored.similarity,
-            work.degrees.of_batch(work.pairs, chosen, work.device) if reads.relevance and work.degrees else None,
-            torch.from_numpy(_same_image(work.pairs, chosen)).to(work.device),
-            image_similarity=scored.image_similarity,
-            text_similarity=scored.text_similarity,
-            queries=_queries(batch, chosen),
-        )
+        degrees = work.degrees.of_batch(work.pairs, chosen, work.device) if reads.relevance and work.degrees else None
+        positives = torch.from_numpy(_same_image(work.pairs, chosen)).to(work.device)
+
+        def of_block(similarity: Tensor) -> Tensor:
+            value = loss(
+                similarity,
+                degrees,
+                positives,
+                image_similarity=scored.image_similarity,
+                text_similarity=scored.text_similarity,
+                queries=_queries(batch, chosen),
+            )
+            assert isinstance(value, Tensor)
+            return value
+
+        value = scored.loss(of_block)
         work.scaled(value).backward()  # type: ignore[no-untyped-call]
         return Outcome(value.detach(), scored.vectors)
 
@@ -271,6 +279,11 @@ def _check_alone(step: Step, processes: Processes) -> None:
 def _check_vectors(step: Step, model: TrainableScorer, chunk: int | None) -> None:
     if not isinstance(model, TrainableEncoder):
         raise UserError(f"step {step.kind} needs a model that gives vectors; set step: plain for this one")
+    if model.adds_losses:
+        raise UserError(
+            f"step {step.kind} computes the loss of vectors alone, and a model of kind {model.kind!r} adds losses of"
+            " its own; set step: plain"
+        )
     if chunk is not None and chunk < 1:
         raise UserError(f"step {step.kind}: chunk must be at least 1, got {chunk}")
 

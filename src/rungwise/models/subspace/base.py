@@ -28,11 +28,12 @@ from rungwise.encoders.features import FeatureConfig, ReadFeatures, TextFeatureC
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, Texts, Vectors
 from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Pairs, Rows
+from rungwise.models.sided import suited
 from rungwise.models.subspace.classes import Classes, Labels
 from rungwise.models.subspace.heads import Centred, KernelRows, Roots
 from rungwise.models.subspace.settings import Fitted, Gaussian, SubspaceConfig
 from rungwise.models.subspace.views import Directions, Positions, View, Views
-from rungwise.models.two_sides import TwoSides, suited
+from rungwise.models.two_sides import TwoSides
 
 _PARTS = ("backbone", "text_encoder", "image_projection", "text_projection")
 

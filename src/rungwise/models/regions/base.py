@@ -1,0 +1,273 @@
+"""Pair scorers of regions and words: every picture is a set of regions, every text a set of words.
+
+There is no joint embedding, so that nothing is indexed. Each side is encoded once; then all pairs are compared, block
+by block (:mod:`rungwise.similarity.pair_blocks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.heads import LinearHead
+from rungwise.encoders.inference import computing
+from rungwise.encoders.sides import ImageSide, TextSide, in_words
+from rungwise.encoders.tokens import Tokens
+from rungwise.models.contracts import PairScores, Pictures, Progress, Texts, Vectors
+from rungwise.models.folder import ModelFolder
+from rungwise.models.pairs import Autocast, Pairs, Rows, Scored
+from rungwise.models.regions.config import check_words, regions_of, suited_to_regions
+from rungwise.models.sided import Batch, Sided
+from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs
+from rungwise.similarity.word_sets import WordSets
+
+MATRIX = 1 << 28
+"""Scores up to which all pairs are computed once and kept, 1 GiB; of more, blocks are computed when they are asked."""
+PROBE = (64, 256)
+"""Images and captions that ``auto`` scores both ways."""
+LEAST_OVERLAP = 0.95
+"""What ``auto`` asks of bfloat16: the share of the first ten candidates that stay, over the queries of the probe."""
+
+
+@dataclass(frozen=True)
+class SetScores(PairScores):
+    """Scores of a scorer that has encoded every image and caption once.
+
+    Attributes:
+        regions: (images, R, D).
+        words: Of the captions.
+        comparison: Of sets.
+    """
+
+    regions: Tensor
+    words: WordSets
+    comparison: SetSimilarity
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
+        """(len(images), len(captions)) float32 scores."""
+        chosen = torch.from_numpy(np.asarray(images, dtype=np.int64)).to(self.regions.device)
+        texts = torch.from_numpy(np.asarray(captions, dtype=np.int64))
+        return self._scores(self.regions[chosen], self.words.select(texts))
+
+    def matrix(self) -> Vectors:
+        """(images, captions) float32 scores of all pairs."""
+        return self._scores(self.regions, self.words)
+
+    def for_evaluation(self) -> dict[str, Any]:
+        """All scores where memory allows, since a pass asks for some of them twice."""
+        if len(self.regions) * len(self.words) <= MATRIX:
+            return {"similarity": self.matrix()}
+        return super().for_evaluation()
+
+    def _scores(self, regions: Tensor, words: WordSets) -> Vectors:
+        with torch.inference_mode():
+            return all_pairs(self.comparison, regions, words).float().cpu().numpy()
+
+
+class RegionScorer(Sided):
+    """S of a pair from its regions and its words.
+
+    A family names its ``kind`` and configuration, and gives :attr:`comparison`.
+
+    Attributes:
+        region_projection: Features of regions to D.
+        word_projection: Vectors of words to D; nothing where they have that width.
+        recompute: Blocks of a training step are computed once more on the way back, which bounds its memory.
+    """
+
+    reads_regions: ClassVar[bool] = True
+
+    def __init__(self, config: Any, image: ImageSide, text: Callable[[], TextSide]) -> None:
+        """Put the sides together.
+
+        Args:
+            config: Of the model.
+            image: The encoder of pictures.
+            text: Gives the encoder of texts.
+
+        Raises:
+            UserError: If a side gives no regions, or no vectors of words.
+        """
+        super().__init__(config)
+        self.backbone = image
+        regions_of(image, config.kind)
+        self.region_projection = LinearHead().build(image.features, config.dimension)
+        self.text_encoder = text()
+        check_words(self.text_encoder)
+        width = self.text_encoder.state_width
+        self.word_projection: nn.Module = (
+            nn.Identity() if width == config.dimension else LinearHead().build(width, config.dimension)
+        )
+        self.recompute = False
+        self._freeze()
+
+    @classmethod
+    def create(cls, config: Any, captions: Texts, features: FeatureRows | None = None) -> Self:
+        """A new model whose vocabulary comes from the captions of the training split.
+
+        Raises:
+            UserError: If the backbone or its weights cannot be had, or the data have no regions or no words.
+        """
+        config = suited_to_regions(config, captions, features)
+        return cls(config, config.image.build(), lambda: config.text.build(captions, config.dimension))
+
+    @classmethod
+    def restore(cls, config: Any, folder: ModelFolder) -> Self:
+        """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`."""
+        return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))
+
+    @property
+    def comparison(self) -> SetSimilarity:
+        """How sets of regions and words are compared."""
+        raise NotImplementedError
+
+    @property
+    def _texts_are_rows(self) -> bool:
+        """Never: no vector of a text is kept, since it is a set of words."""
+        return False
+
+    def recompute_layers(self) -> None:
+        """See :meth:`TrainableScorer.recompute_layers <rungwise.models.pairs.TrainableScorer.recompute_layers>`."""
+        self.recompute = True
+
+    def regions(self, rows: Tensor) -> Tensor:
+        """Rows of images to (n, R, D) regions of length 1.
+
+        Args:
+            rows: (n, R, features) float32 of a frozen encoder, pixels, or rows of features.
+        """
+        return F.normalize(self.region_projection(self.image_features(rows)).float(), dim=2)
+
+    def words(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(n, longest) token numbers and (n,) lengths to (n, longest, D) words of length 1."""
+        return F.normalize(self.word_projection(self.text_encoder.states(tokens, lengths)).float(), dim=2)
+
+    def score(self, batch: Batch, autocast: Autocast = nullcontext, *, within: bool = False) -> Scored:
+        """Scores of a batch's images with its captions."""
+        assert batch.lengths is not None  # texts are never rows
+        with autocast():
+            regions, words = self.regions(batch.rows), self.words(batch.texts, batch.lengths)
+            sets = WordSets.of(_in_precision(words), batch.lengths)
+            block = all_pairs(self.comparison, _in_precision(regions), sets, recompute=self.recompute)
+        return Scored(block)
+
+    def scores_of(self, pairs: Pairs, autocast: Autocast = nullcontext) -> SetScores:
+        """Scores of all images with all captions of some pairs."""
+        with autocast(), self._inference():
+            regions = self._regions_of(pairs.rows)
+            words = self._words_of(Tokens.of(pairs.texts))
+            regions, words = _in_precision(regions), WordSets(_in_precision(words.words), words.lengths)
+        return SetScores(
+            pairs.collection, np.arange(len(pairs.rows)), pairs.rows.issues, regions, words, self.comparison
+        )
+
+    def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> SetScores:
+        """Every image and caption of a collection, encoded once.
+
+        Pairs are compared in the precision of :func:`~rungwise.encoders.inference.computed_in`; ``auto`` takes bfloat16
+        where it leaves nearly all first candidates of a probe in their places.
+        """
+        rows = self.rows_of(data.pictures, cache=cache, progress=progress)
+        read = data if len(rows.kept) == len(data) else data.select(rows.kept)
+        with self._inference():
+            regions, words = self._regions_of(rows), self._words_of(self._tokens(read.texts))
+            scores = SetScores(read, rows.kept, rows.issues, regions, words, self.comparison)
+            return _in_half(scores) if self._compares_in_half(scores) else scores
+
+    def block(self, images: Pictures, captions: Texts) -> Vectors:
+        """(len(images), len(captions)) float32 scores of any images with any texts.
+
+        Raises:
+            UserError: If an image cannot be read.
+        """
+        rows = self.rows_of(images)
+        if rows.issues:
+            first = rows.issues[0]
+            raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))
+        with self._inference():
+            scores = all_pairs(self.comparison, self._regions_of(rows), self._words_of(self._tokens(captions)))
+        found: NDArray[np.float32] = scores.float().cpu().numpy()
+        return found
+
+    def _tokens(self, texts: Texts) -> Tokens:
+        return Tokens.of(self.text_encoder.tokenise(in_words(texts)))
+
+    def _regions_of(self, rows: Rows, batch: int = 64) -> Tensor:
+        """(len(rows), R, D)."""
+        if not len(rows):
+            return torch.zeros(0, 1, self.config.dimension, device=self.device)
+        return torch.cat(
+            [
+                self.regions(rows.take(np.arange(begin, min(begin + batch, len(rows)))).to(self.device))
+                for begin in range(0, len(rows), batch)
+            ]
+        )
+
+    def _words_of(self, tokens: Tokens, batch: int = 256) -> WordSets:
+        """The words of texts, encoded shortest first so that batches hold little padding."""
+        order = np.argsort(tokens.lengths, kind="stable")
+        parts: list[WordSets] = []
+        for begin in range(0, len(order), batch):
+            padded, lengths = tokens.padded(order[begin : begin + batch], self.text_encoder.pad_number)
+            parts.append(WordSets.of(self.words(padded.to(self.device), lengths), lengths))
+        if not parts:
+            return WordSets(
+                torch.zeros(0, self.config.dimension, device=self.device), torch.zeros(0, dtype=torch.int64)
+            )
+        sorted_sets = WordSets(torch.cat([one.words for one in parts]), torch.cat([one.lengths for one in parts]))
+        return sorted_sets.select(torch.from_numpy(np.argsort(order, kind="stable")))
+
+    def _compares_in_half(self, scores: SetScores) -> bool:
+        asked = computing()
+        if asked.precision != "auto":
+            return asked.precision == "bfloat16"
+        images, captions = np.arange(len(scores.regions))[: PROBE[0]], np.arange(len(scores.words))[: PROBE[1]]
+        kept = first_kept(scores.block(images, captions), _in_half(scores).block(images, captions))
+        enough = kept >= LEAST_OVERLAP
+        asked.say(
+            f"pairs compared in {'bfloat16' if enough else 'float32'}: bfloat16 leaves {100 * kept:.1f} % of the first"
+            f" ten candidates of a probe ({100 * LEAST_OVERLAP:g} % are asked)"
+        )
+        return enough
+
+
+def first_kept(exact: Vectors, quick: Vectors, k: int = 10) -> float:
+    """The share of the first k candidates that two rankings have in common, over the queries of both directions.
+
+    Args:
+        exact: (n, m) scores.
+        quick: (n, m) others of the same pairs.
+        k: How many; all of a gallery that is smaller.
+
+    >>> first_kept(np.array([[3.0, 2.0, 1.0]]), np.array([[3.0, 1.0, 2.0]]), k=2)
+    0.875
+    """
+    shares = []
+    for one, other in ((exact, quick), (exact.T, quick.T)):
+        top = min(k, one.shape[1])
+        first, second = (np.argsort(-scores, axis=1, kind="stable")[:, :top] for scores in (one, other))
+        shares += [len(set(a) & set(b)) / top for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    return float(np.mean(shares)) if shares else 1.0
+
+
+def _in_half(scores: SetScores) -> SetScores:
+    words = WordSets(scores.words.words.bfloat16(), scores.words.lengths)
+    return SetScores(scores.data, scores.kept, scores.issues, scores.regions.bfloat16(), words, scores.comparison)
+
+
+def _in_precision(sets: Tensor) -> Tensor:
+    """As autocast computes products, so that sets are rounded once and not for every block."""
+    kind = sets.device.type
+    return sets.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else sets

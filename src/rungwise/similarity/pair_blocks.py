@@ -1,0 +1,123 @@
+"""Similarities that are computed from the regions and words of each pair: all pairs, block by block.
+
+A :class:`SetSimilarity` says what is computed once for each image, once for each caption, and for each pair. The
+engine here goes through all pairs: captions of one length together, so many images and captions at a time as a bound on
+memory allows. Values and gradients do not depend on the blocks but for rounding.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from rungwise.core.errors import UserError
+from rungwise.similarity.word_sets import WordSets
+
+Side = tuple[Tensor, ...]
+"""What was computed of some images, or of some captions of one length; the first axis counts them."""
+
+VALUES = 1 << 20
+"""Numbers that a block may take in each of its tensors, unless told otherwise: 4 MB of float32."""
+_ONE_WAY = 256
+"""Captions of a block at most; more make no product faster."""
+
+
+class SetSimilarity(ABC):
+    """How alike a set of regions and a set of words are."""
+
+    @abstractmethod
+    def image_side(self, regions: Tensor) -> Side:
+        """What is computed once for each image.
+
+        Args:
+            regions: (n, R, D).
+        """
+
+    @abstractmethod
+    def caption_side(self, words: Tensor) -> Side:
+        """What is computed once for each caption.
+
+        Args:
+            words: (m, L, D) of captions of one length.
+        """
+
+    @abstractmethod
+    def block(self, images: Side, captions: Side) -> Tensor:
+        """(n, m) similarities, in float32 at least."""
+
+    @abstractmethod
+    def values_of_pair(self, regions: int, words: int) -> int:
+        """Numbers that the largest tensor of a block holds for one pair."""
+
+
+def products(first: Tensor, second: Tensor) -> Tensor:
+    """(n, D) and (m, D) to (n, m) inner products, which are float32 at least however they were computed.
+
+    >>> products(torch.ones(1, 2, dtype=torch.bfloat16), torch.ones(3, 2, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
+    product = first @ second.T
+    return product if product.dtype == torch.float64 else product.float()
+
+
+def all_pairs(
+    similarity: SetSimilarity, regions: Tensor, words: WordSets, *, values: int = VALUES, recompute: bool = False
+) -> Tensor:
+    """Similarities of all images with all captions.
+
+    Args:
+        similarity: Of a pair.
+        regions: (images, R, D).
+        words: Of the captions.
+        values: Numbers that each tensor of a block may hold, which bounds the memory besides the two sides.
+        recompute: With gradients, compute blocks once more on the way back instead of keeping what they computed.
+
+    Returns:
+        (images, captions), float32 at least.
+
+    Raises:
+        UserError: If the shapes do not fit.
+    """
+    if regions.ndim != 3 or words.words.ndim != 2 or regions.shape[2] != words.words.shape[1]:
+        raise UserError(
+            f"regions must be (images, R, D) and words of the same D, got {tuple(regions.shape)} and words of width"
+            f" {words.words.shape[-1]}"
+        )
+    if not regions.shape[1]:
+        raise UserError("the images have no regions; give at least one for each image")
+    if not len(regions) or not len(words):
+        return regions.new_zeros((len(regions), len(words)))
+    images = similarity.image_side(regions)
+    found, order = [], []
+    for which, group in words.by_length():
+        many = similarity.values_of_pair(regions.shape[1], group.shape[1])
+        captions_at_once = max(1, min(_ONE_WAY, values // many))
+        for part in torch.split(group, captions_at_once):
+            captions = similarity.caption_side(part)
+            images_at_once = max(1, values // (many * len(part)))
+            blocks = [_block(similarity, some, captions, recompute) for some in _split(images, images_at_once)]
+            found.append(torch.cat(blocks))
+        order.append(which)
+    place = torch.argsort(torch.cat(order)).to(regions.device)
+    return torch.cat(found, dim=1).index_select(1, place)
+
+
+def _split(side: Side, at_once: int) -> Iterator[Side]:
+    for begin in range(0, len(side[0]), at_once):
+        yield tuple(one[begin : begin + at_once] for one in side)
+
+
+def _block(similarity: SetSimilarity, images: Side, captions: Side, recompute: bool) -> Tensor:
+    if not (recompute and torch.is_grad_enabled()):
+        return similarity.block(images, captions)
+    count = len(images)
+
+    def run(*sides: Tensor) -> Tensor:
+        return similarity.block(sides[:count], sides[count:])
+
+    block: Tensor = checkpoint(run, *images, *captions, use_reentrant=False)
+    return block
