@@ -1,4 +1,4 @@
-"""Also tests rungwise.models.two_sides and rungwise.models.vse_config."""
+"""Also tests rungwise.models.sided, rungwise.models.two_sides and rungwise.models.vse_config."""
 
 import json
 from dataclasses import replace

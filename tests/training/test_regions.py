@@ -1,0 +1,110 @@
+"""Models of regions through the training loop: every loss on every one of them, resumed, and on less data."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.core.tensors import read_tensors
+from rungwise.losses import MaxOfHinges, SemanticAdaptiveMargin
+from rungwise.models import load
+from rungwise.models.regions.scan import SCANConfig
+from rungwise.training.config import TrainConfig
+from rungwise.training.loop import train
+from rungwise.training.loss_config import LossConfig, config_of
+from rungwise.training.reports import StepReport, Watcher
+from rungwise.training.steps import CachedGradients
+from tests.models.regions.small import coloured_regions, sides_of_features
+from tests.training.every_loss import NAMED
+
+MODELS: dict[str, Any] = {"scan": SCANConfig(**sides_of_features(), dimension=8)}
+"""One of each kind."""
+WITHIN = "multi_modal_nce"
+"""Reads similarities within a modality, which no model without vectors gives."""
+
+
+def small(kind: str, **changes: Any) -> TrainConfig:
+    config = TrainConfig(
+        model=MODELS[kind],
+        loss=config_of(MaxOfHinges)(),
+        epochs=(2,),
+        learning_rates=(1e-2,),
+        batch_size=16,
+        logs=(),
+    )
+    return replace(config, **changes)
+
+
+class Degrees:
+    """Degrees of all images and captions of a collection."""
+
+    def __init__(self, images: int, captions: int) -> None:
+        self.all = np.random.default_rng(3).random((images, captions), np.float32) - 0.2
+
+    def block(self, images: Any, captions: Any) -> Any:
+        return self.all[np.ix_(np.asarray(images), np.asarray(captions))]
+
+    def dense(self) -> Any:
+        return self.all
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.all.shape[0], self.all.shape[1]
+
+
+class Losses(Watcher):
+    """What was reported of the loss."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def step(self, report: StepReport) -> None:
+        self.seen.append(report.loss)
+
+
+@pytest.mark.parametrize("loss", [one for one in NAMED if one.kind != "weighted"], ids=lambda loss: loss.kind)
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_loss_trains_it(kind: str, loss: LossConfig, tmp_path: Path) -> None:
+    data, seen = coloured_regions(), Losses()
+    degrees = Degrees(len(data), len(data.captions))
+    config = small(kind, loss=loss, epochs=(1,))
+    if loss.kind == WITHIN and kind == "scan":
+        with pytest.raises(UserError, match="choose another loss"):
+            train(config, data, tmp_path / "run", relevance=degrees)
+        return
+    result = train(config, data, tmp_path / "run", relevance=degrees, watcher=seen)
+    assert np.isfinite(seen.seen).all()
+    assert result.best_epoch == 1
+    assert load(result.model_folder).kind == kind
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_it_learns_and_goes_on_where_it_was(kind: str, tmp_path: Path) -> None:
+    data = coloured_regions()
+    config = small(kind, epochs=(6,), warm_up_epochs=1)
+    whole = train(config, data, tmp_path / "whole")
+    assert whole.best_value > whole.history[0]["rsum"] or whole.history[0]["rsum"] > 400
+    train(replace(config, epochs=(3,)), data, tmp_path / "parts")
+    parts = train(config, data, tmp_path / "parts", resume=True)
+    assert [one["rsum"] for one in parts.history] == [one["rsum"] for one in whole.history]
+    one, other = (read_tensors(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "parts"))
+    for name, tensor in one.items():
+        np.testing.assert_array_equal(other[name], tensor, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_semantic_adaptive_margins_train_it_on_less_data(kind: str, tmp_path: Path) -> None:
+    data, seen = coloured_regions(), Losses()
+    config = small(kind)
+    loss = config_of(SemanticAdaptiveMargin)(temperature=10.0, negatives="softest", with_triplet=True)
+    config = replace(config, loss=loss, data=replace(config.data, share=0.5, relevance="cider-d"))
+    train(config, data, tmp_path / "run", cache=tmp_path / "cache", watcher=seen)
+    assert np.isfinite(seen.seen).all()
+
+
+def test_steps_of_vectors_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="set step: plain"):
+        train(small("scan", step=CachedGradients(chunk=4)), coloured_regions(), tmp_path / "run")
