@@ -1,4 +1,5 @@
 import unicodedata
+from functools import partial
 from typing import Any
 
 import pytest
@@ -68,6 +69,42 @@ def test_each_option_gives_each_caption_the_vector_it_has_alone(options: dict[st
     together = encoder(*pad(captions))
     alone = torch.cat([encoder(*pad([caption])) for caption in captions])
     torch.testing.assert_close(together, alone)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_states_of_tokens_are_those_of_a_packed_gru_and_pooling_reads_them(options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    encoder = GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=5, width=7, **options)
+    tokens, lengths = pad([[2, 5, 6, 3], [2, 3], [2, 9, 8, 7, 6, 5, 3]])
+    states = encoder.states(tokens, lengths)
+    pack = partial(torch.nn.utils.rnn.pack_padded_sequence, batch_first=True, enforce_sorted=False)
+    packed, _ = encoder.recurrent(pack(encoder.words(tokens), lengths))
+    both, _ = torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    wanted = both.view(3, 7, -1, 7).mean(dim=2)
+    for text, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(states[text, :length], wanted[text, :length])
+        torch.testing.assert_close(
+            encoder.states(tokens[text : text + 1], lengths[text : text + 1])[0, :length], wanted[text, :length]
+        )
+        if options["pool"] == "mean":
+            torch.testing.assert_close(encoder(tokens, lengths)[text], wanted[text, :length].mean(dim=0))
+
+
+def test_word_dropout_hides_numbers_of_word_vectors_in_training_alone() -> None:
+    torch.manual_seed(0)
+    options = {"word_dimension": 50, "width": 7, "directions": "both"}
+    plain = GRUEncoder(learn_vocabulary([WORDS], 1), **options)
+    dropping = GRUEncoder(learn_vocabulary([WORDS], 1), **options, word_dropout=0.4)
+    dropping.load_state_dict(plain.state_dict())
+    tokens, lengths = pad([[2, 5, 6, 3], [2, 5, 3]])
+    torch.testing.assert_close(dropping.eval().states(tokens, lengths), plain.eval().states(tokens, lengths))
+    seen: list[torch.Tensor] = []
+    dropping.train().dropout.register_forward_hook(lambda module, given, out: seen.append(out == 0))
+    dropping.states(tokens, lengths)
+    assert 0.2 < seen[0].float().mean() < 0.6
+    assert not torch.equal(seen[0][0, 1], seen[0][1, 1])  # the same word in two captions
+    with pytest.raises(UserError, match="word_dropout"):
+        GRUConfig(word_dropout=1.0)
 
 
 def test_both_directions_are_the_average_of_one_and_of_the_words_turned_round() -> None:

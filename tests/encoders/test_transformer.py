@@ -183,6 +183,16 @@ def model_of_folder(folder: Path, **options: Any) -> JointEmbedding:
     return JointEmbedding.create(VSEConfig(image=image, text=text, dimension=6, text_head=LinearHead()), TEXTS).eval()
 
 
+def test_states_are_the_vectors_of_tokens_that_pooling_reads(bert: Path) -> None:
+    encoder = TransformerConfig(model=str(bert), pool="mean").build([], 8).eval()
+    tokens, lengths = pad(encoder.tokenise(TEXTS), encoder.pad_number)
+    states = encoder.states(tokens, lengths)
+    assert states.shape == (len(TEXTS), tokens.shape[1], encoder.state_width)
+    for text, length in enumerate(lengths.tolist()):
+        alone = encoder.states(tokens[text : text + 1, :length], lengths[text : text + 1])[0]
+        torch.testing.assert_close(states[text, :length], alone, atol=1e-5, rtol=1e-4)
+
+
 def test_where_it_came_from_and_what_was_trained_changes_no_fingerprint(bert: Path) -> None:
     models = [model_of_folder(bert), model_of_folder(bert, frozen=False, train_layers=1)]
     models[1].load_state_dict(models[0].state_dict())

@@ -148,6 +148,33 @@ class Scorer(TrainableScorer):
     block = create = read = batch = score = scores_of = restore = PairScorer.on
 
 
+class Levels(JointEmbedding):
+    """A joint embedding of two levels that adds a loss of its own."""
+
+    adds_losses = True
+
+    def score(self, batch, autocast, *, within=False):
+        scored = super().score(batch, autocast, within=within)
+        turned = scored.similarity.square()
+        return replace(scored, weight=3.0, further=((0.5, turned),), own=0.1 * scored.similarity.sum())
+
+
+def test_every_level_loses_and_the_models_own_loss_is_added(config: TrainConfig, coloured: ImageCaptions) -> None:
+    torch.manual_seed(0)
+    model = Levels.create(config.model, coloured.captions)
+    pairs, loss = model.read(coloured, np.arange(len(coloured))), MaxOfHinges()
+    work = Work(model, pairs, None, nullcontext, Processes(), list(model.parameters()))
+    chosen = np.arange(6)
+    value = Plain().backward(work, loss, chosen, seed=0).value
+    block = model.score(model.batch(pairs, chosen), nullcontext).similarity
+    same = torch.from_numpy(pairs.image[chosen][:, None] == pairs.image[chosen][None, :])
+    wanted = 3 * loss(block, None, same) + 0.5 * loss(block.square(), None, same) + 0.1 * block.sum()
+    torch.testing.assert_close(value, wanted.detach())
+    own = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for found, slope in zip(own, torch.autograd.grad(wanted, own), strict=True):
+        torch.testing.assert_close(found.grad, slope, atol=1e-6, rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("step", "model", "loss", "processes", "lists", "message"),
     [
@@ -161,6 +188,7 @@ class Scorer(TrainableScorer):
             "step cached_gradients needs a model that gives",
         ),
         (GlobalNegativesStep(), Scorer, MaxOfHinges(), Processes(), False, "step global_negatives needs a model"),
+        (CachedGradients(), Levels, MaxOfHinges(), Processes(), False, "'vse' adds losses of its own; set step: plain"),
         (Plain(), Scorer, MultiModalNCE(), Processes(), False, "similarities within a modality"),
         (Plain(), JointEmbedding, MaxOfHinges(), Processes(), True, "label_lists goes with a loss of lists"),
         (Plain(), Scorer, AdaptiveListwise(), Processes(), True, "label_lists needs a model that gives vectors"),
