@@ -1,0 +1,251 @@
+"""All pairs of regions and words, beside a loop over captions as the authors' programs have it.
+
+    python benchmarks/regions.py [--models scan-t2i scan-i2t sgr saf] [--training]
+
+The captions are those of Flickr8K's test split where ``RUNGWISE_DATA`` names the data, so that their lengths are real;
+regions and words are random vectors of length 1. The loop is measured on one shard of images and captions, as the
+programs cut their galleries, and multiplied; ours is measured on all pairs. Both run in turns in this process.
+
+* ``float64`` of the loop is what SCAN's evaluation does: its buffers are ``np.zeros``.
+* Memory is the highest resident memory during the job above what was resident before: inputs do not count.
+* ``largest difference`` is between the two, on the shard.
+
+Gradients of a batch (``--training``) are of the similarity and max of hinges alone; a whole step of ours is beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import region_programs
+from measuring import memory_of
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.features import FeatureConfig
+from rungwise.encoders.text import GRUConfig
+from rungwise.losses import MaxOfHinges
+from rungwise.models import family
+from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs
+from rungwise.similarity.word_sets import WordSets
+
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "scan-t2i": ("scan", {"attend": "t2i", "smoothing": 9.0, "lse": 6.0}),
+    "scan-i2t": ("scan", {"attend": "i2t", "smoothing": 4.0, "lse": 5.0}),
+    "sgr": ("sgr", {}),
+    "saf": ("saf", {}),
+}
+"""Kind and settings by the names of this benchmark."""
+SHARD = {"scan-t2i": (128, 128), "scan-i2t": (128, 128), "sgr": (100, 100), "saf": (100, 100)}
+"""Images and captions that the programs score at a time."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is scored.
+
+    Attributes:
+        images: How many.
+        regions: Of each.
+        width: Of a region and of a word.
+        lengths: Words of each caption, ``<start>`` and ``<end>`` included.
+    """
+
+    images: int
+    regions: int
+    width: int
+    lengths: list[int]
+
+    @property
+    def pairs(self) -> int:
+        """Images times captions."""
+        return self.images * len(self.lengths)
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    options.add_argument("--images", type=int, default=1000)
+    options.add_argument("--captions", type=int, default=5000)
+    options.add_argument("--regions", type=int, default=36)
+    options.add_argument("--width", type=int, default=1024)
+    options.add_argument("--share", type=float, default=1.0, help="of the images that ours scores; the rest by ratio")
+    options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--training", action="store_true", help="gradients of a batch instead")
+    options.add_argument("--batch", type=int, default=128)
+    asked = options.parse_args()
+    sizes = Sizes(asked.images, asked.regions, asked.width, _lengths(asked.captions))
+    print(
+        f"{sizes.images:,} images x {len(sizes.lengths):,} captions of {np.mean(sizes.lengths):.1f} words (at most"
+        f" {max(sizes.lengths)}), {sizes.regions} regions, D = {sizes.width}; {torch.get_num_threads()} threads,"
+        f" {os.cpu_count()} cores"
+    )
+    for name in asked.models:
+        if asked.training:
+            _gradients(name, sizes, asked.batch, asked.repeats)
+        else:
+            _all_pairs(name, sizes, asked.share, asked.repeats)
+
+
+def _lengths(captions: int) -> list[int]:
+    """Words of so many captions of Flickr8K's test split; drawn where there are no data."""
+    place = os.environ.get("RUNGWISE_DATA")
+    if place and (Path(place) / "flickr8k").is_dir():
+        from rungwise.data import read
+
+        texts = read(Path(place) / "flickr8k", captions_only=True).split("test").captions
+        words = [len(text.split()) + 2 for text in texts]
+    else:
+        draw = np.random.default_rng(0)
+        words = np.clip(np.rint(draw.gamma(8, 1.6, 5000)), 4, 70).astype(int).tolist()
+        print("no RUNGWISE_DATA: lengths of captions are drawn")
+    return [words[at % len(words)] for at in range(captions)]
+
+
+def _sets(sizes: Sizes) -> tuple[Tensor, WordSets]:
+    draw = torch.Generator().manual_seed(0)
+    regions = F.normalize(torch.randn(sizes.images, sizes.regions, sizes.width, generator=draw), dim=2)
+    words = F.normalize(torch.randn(sum(sizes.lengths), sizes.width, generator=draw), dim=1)
+    return regions, WordSets(words, torch.tensor(sizes.lengths))
+
+
+def _model(name: str, sizes: Sizes) -> Any:
+    """A model of the authors' sizes with random weights."""
+    kind, settings = MODELS[name]
+    torch.manual_seed(0)
+    found: Any = family(kind)
+    config = found.config_type(
+        image=FeatureConfig(width=2048, l2_normalise=False),
+        text=GRUConfig(min_count=1, directions="both"),
+        dimension=sizes.width,
+        **settings,
+    )
+    rows = FeatureRows(np.zeros((1, sizes.regions, 2048), np.float16))
+    return found.create(config, [f"word{number}" for number in range(8000)], rows).eval()
+
+
+def _program(name: str, model: Any, regions: Tensor, words: Tensor, lengths: list[int]) -> Tensor:
+    """The loop over captions, with the weights of a model."""
+    if name.startswith("scan"):
+        config = model.config
+        return region_programs.scan(regions, words, lengths, config.attend, config.smoothing, config.lse)
+    raise SystemExit(f"{name}: no program")
+
+
+def _all_pairs(name: str, sizes: Sizes, share: float, repeats: int) -> None:
+    model = _model(name, sizes)
+    regions, words = _sets(sizes)
+    shard = tuple(min(one, other) for one, other in zip(SHARD[name], (sizes.images, len(words)), strict=True))
+    chosen = torch.randperm(len(words), generator=torch.Generator().manual_seed(1))[: shard[1]]
+    some = words.select(chosen)
+    padded, lengths = _padded(some)
+    ours = max(1, round(share * sizes.images))
+    comparison: SetSimilarity = model.comparison
+    with torch.inference_mode():
+        programs: dict[str, Callable[[], Tensor]] = {
+            "loop over captions, float32": lambda: _program(name, model, regions[: shard[0]], padded, lengths)
+        }
+        if name.startswith("scan"):
+            programs["loop over captions, float64"] = lambda: _program(
+                name, model, regions[: shard[0]].double(), padded.double(), lengths
+            )
+        runs: dict[str, Callable[[], Tensor]] = {}
+        for kind in (torch.float32, torch.bfloat16):
+            held, texts = regions.to(kind), WordSets(words.words.to(kind), words.lengths)
+            label = f"ours, {str(kind).removeprefix('torch.')}"
+            runs[label] = lambda held=held, texts=texts: all_pairs(comparison, held[:ours], texts)
+        exact = _program(name, model, regions[: shard[0]], padded, lengths)
+        print(f"\n{name}: seconds for all {sizes.pairs:,} pairs")
+        rows = []
+        for label, program in programs.items():
+            seconds = _least(program, repeats) * sizes.pairs / math.prod(shard)
+            rows.append((label, seconds, memory_of(program), 0.0))
+        for label, run in runs.items():
+            kind = torch.bfloat16 if "bfloat16" in label else torch.float32
+            found = all_pairs(comparison, regions[: shard[0]].to(kind), WordSets(some.words.to(kind), some.lengths))
+            seconds = _least(run, repeats) * sizes.images / ours
+            rows.append((label, seconds, memory_of(run), float((found - exact).abs().max())))
+    beside = [seconds for label, seconds, _, _ in rows if label.startswith("loop")]
+    titles = [f"x {label.rpartition(' ')[2]} loop" for label in programs]
+    print(f"{'':<30}{'seconds':>9}{'peak GB':>9}{'largest difference':>20}{''.join(one.rjust(16) for one in titles)}")
+    for label, seconds, memory, difference in rows:
+        ratios = "".join(f"{other / seconds:.1f}".rjust(16) for other in beside) if label.startswith("ours") else ""
+        print(f"{label:<30}{seconds:>9.1f}{memory:>9.2f}{difference:>20.1e}{ratios}")
+
+
+def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
+    """Forward and backward of one batch: the similarity and the loss; and a whole step of ours with its encoders."""
+    model = _model(name, sizes).train()
+    draw = torch.Generator().manual_seed(2)
+    lengths = [sizes.lengths[at] for at in torch.randint(len(sizes.lengths), (batch,), generator=draw).tolist()]
+    regions, words = _sets(Sizes(batch, sizes.regions, sizes.width, lengths))
+    padded, counts = _padded(words)
+    loss, comparison = MaxOfHinges(), model.comparison
+
+    def slope(score: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], None]:
+        def run() -> None:
+            image, text = regions.clone().requires_grad_(), padded.clone().requires_grad_()
+            loss(score(image, text)).backward()
+
+        return run
+
+    def ours(kind: torch.dtype) -> Callable[[Tensor, Tensor], Tensor]:
+        return lambda image, text: all_pairs(
+            comparison, image.to(kind), WordSets.of(text.to(kind), counts), recompute=model.recompute
+        )
+
+    optimizer = torch.optim.Adam(model.parameters(), 2e-4)
+    rows = torch.randn(batch, sizes.regions, 2048, generator=draw)
+    tokens = torch.randint(4, 8000, (batch, max(counts)), generator=draw)
+    from rungwise.models.sided import Batch
+
+    def step() -> None:
+        optimizer.zero_grad()
+        autocast = torch.autocast("cpu", torch.bfloat16)
+        loss(model.score(Batch(rows, tokens, torch.tensor(counts)), lambda: autocast).similarity).backward()
+        optimizer.step()
+
+    jobs: dict[str, Callable[[], None]] = {
+        "loop over captions, float32": slope(lambda image, text: _program(name, model, image, text, counts)),
+        "ours, float32": slope(ours(torch.float32)),
+        "ours, bfloat16": slope(ours(torch.bfloat16)),
+        "a whole step of ours, bfloat16": step,
+    }
+    print(f"\n{name}: seconds of forward and backward, {batch} pairs")
+    found = {label: (_least(job, repeats), memory_of(job)) for label, job in jobs.items()}
+    base = next(iter(found.values()))[0]
+    print(f"{'':<32}{'seconds':>9}{'pairs/s':>10}{'peak GB':>9}{'x loop':>8}")
+    for label, (seconds, memory) in found.items():
+        ratio = f"{base / seconds:.1f}" if label.startswith("ours") else ""
+        print(f"{label:<32}{seconds:>9.2f}{batch / seconds:>10.0f}{memory:>9.2f}{ratio:>8}")
+
+
+def _padded(words: WordSets) -> tuple[Tensor, list[int]]:
+    lengths: list[int] = words.lengths.tolist()
+    padded = torch.nn.utils.rnn.pad_sequence(torch.split(words.words, lengths), batch_first=True)
+    return padded, lengths
+
+
+def _least(job: Callable[[], object], repeats: int) -> float:
+    """Seconds of the quickest of some runs, after one that does not count."""
+    took: Sequence[float] = []
+    for _ in range(1 + repeats):
+        begun = time.perf_counter()
+        job()
+        took = [*took, time.perf_counter() - begun]
+    return min(took[1:])
+
+
+if __name__ == "__main__":
+    main()
