@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,12 +204,12 @@ class TrainableScorer(SavedModel):
     """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
 
     The loop knows batches only as what a model gave and takes back.
-
-    Attributes:
-        adds_losses: :meth:`score` gives more than one similarity, or a loss of the model's own.
     """
 
-    adds_losses: ClassVar[bool] = False
+    @property
+    def adds_losses(self) -> bool:
+        """Whether :meth:`score` gives more than one similarity, or a loss of the model's own."""
+        return False
 
     @classmethod
     @abstractmethod
@@ -313,6 +313,10 @@ class TrainableEncoder(TrainableScorer, DualEncoder):
         """See :meth:`TrainableScorer.score`."""
         with autocast():
             images, captions = self.embed(batch)
+        return self.compared(images, captions, within=within)
+
+    def compared(self, images: Tensor, captions: Tensor, *, within: bool) -> Scored:
+        """Vectors of a batch's images and captions as :meth:`score` gives them."""
         block = self.similarity.block
         return Scored(
             block(images, captions),
