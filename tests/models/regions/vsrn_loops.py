@@ -3,6 +3,8 @@
 Scalars are torch's, taken out of the parameters, so that gradients come of themselves.
 """
 
+from itertools import pairwise
+
 import torch
 
 
@@ -109,7 +111,7 @@ def caption_loss(w, pictures, captions):
     for regions, tokens in zip(pictures, captions, strict=True):
         encoded = gru(w, "encoder", [linear(w, "regions", v) for v in regions], hidden)
         state = encoded[-1]
-        for given, wanted in zip(tokens[:-1], tokens[1:], strict=True):
+        for given, wanted in pairwise(tokens):
             energies = []
             for e in encoded:
                 both = zip(linear(w, "align_regions", e), linear(w, "align_state", state), strict=True)
