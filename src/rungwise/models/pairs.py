@@ -175,6 +175,7 @@ class Scored:
         Args:
             of_block: The loss of one (n, n) block of similarities.
 
+        >>> import torch
         >>> eye = torch.eye(2)
         >>> Scored(eye, weight=3.0, further=((5.0, 2 * eye),), own=torch.tensor(0.5)).loss(torch.Tensor.sum)
         tensor(26.5000)

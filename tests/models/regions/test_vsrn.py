@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from rungwise.core.configuration import identity
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.features import FeatureRows
@@ -23,6 +24,7 @@ from rungwise.index import Index, Searcher
 from rungwise.losses import AdaptiveListwise, MaxOfHinges
 from rungwise.models import load
 from rungwise.models.exporting import export_onnx
+from rungwise.models.onnx import OnnxModel
 from rungwise.models.pairs import Part
 from rungwise.models.regions.caption_head import CaptionHeadConfig
 from rungwise.models.regions.vsrn import VSRN, VSRNConfig
@@ -287,15 +289,17 @@ def test_exported_it_gives_the_same_vectors_for_any_number_of_regions(options: A
     model = make(features(6), **options).eval()
     export_onnx(model, tmp_path / "onnx")
     exported = load(tmp_path / "onnx")
-    assert exported.stands_for == model.fingerprint  # type: ignore[attr-defined]
+    assert isinstance(exported, OnnxModel)
+    assert exported.stands_for == model.fingerprint
+    assert "regions" not in identity(replace(exported.config, regions=False)), "older exports keep their fingerprints"
     for regions in (1, 5, 36):
         rows = features(9, regions, seed=5).features
-        found = exported.encode_image(rows).vectors  # type: ignore[attr-defined]
+        found = exported.encode_image(rows).vectors
         np.testing.assert_allclose(found, model.encode_image(rows).vectors, atol=5e-6)
-    np.testing.assert_allclose(exported.encode_text(TEXTS), model.encode_text(TEXTS), atol=2e-6)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(exported.encode_text(TEXTS), model.encode_text(TEXTS), atol=2e-6)
     assert b"caption_head" not in (tmp_path / "onnx" / "image.onnx").read_bytes()
     with pytest.raises(UserError, match=r"one vector for each image, but the model reads regions; give an array"):
-        exported.encode_image(FeatureRows(np.zeros((2, 7), np.float32)))  # type: ignore[attr-defined]
+        exported.encode_image(FeatureRows(np.zeros((2, 7), np.float32)))
 
 
 def test_the_words_of_a_frozen_encoder_are_told_too(tmp_path: Path) -> None:
