@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from rungwise.core.errors import UserError
@@ -152,6 +153,12 @@ class TextSide(nn.Module, ABC):
     @abstractmethod
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers of each text, cut to :attr:`longest`."""
+
+    @property
+    def token_rows(self) -> int:
+        """Rows of a table of all tokens, those that fill a batch included: one above the largest number."""
+        words = Tokenizer.from_str(self.files()[TOKENIZER]).get_vocab()
+        return 1 + max(self.pad_number, *words.values())
 
     @abstractmethod
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from rungwise.core.configuration import to_plain
@@ -198,7 +197,8 @@ def _config(model: TwoSides, fingerprint: str) -> OnnxConfig:
         similarity=model.config.similarity,
         preprocessing=seen,
         features=model.backbone.features if seen is None else None,
-        token_rows=1 + max(side.pad_number, *Tokenizer.from_str(side.files()[TOKENIZER]).get_vocab().values()),
+        regions=seen is None and model.reads_regions,
+        token_rows=side.token_rows,
         longest=side.longest,
         pad_number=side.pad_number,
         clean="none" if rules is None else rules.clean,
@@ -217,13 +217,14 @@ def _check_tokens(model: TwoSides, tokenizer: str, config: OnnxConfig) -> None:
 def _some_pictures(config: OnnxConfig) -> _Checks:
     """Noise of several strengths around several colours, or rows of numbers."""
     draw = np.random.default_rng(0)
-    shape = [1 if size is None else size for size in config.image_input.shape]
+    sizes = config.image_input.shape[1:]
 
     def some(count: int) -> _Given:
+        shape = [count + 1 if size is None else size for size in sizes]  # other regions in each batch
         if config.preprocessing is None:
-            return (draw.standard_normal((count, *shape[1:])).astype(np.float32),)
-        colour = draw.uniform(0, 255, (count, *([1] * (len(shape) - 4)), 3, 1, 1))
-        noise = draw.standard_normal((count, *shape[1:])) * draw.uniform(1, 100, (count, *([1] * (len(shape) - 1))))
+            return (draw.standard_normal((count, *shape)).astype(np.float32),)
+        colour = draw.uniform(0, 255, (count, *([1] * (len(shape) - 3)), 3, 1, 1))
+        noise = draw.standard_normal((count, *shape)) * draw.uniform(1, 100, (count, *([1] * len(shape))))
         return (np.clip(colour + noise, 0, 255).astype(np.uint8),)
 
     what = "pictures" if config.preprocessing is not None else "rows of features"

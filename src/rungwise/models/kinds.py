@@ -22,8 +22,8 @@ FIRST_KIND = "vse"
 FITTED = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
 """Kinds whose models are fitted to features, and not trained in steps."""
 
-REGIONS = ("scan",)
-"""Kinds whose models read regions and words."""
+REGIONS = ("scan", "vsrn")
+"""Kinds whose models read regions."""
 
 _MODULES = {
     "onnx": "rungwise.models.onnx",

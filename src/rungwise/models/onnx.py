@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain, identity
+from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain, identity
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows, place_of
@@ -74,6 +74,7 @@ class OnnxConfig:
         preprocessing: What pictures go through before the graph, which normalises them itself; None for rows of
             features.
         features: Width of a row of features; None for pictures.
+        regions: A row of features is the regions of a picture, any number of them; otherwise their mean is taken.
         token_rows: Above the number of every token.
         longest: Tokens of a text that are read at most; None for any number.
         pad_number: The token number that fills a batch.
@@ -95,6 +96,7 @@ class OnnxConfig:
     clean: Cleaning = "none"
     zeroed: int | None = None
     kind: Literal["onnx"] = "onnx"
+    regions: bool = field(default=False, metadata=LATER)
 
     def __post_init__(self) -> None:
         check_size("dimension", self.dimension)
@@ -114,7 +116,7 @@ class OnnxConfig:
     def image_input(self) -> Input:
         """What the graph of the image side takes."""
         if self.preprocessing is None:
-            return Input(ROWS, np.float32, (None, self.features))
+            return Input(ROWS, np.float32, (None, None, self.features) if self.regions else (None, self.features))
         return Input(PICTURES, np.uint8, (None, *self.preprocessing.prepared_shape))
 
     @property
@@ -278,15 +280,21 @@ class OnnxModel(StoredModel, DualEncoder):
                 f"{place_of(rows.parts[0])}: features of length {rows.shape[-1]}, but the model reads features of"
                 f" length {self.config.features}; give those of the extractor that it was trained with"
             )
+        if self.config.regions and len(rows.shape) != 3:
+            raise UserError(
+                f"{place_of(rows.parts[0])}: one vector for each image, but the model reads regions; give an array"
+                " (images, regions, D)"
+            )
         vectors = np.zeros((len(rows), self.dimension), np.float32)
-        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+        at_once = max(1, _ROWS_AT_ONCE // (rows.shape[1] or 1)) if len(rows.shape) == 3 else _ROWS_AT_ONCE
+        for begin in range(0, len(rows), at_once):
             with np.errstate(over="ignore"):  # to infinity, which is refused
-                some = rows[begin : begin + _ROWS_AT_ONCE].astype(np.float32)
+                some = rows[begin : begin + at_once].astype(np.float32)
             finite = np.isfinite(some).reshape(len(some), -1).all(axis=1)
             if not finite.all():
                 place = rows.place(begin + int(np.flatnonzero(~finite)[0]))
                 raise UserError(f"{place} (from 0): holds numbers that are not finite in float32; extract the row anew")
-            some = some.mean(axis=1) if some.ndim == 3 else some
+            some = some.mean(axis=1) if some.ndim == 3 and not self.config.regions else some
             vectors[begin : begin + len(some)] = self._image.run(rows=some)
         return vectors
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,6 +175,7 @@ class Scored:
         Args:
             of_block: The loss of one (n, n) block of similarities.
 
+        >>> import torch
         >>> eye = torch.eye(2)
         >>> Scored(eye, weight=3.0, further=((5.0, 2 * eye),), own=torch.tensor(0.5)).loss(torch.Tensor.sum)
         tensor(26.5000)
@@ -204,12 +205,12 @@ class TrainableScorer(SavedModel):
     """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
 
     The loop knows batches only as what a model gave and takes back.
-
-    Attributes:
-        adds_losses: :meth:`score` gives more than one similarity, or a loss of the model's own.
     """
 
-    adds_losses: ClassVar[bool] = False
+    @property
+    def adds_losses(self) -> bool:
+        """Whether :meth:`score` gives more than one similarity, or a loss of the model's own."""
+        return False
 
     @classmethod
     @abstractmethod
@@ -313,6 +314,10 @@ class TrainableEncoder(TrainableScorer, DualEncoder):
         """See :meth:`TrainableScorer.score`."""
         with autocast():
             images, captions = self.embed(batch)
+        return self.compared(images, captions, within=within)
+
+    def compared(self, images: Tensor, captions: Tensor, *, within: bool) -> Scored:
+        """Vectors of a batch's images and captions as :meth:`score` gives them."""
         block = self.similarity.block
         return Scored(
             block(images, captions),

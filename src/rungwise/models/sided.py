@@ -24,7 +24,7 @@ from rungwise.core.configuration import identity
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.features import FeatureRows, place_of
 from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureInput
 from rungwise.encoders.picture_rows import ImageRows, feature_rows, picture_features, pixel_rows
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
@@ -71,6 +71,23 @@ def suited(config: Any, captions: Sequence[str] | FeatureRows, features: Feature
     return replace(config, image=image, text=config.text.of(captions))
 
 
+def check_regions(features: FeatureRows, kind: str) -> None:
+    """Refuse rows that are one vector for each image.
+
+    Args:
+        features: That stand for pictures.
+        kind: Of the model, for the message.
+
+    Raises:
+        UserError: Saying what to give instead.
+    """
+    if len(features.shape) != 3:
+        raise UserError(
+            f"{place_of(features.parts[0])}: one vector of {features.shape[-1]} numbers for each image, and a model of"
+            f" kind {kind!r} reads regions; give an array (images, regions, D), or pictures"
+        )
+
+
 class Sided(TrainableScorer):
     """Two encoders, and all that is read for them.
 
@@ -113,8 +130,12 @@ class Sided(TrainableScorer):
         """Hash of weights, vocabulary, configuration and preprocessing: equal exactly for models that encode alike."""
         digest = hashlib.sha256((self.text_encoder.identity() + self.backbone.identity()).encode())
         digest.update(json.dumps(self._identity(), sort_keys=True).encode())
-        add_tensors(digest, self.state_dict())
+        add_tensors(digest, self._deciding())
         return digest.hexdigest()
+
+    def _deciding(self) -> Mapping[str, Tensor]:
+        """The tensors that decide a vector or a score, by name: all of them, unless a family has others besides."""
+        return self.state_dict()
 
     def _identity(self) -> list[Any]:
         """What besides vocabulary and weights decides a vector, in the form that indexes made so far remember."""
@@ -273,6 +294,8 @@ class Sided(TrainableScorer):
                     "the data are rows of features, but the model reads pictures; train one with model.image.kind"
                     " features"
                 )
+            if self.reads_regions:
+                check_regions(pictures, self.kind)
             if progress:
                 progress(len(pictures))
             return self.backbone.read(pictures)

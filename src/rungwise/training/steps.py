@@ -130,6 +130,11 @@ class Step(ABC):
             raise UserError("sampler label_lists needs a model that gives vectors; choose another sampler")
         if lists and not loss.reads_lists:
             raise UserError("sampler label_lists goes with a loss of lists, such as adaptive_listwise; choose one")
+        if lists and model.adds_losses:
+            raise UserError(
+                f"sampler label_lists takes the loss of vectors alone, and a model of kind {model.kind!r} adds losses"
+                " of its own; choose another sampler"
+            )
 
     @abstractmethod
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:

@@ -8,12 +8,12 @@ from typing import Any
 
 from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows, place_of
+from rungwise.data.features import FeatureRows
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide, in_words
 from rungwise.encoders.text import GRUConfig
 from rungwise.models.saving import ModelConfig
-from rungwise.models.sided import suited
+from rungwise.models.sided import check_regions, suited
 from rungwise.models.vse_config import AnyImageSide, AnyTextSide
 
 
@@ -53,11 +53,8 @@ def suited_to_regions(config: Any, captions: Sequence[str] | FeatureRows, featur
         UserError: As there, and if the data have rows of features in place of words, or no regions.
     """
     in_words(captions)
-    if features is not None and len(features.shape) != 3:
-        raise UserError(
-            f"{place_of(features.parts[0])}: one vector of {features.shape[-1]} numbers for each image, and a model of"
-            f" kind {config.kind!r} reads regions; give an array (images, regions, D), or pictures"
-        )
+    if features is not None:
+        check_regions(features, config.kind)
     return suited(config, captions, features)
 
 

@@ -1,0 +1,155 @@
+"""A generator of captions over regions, trained beside retrieval (Li et al. 2019, section 3.4, Eq. 10).
+
+It is an encoder and a decoder with attention. Of the regions v_1..v_N of a picture and the words y_1..y_T of its
+caption, with teacher forcing::
+
+    e_i   = GRU(drop(W_v v_i + b_v), e_{i-1}),  e_0 = 0
+    a_t,i = softmax over i of  w . tanh(W_a [e_i; h_{t-1}] + b_a)
+    c_t   = sum_i a_t,i e_i
+    h_t   = GRU(drop([x_t; c_t]), h_{t-1}),  h_0 = e_N                  x_t: vector of the word y_t
+    p_t   = softmax(W_o h_t + b_o)
+    loss  = - sum over captions and over t < T of  log p_t(y_{t+1})  /  captions of the batch
+
+So it is a sum over the words of a caption and a mean over captions, as in the authors' program. (The program also asks
+for one padding token after the last word. That says nothing of the picture, and is left out.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.errors import UserError
+from rungwise.encoders.pooling import inside
+
+
+@dataclass(frozen=True)
+class CaptionHeadConfig:
+    """A generator of captions, with the sizes of the authors' program.
+
+    Attributes:
+        weight: Of its loss beside that of retrieval; 0 builds none. The program adds both as they are, and its
+            retrieval loss is a sum over the batch (reduction: sum).
+        hidden: Width of its states.
+        word_dimension: Width of its word vectors.
+        dropout: Share of the numbers that both GRUs read which training sets to 0.
+        longest: Tokens of a caption that are decoded, those that frame it included. A longer one is cut, and ends with
+            its last token all the same.
+    """
+
+    __pydantic_config__ = STRICT
+
+    weight: float = 1.0
+    hidden: int = 512
+    word_dimension: int = 300
+    dropout: float = 0.2
+    longest: int = 60
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < float("inf"):
+            raise UserError(f"captions.weight must be a number of at least 0, got {self.weight:g}")
+        check_size("captions.hidden", self.hidden)
+        check_size("captions.word_dimension", self.word_dimension)
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"captions.dropout must be at least 0 and below 1, got {self.dropout:g}")
+        if self.longest < 2:
+            raise UserError(f"captions.longest must be at least 2 (a token and the next one), got {self.longest}")
+
+
+class CaptionHead(nn.Module):
+    """Regions to the probabilities of a caption's words.
+
+    Args:
+        width: D of the regions.
+        words: Size of the vocabulary.
+        config: Of the head.
+
+    >>> head = CaptionHead(4, 9, CaptionHeadConfig(hidden=3, word_dimension=2))
+    >>> head.loss(torch.randn(2, 5, 4), torch.tensor([[2, 7, 3], [2, 3, 0]]), torch.tensor([3, 2])).shape
+    torch.Size([])
+    """
+
+    def __init__(self, width: int, words: int, config: CaptionHeadConfig) -> None:
+        super().__init__()
+        hidden, self.longest = config.hidden, config.longest
+        self.regions = nn.Linear(width, hidden)
+        self.encoder = nn.GRU(hidden, hidden, batch_first=True)
+        self.words = nn.Embedding(words, config.word_dimension)
+        self.align_regions = nn.Linear(hidden, hidden)
+        self.align_state = nn.Linear(hidden, hidden, bias=False)
+        self.importance = nn.Linear(hidden, 1, bias=False)
+        self.decoder = nn.GRUCell(config.word_dimension + hidden, hidden)
+        self.out = nn.Linear(hidden, words)
+        self.dropout = nn.Dropout(config.dropout)
+        for layer in (self.regions, self.importance, self.out):
+            nn.init.xavier_normal_(layer.weight)
+        for half in (self.align_regions, self.align_state):  # as halves of one layer of 2 hidden x hidden
+            nn.init.normal_(half.weight, std=(2 / (3 * hidden)) ** 0.5)
+
+    def loss(self, regions: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """The cross entropy of captions: summed over their words, the mean over captions.
+
+        Args:
+            regions: (n, R, D) of the pictures.
+            tokens: (n, longest) int64 token numbers of their captions, padded on the right.
+            lengths: (n,) of the captions in tokens. The first token is given; one that is alone loses nothing.
+
+        Returns:
+            A number, in float32 at least.
+        """
+        if tokens.shape[1] < 2:
+            return regions.new_zeros(())
+        tokens, lengths = cut(tokens, lengths, self.longest)
+        held = inside(lengths - 1, tokens.shape[1] - 1, tokens.device)
+        logits = self.out(self.states(regions, tokens[:, :-1])[held])
+        exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return F.cross_entropy(exact, tokens[:, 1:][held], reduction="sum") / len(tokens)
+
+    def states(self, regions: Tensor, tokens: Tensor) -> Tensor:
+        """h_t after each token.
+
+        Args:
+            regions: (n, R, D) of the pictures.
+            tokens: (n, T) int64 token numbers.
+
+        Returns:
+            (n, T, hidden); those after the end of a caption mean nothing.
+        """
+        encoded, last = self.encoder(self.dropout(self.regions(regions)))
+        keys, words, state = self.align_regions(encoded), self.dropout(self.words(tokens)), last[0]
+        states = []
+        for word in words.unbind(dim=1):
+            energies = self.importance(torch.tanh(keys + self.align_state(state).unsqueeze(1)))  # (n, R, 1)
+            context = (torch.softmax(energies, dim=1) * encoded).sum(dim=1)
+            state = self.decoder(torch.cat([word, self.dropout(context)], dim=1), state)
+            states.append(state)
+        return torch.stack(states, dim=1)
+
+
+def cut(tokens: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """Captions of at most so many tokens; of one that is cut, the last token is kept as the last.
+
+    Args:
+        tokens: (n, L) int64 token numbers, padded on the right.
+        lengths: (n,) of the captions in tokens.
+        longest: At least 1.
+
+    Returns:
+        (n, min(L, longest)) tokens and (n,) lengths.
+
+    >>> cut(torch.tensor([[2, 7, 8, 3], [2, 7, 3, 0]]), torch.tensor([4, 3]), 3)
+    (tensor([[2, 7, 3],
+            [2, 7, 3]]), tensor([3, 3]))
+    """
+    ends = _last(lengths, tokens)
+    kept = lengths.clamp(max=longest)
+    return tokens[:, :longest].scatter(1, _last(kept, tokens), tokens.gather(1, ends)), kept
+
+
+def _last(lengths: Tensor, tokens: Tensor) -> Tensor:
+    """(n, 1) place of the last token; the first where there is none."""
+    return (lengths - 1).clamp(min=0).unsqueeze(1).to(tokens.device)

@@ -1,0 +1,235 @@
+"""VSRN: visual semantic reasoning over regions (Li et al. 2019).
+
+A picture becomes one vector by graph convolutions over its regions and a GRU that gathers them
+(:mod:`rungwise.models.regions.region_reasoning`), a text the last state of a GRU over its words. So it is a dual
+encoder: vectors are compared by their cosine, indexed and searched. In training a second network tells the caption from
+the regions (:mod:`rungwise.models.regions.caption_head`), and its loss is added to that of retrieval (Eq. 11)::
+
+    L = L_retrieval + weight L_captions
+
+It changes no vector. It is saved with the model, so that a training goes on with it, and left out of the fingerprint
+and of exports. (The authors' program forgets it when a training is resumed.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from torch import Tensor, nn
+
+from rungwise.core.configuration import ELSEWHERE, STRICT, check_size
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.features import TextFeatureInput
+from rungwise.encoders.heads import LinearHead
+from rungwise.encoders.sides import ImageSide, TextSide, in_words
+from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.tokens import Tokens
+from rungwise.models.contracts import Progress, Texts, texts_at
+from rungwise.models.folder import ModelFolder
+from rungwise.models.pairs import Autocast, Compilable, Pairs, Positions, Scored
+from rungwise.models.regions.caption_head import CaptionHead, CaptionHeadConfig
+from rungwise.models.regions.config import RegionConfig, regions_of
+from rungwise.models.regions.region_reasoning import Normalise, RegionReasoning
+from rungwise.models.saving import ModelConfig
+from rungwise.models.sided import Batch, check_regions, suited
+from rungwise.models.two_sides import TwoSides
+from rungwise.models.vse_config import AnyTextSide
+from rungwise.similarity import AnySimilarity, Cosine
+
+_MOST_LAYERS = 64
+_HEAD = "caption_head."
+
+
+@dataclass(frozen=True)
+class VSRNConfig(RegionConfig):
+    """Visual semantic reasoning (Li et al. 2019), as the authors' program has it for COCO.
+
+    For Flickr30K the program has ``normalise_first: false`` and ``batch_norm: true``.
+
+    Attributes:
+        kind: Names the family.
+        text: The encoder of captions.
+        dimension: D, the width of regions and of the joint space.
+        similarity: How vectors are compared.
+        layers: Graph convolutions.
+        normalise: What is brought to length 1 around them: each of the D features over the regions of a picture, as the
+            program does, or each region's vector (regions). Of one region, features leaves signs alone.
+        normalise_first: Normalise also before the first of them.
+        batch_norm: Of the picture's vector before the similarity.
+        captions: The network that tells captions from regions.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["vsrn"] = "vsrn"
+    text: AnyTextSide = field(default_factory=GRUConfig)
+    dimension: int = 2048
+    similarity: AnySimilarity = field(default_factory=Cosine)
+    layers: int = 4
+    normalise: Normalise = "features"
+    normalise_first: bool = True
+    batch_norm: bool = False
+    captions: CaptionHeadConfig = field(default_factory=CaptionHeadConfig, metadata=ELSEWHERE)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_size("layers", self.layers, _MOST_LAYERS)
+
+
+@dataclass(frozen=True)
+class CaptionedBatch(Batch):
+    """Pairs with the words that are told from the regions.
+
+    Attributes:
+        words: (n, longest) token numbers, also where vectors stand for the texts.
+        word_lengths: (n,) of the captions in tokens.
+    """
+
+    words: Tensor
+    word_lengths: Tensor
+
+
+class VSRN(TwoSides):
+    """Visual semantic reasoning (Li et al. 2019).
+
+    Attributes:
+        caption_head: Tells captions from regions in training; None where its loss has no weight.
+
+    >>> from rungwise.encoders.image import ImageConfig
+    >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32, pool="regions", l2_normalise=False)
+    >>> model = VSRN.create(VSRNConfig(image=image, dimension=8), ["a dog", "a cat"])
+    >>> model.kind, model.encode_text(["a cat", "two dogs"]).shape
+    ('vsrn', (2, 8))
+    """
+
+    kind: ClassVar[str] = "vsrn"
+    config_type: ClassVar[type[ModelConfig]] = VSRNConfig
+    reads_regions: ClassVar[bool] = True
+
+    image_projection: RegionReasoning
+    caption_head: CaptionHead | None
+
+    def __init__(self, config: VSRNConfig, image: ImageSide, text: Callable[[], TextSide]) -> None:
+        """Put the parts together.
+
+        Args:
+            config: Of the model.
+            image: The encoder of pictures.
+            text: Gives the encoder of texts.
+
+        Raises:
+            UserError: If the image side gives no regions, or the text side no words for the caption head.
+        """
+        super().__init__(config)
+        self.backbone = image
+        regions_of(image, config.kind)
+        self.image_projection = RegionReasoning(
+            image.features,
+            config.dimension,
+            layers=config.layers,
+            normalise=config.normalise,
+            normalise_first=config.normalise_first,
+            batch_norm=config.batch_norm,
+        )
+        self.text_encoder = text()
+        width = self.text_encoder.width
+        self.text_projection = (
+            nn.Identity() if width == config.dimension else LinearHead().build(width, config.dimension)
+        )
+        self.caption_head = self._caption_head() if config.captions.weight else None
+        self._cut: tuple[int, int] = (0, 0)
+        self._freeze()
+
+    @classmethod
+    def create(cls, config: VSRNConfig, captions: Texts, features: FeatureRows | None = None) -> Self:
+        """A new model whose vocabulary comes from the captions of the training split.
+
+        Raises:
+            UserError: If the backbone or its weights cannot be had, or the data have no regions.
+        """
+        if features is not None:
+            check_regions(features, config.kind)
+        config = suited(config, captions, features)
+        model = cls(config, config.image.build(), lambda: config.text.build(captions, config.dimension))
+        if model.caption_head is not None:
+            lengths = Tokens.of(model.text_encoder.tokenise(in_words(captions))).lengths
+            model._cut = int(np.count_nonzero(lengths > config.captions.longest)), len(lengths)
+        return model
+
+    @classmethod
+    def restore(cls, config: VSRNConfig, folder: ModelFolder) -> Self:
+        """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`."""
+        return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))
+
+    def _caption_head(self) -> CaptionHead:
+        if isinstance(self.text_encoder, TextFeatureInput):
+            raise UserError(
+                "the caption head tells words from regions, and the data have rows of features in place of texts; set"
+                " model.captions.weight: 0"
+            )
+        return CaptionHead(self.config.dimension, self.text_encoder.token_rows, self.config.captions)
+
+    @property
+    def adds_losses(self) -> bool:
+        """That of the caption head, where there is one."""
+        return self.caption_head is not None
+
+    def remarks(self) -> Sequence[str]:
+        """How many captions the caption head cuts, besides what the sides say."""
+        cut, captions = self._cut
+        said = (
+            f"{cut} of {captions} captions are longer than the {self.config.captions.longest} tokens that the caption"
+            " head decodes: cut",
+        )
+        return (*super().remarks(), *(said if cut else ()))
+
+    def compilable(self) -> Sequence[Compilable]:
+        """See :meth:`TrainableScorer.compilable <rungwise.models.pairs.TrainableScorer.compilable>`.
+
+        Not the image head where the caption head reads what stands in its middle.
+        """
+        parts = super().compilable()
+        return parts if self.caption_head is None else [one for one in parts if one.module is not self.image_projection]
+
+    def read(
+        self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
+    ) -> Pairs:
+        """See :meth:`Sided.read <rungwise.models.sided.Sided.read>`; words too, where vectors stand for texts."""
+        pairs = super().read(data, images, cache=cache, progress=progress)
+        if self.caption_head is None or pairs.text_rows is None:
+            return pairs
+        texts = in_words(texts_at(data, pairs.captions))
+        return replace(pairs, texts=Tokens.of(self.text_encoder.tokenise(texts)))
+
+    def batch(self, pairs: Pairs, chosen: Positions) -> Batch:
+        """Rows, texts and, for the caption head, words of some pairs on the model's device."""
+        plain = super().batch(pairs, chosen)
+        if self.caption_head is None:
+            return plain
+        words, lengths = plain.texts, plain.lengths
+        if lengths is None:
+            words, lengths = Tokens.of(pairs.texts).padded(chosen, self.text_encoder.pad_number)
+        return CaptionedBatch(plain.rows, plain.texts, plain.lengths, words.to(self.device), lengths)
+
+    def score(self, batch: Batch, autocast: Autocast = nullcontext, *, within: bool = False) -> Scored:
+        """Cosines of a batch's images with its captions, and the loss of the caption head over all of its pairs."""
+        if self.caption_head is None:
+            return super().score(batch, autocast, within=within)
+        assert isinstance(batch, CaptionedBatch)
+        with autocast():
+            related = self.image_projection.related(self.image_features(batch.rows))
+            images = self.similarity.images(self.image_projection.gathered(related).float())
+            captions = self.embed_captions(batch.texts, batch.lengths)
+            told = self.caption_head.loss(related, batch.words, batch.word_lengths)
+        return replace(self.compared(images, captions, within=within), own=self.config.captions.weight * told)
+
+    def _deciding(self) -> Mapping[str, Tensor]:
+        """Without the caption head."""
+        return {name: one for name, one in super()._deciding().items() if not name.startswith(_HEAD)}
