@@ -11,7 +11,9 @@ from rungwise.core.errors import UserError
 from rungwise.core.tensors import read_tensors
 from rungwise.losses import MaxOfHinges, SemanticAdaptiveMargin
 from rungwise.models import load
+from rungwise.models.regions.caption_head import CaptionHeadConfig
 from rungwise.models.regions.scan import SCANConfig
+from rungwise.models.regions.vsrn import VSRNConfig
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import LossConfig, config_of
@@ -20,8 +22,13 @@ from rungwise.training.steps import CachedGradients
 from tests.models.regions.small import coloured_regions, sides_of_features
 from tests.training.every_loss import NAMED
 
-MODELS: dict[str, Any] = {"scan": SCANConfig(**sides_of_features(), dimension=8)}
+MODELS: dict[str, Any] = {
+    "scan": SCANConfig(**sides_of_features(), dimension=8),
+    "vsrn": VSRNConfig(**sides_of_features(), dimension=8, captions=CaptionHeadConfig(hidden=6, word_dimension=5)),
+}
 """One of each kind."""
+PAIRS = ("scan", "sgr", "saf")
+"""Kinds that score pairs and give no vectors."""
 WITHIN = "multi_modal_nce"
 """Reads similarities within a modality, which no model without vectors gives."""
 
@@ -71,7 +78,7 @@ def test_every_loss_trains_it(kind: str, loss: LossConfig, tmp_path: Path) -> No
     data, seen = coloured_regions(), Losses()
     degrees = Degrees(len(data), len(data.captions))
     config = small(kind, loss=loss, epochs=(1,))
-    if loss.kind == WITHIN and kind == "scan":
+    if loss.kind == WITHIN and kind in PAIRS:
         with pytest.raises(UserError, match="choose another loss"):
             train(config, data, tmp_path / "run", relevance=degrees)
         return

@@ -155,7 +155,7 @@ def test_features_of_another_width_or_vectors_are_refused() -> None:
     model = of_features(data)
     with pytest.raises(UserError, match="features of length 9"):
         model.block(FeatureRows(np.zeros((2, 5, 9), np.float32)), ["a dog"])
-    with pytest.raises(UserError, match="one vector for each picture"):
+    with pytest.raises(UserError, match="one vector of 7 numbers for each image"):
         model.block(FeatureRows(np.zeros((2, 7), np.float32)), ["a dog"])
     with pytest.raises(UserError, match="rows of features in place of texts"):
         model.block(data.features, FeatureRows(np.zeros((2, 7), np.float32)))
