@@ -1,0 +1,204 @@
+"""Models that look at regions on Flickr8K, with their own loss and with semantic adaptive margins, on less and all data.
+
+    python benchmarks/region_models.py --out RUNS [--systems vsepp scan sgr saf vsrn cvse] [--shares 0.1 1.0] [--table]
+
+Every run is the preset ``SYSTEM/flickr8k:same-padding`` or ``sam-SYSTEM/flickr8k:same-padding`` (VSE++ with margins is
+the preset ``sam``): a grid of 7 x 7 regions under a frozen MobileNetV2, a short schedule, the validation split chooses
+the epoch. Of a tenth of the pictures an epoch is a tenth of the steps, so there are four times as many epochs. ``RUNS``
+keeps what is done; a run that was interrupted goes on. ``--table`` trains nothing and prints what is there.
+
+Printed of the test split (1,000 pictures, 5,000 captions): R@K, rsum, and graded measures by two sources of degrees,
+CIDEr-D, which is also what the margins are made of, and a sentence model, which no loss has seen. An interval is over
+test images (bootstrap) where there is one seed, and over seeds (Student's t) where there are several.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rungwise.data import ImageCaptions, read
+from rungwise.data.splits import with_splits
+from rungwise.encoders.inference import computed_in
+from rungwise.evaluation import Result, evaluate
+from rungwise.evaluation.intervals import bootstrap, interval_of
+from rungwise.models import load
+from rungwise.relevance import BiEncoder, CIDErD
+from rungwise.training.loop import train
+from rungwise.training.recipes import load_training
+from rungwise.training.reports import EpochReport, Watcher
+from rungwise.training.run_folder import MODEL, is_begun
+from rungwise.training.seeds import Spread
+
+WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
+SYSTEMS = ("vsepp", "scan", "sgr", "saf", "vsrn", "cvse")
+SEEDS = {"scan": (0, 1, 2), "vsrn": (0, 1, 2)}
+"""Of other systems 0 alone."""
+LESS, MORE_EPOCHS = 0.1, 4
+GRADED = ("NCS@10(non_gt)", "SR@10", "CS@100")
+RECALLS = tuple(f"{way}/R@{k}" for way in ("i2t", "t2i") for k in (1, 5, 10))
+DONE = "test.json"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system, with or without margins, on a share of the pictures.
+
+    Attributes:
+        system: Such as ``scan``.
+        margins: With semantic adaptive margins.
+        share: Of the training pictures.
+    """
+
+    system: str
+    margins: bool
+    share: float
+
+    @property
+    def preset(self) -> str:
+        """Its name."""
+        base = {"vsepp": "sam"}.get(self.system, f"sam-{self.system}") if self.margins else self.system
+        return f"{base}/flickr8k:same-padding"
+
+    @property
+    def name(self) -> str:
+        """For people, and of the folder."""
+        return f"{self.system}{'+sam' if self.margins else ''} {100 * self.share:g}%"
+
+    def folder(self, out: Path, seed: int) -> Path:
+        """Of a run."""
+        return out / self.name.replace(" ", "-").rstrip("%") / f"seed-{seed}"
+
+
+class Told(Watcher):
+    """Says what every epoch reached."""
+
+    def epoch(self, report: EpochReport) -> None:
+        """See :class:`Watcher`."""
+        numbers = report.numbers
+        said = f"rsum {numbers['rsum']:.1f}, {numbers['seconds']:.0f} s of steps"
+        print(f"    epoch {report.epoch}/{report.epochs}: {said}", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Train what is missing, measure, print."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--out", type=Path, required=True, help="folder of the runs")
+    options.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    options.add_argument("--shares", nargs="+", type=float, default=[LESS, 1.0])
+    options.add_argument("--margins", nargs="+", choices=("without", "with"), default=("without", "with"))
+    options.add_argument("--seeds", nargs="+", type=int, help="instead of those of each system")
+    options.add_argument("--table", action="store_true", help="train nothing")
+    asked = options.parse_args()
+    shared = os.environ.get("RUNGWISE_DATA")
+    if shared is None:
+        options.error("set RUNGWISE_DATA to the folder of the data")
+    rows = [
+        Row(system, margins == "with", share)
+        for share in asked.shares
+        for system in asked.systems
+        for margins in asked.margins
+    ]
+    results: dict[Row, list[dict[str, Result]]] = {}
+    data = None if asked.table else with_splits(read(Path(shared) / "flickr8k"))
+    for row in rows:
+        for seed in asked.seeds or SEEDS.get(row.system, (0,)):
+            folder = row.folder(asked.out, seed)
+            if data is not None and not (folder / DONE).exists():
+                _train(row, data, folder, seed, Path(shared) / WEIGHTS)
+                _measure(data, folder)
+            if (folder / DONE).exists():
+                results.setdefault(row, []).append(
+                    {name: Result.from_json(folder / file) for name, file in _files().items()}
+                )
+    _print(results)
+
+
+def _files() -> dict[str, str]:
+    """Where the numbers by each source of degrees are kept; the last one is written last."""
+    return {"sentences": "test-sentences.json", "cider-d": DONE}
+
+
+def _train(row: Row, data: ImageCaptions, folder: Path, seed: int, weights: Path) -> None:
+    config: Any = load_training(row.preset)
+    image = replace(config.model.image, weights=str(weights))
+    longer = MORE_EPOCHS if row.share <= LESS else 1
+    config = replace(
+        config,
+        model=replace(config.model, image=image),
+        data=replace(config.data, share=row.share),
+        epochs=tuple(longer * epochs for epochs in config.epochs),
+        warm_up_epochs=longer * config.warm_up_epochs,
+        logs=("jsonl",),
+        seed=seed,
+    )
+    print(f"{row.name}, seed {seed}", file=sys.stderr, flush=True)
+    begun = time.perf_counter()
+    found = train(config, data, folder, resume=is_begun(folder), watcher=Told())
+    if not found.finished:
+        raise SystemExit(f"{folder}: stopped before its end; start again to go on")
+    seconds = time.perf_counter() - begun
+    print(f"  best epoch {found.best_epoch}, {seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+def _measure(data: ImageCaptions, folder: Path) -> None:
+    test = data.split("test")
+    with computed_in("auto"):
+        scores = load(folder / MODEL).on(test)
+        matrix = scores.for_evaluation()
+    sources = {
+        "cider-d": CIDErD(test.captions, test.image_of_caption),
+        "sentences": BiEncoder(test.captions, test.image_of_caption, reference="mean"),
+    }
+    for name, file in _files().items():
+        result = evaluate(
+            **matrix,
+            image_of_caption=test.image_of_caption,
+            measures=["R@1", "R@5", "R@10", "rsum", *GRADED],
+            relevance=np.maximum(sources[name].dense(), 0),
+            dataset="flickr8k",
+        )
+        result.to_json(folder / file, per_query=True)
+
+
+def _print(results: dict[Row, list[dict[str, Result]]]) -> None:
+    print(f"{'test split':<18}seeds{'':>2}" + "".join(f"{name[:3]} {name[4:]:<5}" for name in RECALLS), end="")
+    print(f"{'rsum [95 %]':<24}")
+    for row, found in results.items():
+        of = [one["cider-d"] for one in found]
+        numbers = "".join(f"{np.mean([one[name] for one in of]):9.1f}" for name in RECALLS)
+        print(f"{row.name:<18}{len(found):>5}{numbers}  {_sure(of, ('rsum',))}")
+    for source in ("cider-d", "sentences"):
+        print(f"\nmeans of both directions by degrees of {source}")
+        print(f"{'':<18}" + "".join(f"{name:<27}" for name in GRADED))
+        for row, found in results.items():
+            of = [one[source] for one in found]
+            cells = (_sure(of, (f"i2t/{name}", f"t2i/{name}")) for name in GRADED)
+            print(f"{row.name:<18}" + "".join(f"{cell:<27}" for cell in cells))
+
+
+def _sure(results: Sequence[Result], names: tuple[str, ...]) -> str:
+    """The mean of some numbers, over seeds too, with its interval."""
+    spread = Spread(tuple(float(np.mean([one[name] for name in names])) for one in results))
+    digits = 3 if abs(spread.mean) < 1 else 1
+    if len(results) > 1:
+        low, high = spread.interval
+        beside = f" ±{spread.deviation:.{digits}f}"
+    else:
+        drawn = bootstrap(results, names)
+        low, high = interval_of(np.mean([drawn[name][0] for name in names], axis=0))
+        beside = ""
+    return f"{spread.mean:.{digits}f}{beside}" + ("" if math.isnan(low) else f" [{low:.{digits}f}, {high:.{digits}f}]")
+
+
+if __name__ == "__main__":
+    main()
