@@ -1,0 +1,108 @@
+"""One vector of a set by self-attention (Diao et al. 2021, section 3.1; the program's VisualSA and TextSA).
+
+For a set of regions or words x_1..x_k of width D and their mean m::
+
+    l_i = dropout(tanh(N_l(W_l x_i + b_l)))
+    g   = dropout(tanh(N_g(W_g m + b_g)))
+    a   = softmax over i of  w'(l_i * g) + b
+    y   = sum_i a_i x_i,  divided by its length
+
+For pictures N_l is batch norm whose channels are the *regions*: the first region has statistics of its own over all
+pictures of a batch and all D numbers, and so has each other. So the number of regions is part of the model. N_g is
+batch norm over the D numbers. Texts have neither.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rungwise.core.errors import UserError
+from rungwise.encoders.heads import LinearHead
+from rungwise.similarity.pair_blocks import products
+
+
+class SelfAttention(nn.Module):
+    """A set to one vector.
+
+    Products are computed in the precision of the sets, everything else in float32 at least.
+
+    Args:
+        width: D.
+        dropout: Share of the numbers of l and g that training sets to 0.
+        regions: How many members every set has, for batch norm; None for sets of any size, without.
+
+    >>> SelfAttention(4, dropout=0.4)(torch.zeros(2, 3, 4)).shape
+    torch.Size([2, 4])
+    """
+
+    def __init__(self, width: int, dropout: float, regions: int | None = None) -> None:
+        super().__init__()
+        self.regions = regions
+        self.local = LinearHead().build(width, width)
+        self.whole = LinearHead().build(width, width)
+        self.local_norm = nn.Identity() if regions is None else nn.BatchNorm1d(regions)
+        self.whole_norm = nn.Identity() if regions is None else nn.BatchNorm1d(width)
+        self.common = LinearHead().build(width, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, sets: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Vectors of length 1.
+
+        Args:
+            sets: (n, k, width).
+            lengths: (n,) members of each set, at least 1, on any device; what stands after them is not read. None where
+                each has k.
+
+        Returns:
+            (n, width), in float32 at least.
+
+        Raises:
+            UserError: If the sets have another number of regions than the model, or a batch that is trained on is
+                one picture.
+        """
+        self._check(sets)
+        held = None if lengths is None else _held(lengths.to(sets.device), sets.shape[1])
+        with torch.autocast(sets.device.type, enabled=False):
+            if held is not None:
+                sets = sets.masked_fill(~held.unsqueeze(2), 0)
+            exact = sets if sets.dtype == torch.float64 else sets.float()
+            mean = exact.mean(dim=1) if held is None else exact.sum(dim=1) / held.sum(dim=1, keepdim=True)
+            local = self.dropout(self.local_norm(linear(self.local, sets)).tanh())
+            whole = self.dropout(self.whole_norm(linear(self.whole, mean.to(sets.dtype))).tanh())
+            weights = linear(self.common, local * whole.unsqueeze(1)).squeeze(2)
+            if held is not None:
+                weights = weights.masked_fill(~held, float("-inf"))
+            pooled = (weights.softmax(dim=1).unsqueeze(1) @ exact).squeeze(1)
+            return F.normalize(pooled, dim=1)
+
+    def _check(self, sets: Tensor) -> None:
+        if self.regions is None:
+            return
+        if sets.shape[1] != self.regions:
+            raise UserError(
+                f"the pictures have {sets.shape[1]} regions, but the model was made for {self.regions}, since its batch"
+                " norm has statistics of each; give pictures with as many regions, or train a new model"
+            )
+        if self.training and len(sets) == 1:
+            raise UserError("a batch of one picture has no statistics for batch norm; set batch_size to 2 or more")
+
+
+def linear(layer: nn.Module, vectors: Tensor) -> Tensor:
+    """(..., n) to (..., m) under a linear layer: the product in the precision of the vectors, the rest in float32.
+
+    Args:
+        layer: With ``weight`` and ``bias``.
+        vectors: (..., n), of any float type; float64 stays so.
+
+    >>> linear(nn.Linear(2, 3), torch.ones(5, 4, 2, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
+    weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
+    found = products(vectors.flatten(0, -2), weight.to(vectors.dtype))
+    return found.add_(bias).view(*vectors.shape[:-1], -1)
+
+
+def _held(lengths: Tensor, longest: int) -> Tensor:
+    return torch.arange(longest, device=lengths.device) < lengths.unsqueeze(1)
