@@ -63,6 +63,7 @@ def self_attention(module: nn.Module, sets: Tensor, training: bool) -> list[Vect
     members = [[row(one) for one in some] for some in sets]
     n, k, width = sets.shape
     means = [[sum(column[1:], start=column[0]) / k for column in zip(*some, strict=True)] for some in members]
+    means = [unit(mean) for mean in means] if module.unit_mean else means
     local = [[affine(module.local, one) for one in some] for some in members]
     whole = [affine(module.whole, mean) for mean in means]
     if module.regions is not None:

@@ -11,20 +11,23 @@ from rungwise.models.regions.self_attention import SelfAttention
 from tests.models.regions.loops import affine, norm_of, row, self_attention
 
 
-def pooling(width: int = 5, regions: int | None = None, dropout: float = 0.0, seed: int = 0) -> SelfAttention:
+def pooling(
+    width: int = 5, regions: int | None = None, dropout: float = 0.0, seed: int = 0, unit_mean: bool = False
+) -> SelfAttention:
     """In float64, with weights, biases and statistics that are all different."""
     torch.manual_seed(seed)
-    module = SelfAttention(width, dropout, regions).double()
+    module = SelfAttention(width, dropout, regions, unit_mean).double()
     for tensor in (*module.parameters(), *module.buffers()):
         if tensor.is_floating_point():
             tensor.data = torch.rand_like(tensor) + 0.2
     return module
 
 
+@pytest.mark.parametrize("unit_mean", [True, False])
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize(("regions", "size"), [(None, 4), (None, 1), (3, 3), (1, 1)])
-def test_values_and_gradients_are_those_of_nested_loops(regions, size, training):
-    module = pooling(regions=regions).train(training)
+def test_values_and_gradients_are_those_of_nested_loops(regions, size, training, unit_mean):
+    module = pooling(regions=regions, unit_mean=unit_mean).train(training)
     sets = F.normalize(torch.randn(4, size, 5, dtype=torch.float64), dim=2).requires_grad_()
     found = module(sets)
     expected = torch.stack([torch.stack(one) for one in self_attention(module, sets, training)])

@@ -9,7 +9,7 @@ For a set of regions or words x_1..x_k of width D and their mean m::
 
 For pictures N_l is batch norm whose channels are the *regions*: the first region has statistics of its own over all
 pictures of a batch and all D numbers, and so has each other. So the number of regions is part of the model. N_g is
-batch norm over the D numbers. Texts have neither.
+batch norm over the D numbers. Texts have neither. CVSE (Wang et al. 2020) has the same, but for a text m has length 1.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ class SelfAttention(nn.Module):
         width: D.
         dropout: Share of the numbers of l and g that training sets to 0.
         regions: How many members every set has, for batch norm; None for sets of any size, without.
+        unit_mean: Bring m to length 1.
 
     >>> SelfAttention(4, dropout=0.4)(torch.zeros(2, 3, 4)).shape
     torch.Size([2, 4])
     """
 
-    def __init__(self, width: int, dropout: float, regions: int | None = None) -> None:
+    def __init__(self, width: int, dropout: float, regions: int | None = None, unit_mean: bool = False) -> None:
         super().__init__()
+        self.unit_mean = unit_mean
         self.regions = regions
         self.local = LinearHead().build(width, width)
         self.whole = LinearHead().build(width, width)
@@ -69,6 +71,7 @@ class SelfAttention(nn.Module):
                 sets = sets.masked_fill(~held.unsqueeze(2), 0)
             exact = sets if sets.dtype == torch.float64 else sets.float()
             mean = exact.mean(dim=1) if held is None else exact.sum(dim=1) / held.sum(dim=1, keepdim=True)
+            mean = F.normalize(mean, dim=1) if self.unit_mean else mean
             local = self.dropout(self.local_norm(linear(self.local, sets)).tanh())
             whole = self.dropout(self.whole_norm(linear(self.whole, mean.to(sets.dtype))).tanh())
             weights = linear(self.common, local * whole.unsqueeze(1)).squeeze(2)
