@@ -122,6 +122,7 @@ class CVSE(TwoSides):
     config_type: ClassVar[type[ModelConfig]] = CVSEConfig
     reads_regions: ClassVar[bool] = True
     adds_losses: ClassVar[bool] = True
+    exportable: ClassVar[bool] = False
 
     def __init__(self, config: CVSEConfig, image: ImageSide, text: Callable[[], TextSide], concepts: Concepts) -> None:
         """Put the parts together.
@@ -285,9 +286,9 @@ class CVSE(TwoSides):
         """Refused: a text has concepts besides its tokens; see :meth:`text_levels`.
 
         Raises:
-            UserError: Always; an export asks for it.
+            UserError: Always.
         """
-        raise UserError("a model of kind 'cvse' reads the words of a text besides its tokens, which no graph does")
+        raise UserError("a model of kind 'cvse' reads the words of a text beside its tokens; call text_levels")
 
     def embed(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(n, D) vectors of either side, of the level that stands for an item."""
@@ -298,6 +299,10 @@ class CVSE(TwoSides):
         """Scores of a batch on all levels, and how far the concepts of its pairs are apart."""
         with autocast():
             images, texts = self._levels_of(batch)
+        return self.scored(images, texts, within=within)
+
+    def scored(self, images: Levels, texts: Levels, *, within: bool = False) -> Scored:
+        """Scores of some images with as many texts, where pairs stand at the same place."""
         block, config = self.similarity.block, self.config
         return Scored(
             block(images.fused, texts.fused),
