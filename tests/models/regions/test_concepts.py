@@ -57,6 +57,12 @@ def test_articles_are_left_out_by_their_share():
     assert most_frequent(captions, ConceptConfig(min_count=1, most_share=1)).words[0] == "a"
 
 
+def test_words_of_a_file_are_left_out(tmp_path: Path):
+    (tmp_path / "stop.txt").write_text("Of\nunheard\n")
+    config = ConceptConfig(min_count=1, most_share=1, leave_out=str(tmp_path / "stop.txt"))
+    assert most_frequent(["a man of snow", "of dogs"], config).words == ("a", "dogs", "man", "snow")
+
+
 def test_words_of_any_script_are_found():
     concepts = Concepts(("狗", "straße".casefold(), "u-bahn"))
     found = concepts.found(["一隻狗 runs", "Die STRAẞE, die U-Bahn.", "hot-dog", ""])
@@ -154,6 +160,10 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path):
         ({"width": 0}, "concepts.width must lie in 1.."),
         ({"scale": 1.0}, "concepts.scale must be above 1, got 1"),
         ({"threshold": 0.0}, "concepts.threshold must be above 0, got 0"),
+        (
+            {"file": "a.txt", "leave_out": "b.txt"},
+            "concepts.file names the concepts themselves, so that concepts.leave",
+        ),
         ({"neighbours": -1.0}, "concepts.neighbours must not be negative, got -1"),
     ],
 )

@@ -18,6 +18,7 @@ from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.transformer import TransformerConfig
 from rungwise.evaluation import evaluate
 from rungwise.index import Index, Searcher
 from rungwise.losses import MaxOfHinges
@@ -31,6 +32,7 @@ from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import LossConfig, config_of
 from rungwise.training.steps import CachedGradients
+from tests.encoders.test_transformer import save_plain
 from tests.models.regions.consensus_loops import (
     compare,
     divergence_loops,
@@ -219,7 +221,7 @@ def small(loss: LossConfig, **changes: object) -> TrainConfig:
 
 def test_trained_saved_loaded_evaluated_indexed(tmp_path: Path):
     data = world(48)
-    changed = small(config_of(MaxOfHinges)(), epochs=(30,), learning_rates=(5e-3,))
+    changed = small(config_of(MaxOfHinges)(), epochs=(12,), learning_rates=(5e-3,))
     result = train(changed, data, tmp_path / "run", device="cpu")
     model = load(result.model_folder)
     assert isinstance(model, CVSE)
@@ -354,6 +356,18 @@ def test_concepts_of_other_captions_are_one_line(tmp_path: Path):
         make(concepts=ConceptConfig(file=str(tmp_path / "words.txt")))
     with pytest.raises(UserError, match=r"^0 words stand in at least 9 and at most 50 % of the 6 training captions"):
         make(concepts=replace(CONCEPTS, min_count=9))
+
+
+def test_a_transformer_reads_texts_whose_concepts_are_words(tmp_path: Path):
+    save_plain(tmp_path / "bert", "bert")
+    model = make(text=TransformerConfig(model=str(tmp_path / "bert")))
+    assert model.text_encoder.state_width != model.config.dimension
+    texts = [*CAPTIONS, "zyx dog"]
+    found = model.encode_text(texts)
+    model.save_pretrained(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.fingerprint == model.fingerprint
+    np.testing.assert_allclose(again.encode_text(texts[::-1])[::-1], found, atol=1e-6)  # type: ignore[attr-defined]
 
 
 def test_pictures_under_a_backbone_whose_map_is_kept(tmp_path: Path):

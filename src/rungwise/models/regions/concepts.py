@@ -8,8 +8,8 @@ With N_ij captions that hold concepts i and j, and n_i that hold i, the graph of
     G    = D A' D,  D_ii = (sum over j of A_ij)^(-1/2)
 
 The paper takes 300 concepts of three types: objects, motions and properties, as a tagger tells them. Here they are the
-most frequent words of any type, in any language. Words that stand in too many captions, such as articles, are left out.
-A file of words that somebody chose takes their place.
+most frequent words of any type, in any language. Words that stand in too many captions, such as articles, are left out;
+prepositions and the like stay, unless a file names them. A file of words that somebody chose takes the place of all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -46,6 +45,7 @@ class ConceptConfig:
         count: The most frequent words that are taken, at most; of a file, its words.
         min_count: Captions that hold a concept, at least.
         most_share: Of the captions that hold a concept, at most; words in more of them say nothing of a picture.
+        leave_out: A file of words that are no concepts, one a line, such as a list of stop words.
         file: Concepts of the user's choice, one word a line, in place of the most frequent words.
         word_vectors: A file of word vectors, as GloVe or word2vec write them, that concepts stand for; they stay as
             they are. Without one, their vectors start at random and are learned.
@@ -61,6 +61,7 @@ class ConceptConfig:
     count: int = 300
     min_count: int = 4
     most_share: float = 0.3
+    leave_out: str | None = field(default=None, metadata=ELSEWHERE)
     file: str | None = field(default=None, metadata=ELSEWHERE)
     word_vectors: str | None = field(default=None, metadata=ELSEWHERE)
     width: int = 300
@@ -83,6 +84,8 @@ class ConceptConfig:
             raise UserError(f"concepts.threshold must be above 0, got {self.threshold:g}")
         if not self.neighbours >= 0:
             raise UserError(f"concepts.neighbours must not be negative, got {self.neighbours:g}")
+        if self.file is not None and self.leave_out is not None:
+            raise UserError("concepts.file names the concepts themselves, so that concepts.leave_out says nothing")
 
 
 @dataclass(frozen=True)
@@ -118,15 +121,17 @@ def most_frequent(captions: Sequence[str], config: ConceptConfig) -> Concepts:
     Of words that are as frequent, the first in the alphabet; a word has at least one letter.
 
     Raises:
-        UserError: If there are fewer than two.
+        UserError: If there are fewer than two, or the file of words to leave out is none.
 
     >>> config = ConceptConfig(count=2, min_count=1, most_share=0.7)
     >>> most_frequent(["a dog runs", "a dog sleeps", "a cat sleeps"], config).words
     ('dog', 'sleeps')
     """
-    held = Counter(word for text in captions for word in set(unicode_words(text)))
+    held = Counter(word for text in captions for word in set(unicode_words(text)) if _has_letter(word))
+    for word in () if config.leave_out is None else _words_of_file(config.leave_out):
+        held.pop(word, None)
     most = config.most_share * len(captions)
-    known = [word for word, count in held.items() if config.min_count <= count <= most and _has_letter(word)]
+    known = [word for word, count in held.items() if config.min_count <= count <= most]
     if len(known) < LEAST_CONCEPTS:
         raise UserError(
             f"{len(known)} words stand in at least {config.min_count} and at most {100 * config.most_share:g} % of the"
@@ -142,8 +147,7 @@ def concepts_of_file(path: str) -> Concepts:
     Raises:
         UserError: If the file cannot be read, a line is no single word, or there are too few or too many.
     """
-    place = user_path(Path(path))
-    return concepts_in(read_text(place, "settings_bytes"), place)
+    return _concepts(_words_of_file(path), path)
 
 
 def concepts_in(text: str, where: object) -> Concepts:
@@ -162,6 +166,15 @@ def concepts_in(text: str, where: object) -> Concepts:
     Traceback (most recent call last):
     rungwise.core.errors.UserError: concepts.txt, line 2: 'fire truck' is no single word; give one word a line
     """
+    return _concepts(_words_in(text, where), where)
+
+
+def _words_of_file(path: str) -> tuple[str, ...]:
+    place = user_path(path)
+    return _words_in(read_text(place, "settings_bytes"), place)
+
+
+def _words_in(text: str, where: object) -> tuple[str, ...]:
     words: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -171,11 +184,15 @@ def concepts_in(text: str, where: object) -> Concepts:
             raise UserError(f"{where}, line {number}: {line.strip()[:60]!r} is no single word; give one word a line")
         if (first := words.setdefault(cut[0], number)) != number:
             raise UserError(f"{where}, line {number}: {cut[0][:60]!r} stands in line {first} as well; take one out")
+    return tuple(words)
+
+
+def _concepts(words: tuple[str, ...], where: object) -> Concepts:
     if not LEAST_CONCEPTS <= len(words) <= MOST_CONCEPTS:
         raise UserError(
             f"{where}: {len(words)} words, where concepts must be {LEAST_CONCEPTS}..{MOST_CONCEPTS}; give others"
         )
-    return Concepts(tuple(words))
+    return Concepts(words)
 
 
 def co_occurrence(found: Tokens, concepts: int) -> NDArray[np.int64]:
