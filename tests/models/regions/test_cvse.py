@@ -25,7 +25,7 @@ from rungwise.losses import MaxOfHinges
 from rungwise.models import load
 from rungwise.models.exporting import export_onnx
 from rungwise.models.regions.concepts import ConceptConfig
-from rungwise.models.regions.cvse import CVSE, Levels
+from rungwise.models.regions.cvse import CVSE, ConceptBatch, Levels
 from rungwise.models.regions.cvse_config import CVSEConfig
 from rungwise.models.regions.self_attention import SelfAttention
 from rungwise.training.config import TrainConfig
@@ -90,6 +90,8 @@ def words_by_loops(attention: SelfAttention, words: Tensor, lengths: Sequence[in
 @pytest.mark.parametrize(("regions", "lengths"), [(1, (1, 1)), (3, (4, 1, 2)), (2, (3, 3))])
 def test_similarity_and_gradients_are_those_of_nested_loops(regions, lengths, training):
     model = mixed_up(make(regions, dropout=0.0))
+    assert model.text_attention.unit_mean  # as the program has it, which the loops read here
+    assert not model.image_attention.unit_mean
     model.graph.nodes.weight.data.sub_(0.7)
     model.train(training)
     n, concepts = len(lengths), len(model.concepts)
@@ -114,6 +116,18 @@ def _is_compared(name: str, training: bool) -> bool:
     shifts = ["common.bias", *(["concept.bias", "instance.bias", "image_attention.whole.bias"] if training else [])]
     known = name.startswith(("graph", "image_attention", "text_attention", "image_concepts", "text_concepts"))
     return known and not name.endswith(tuple(shifts))
+
+
+def test_autocast_rounds_encoders_alone():
+    model = make()
+    batch = ConceptBatch(
+        torch.randn(3, 4, FEATURES), torch.tensor([[4, 5], [6, 7], [5, 4]]), torch.tensor([2, 2, 1]), torch.eye(3, 10)
+    )
+    exact, rounded = model.score(batch), model.score(batch, lambda: torch.autocast("cpu", torch.bfloat16))
+    for one in (rounded.similarity, *(block for _, block in rounded.further), rounded.own):
+        assert one.dtype == torch.float32
+    torch.testing.assert_close(rounded.similarity, exact.similarity, atol=0.03, rtol=0)
+    assert not torch.equal(rounded.similarity, exact.similarity)
 
 
 def equal(found: Levels, expected: Levels) -> None:
