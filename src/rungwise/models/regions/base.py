@@ -147,8 +147,17 @@ class RegionScorer(Sided):
 
         Args:
             rows: (n, R, features) float32 of a frozen encoder, pixels, or rows of features.
+
+        Raises:
+            UserError: If there is one vector for each image.
         """
-        return F.normalize(self.region_projection(self.image_features(rows)).float(), dim=2)
+        features = self.image_features(rows)
+        if features.ndim != 3:
+            raise UserError(
+                f"one vector for each picture, and a model of kind {self.kind!r} reads regions; give rows of shape"
+                " (images, regions, D)"
+            )
+        return F.normalize(self.region_projection(features).float(), dim=2)
 
     def words(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) token numbers and (n,) lengths to (n, longest, D) words of length 1."""
