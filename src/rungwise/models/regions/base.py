@@ -130,7 +130,7 @@ class RegionScorer(Sided):
 
     @property
     def comparison(self) -> SetSimilarity:
-        """How sets of regions and words are compared."""
+        """How sets of regions and words are compared: as in training, or as in evaluation, by the mode of now."""
         raise NotImplementedError
 
     @property
@@ -178,9 +178,8 @@ class RegionScorer(Sided):
             regions = self._regions_of(pairs.rows)
             words = self._words_of(Tokens.of(pairs.texts))
             regions, words = _in_precision(regions), WordSets(_in_precision(words.words), words.lengths)
-        return SetScores(
-            pairs.collection, np.arange(len(pairs.rows)), pairs.rows.issues, regions, words, self.comparison
-        )
+            comparison = self.comparison
+        return SetScores(pairs.collection, np.arange(len(pairs.rows)), pairs.rows.issues, regions, words, comparison)
 
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> SetScores:
         """Every image and caption of a collection, encoded once.
