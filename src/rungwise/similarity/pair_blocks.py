@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -31,9 +32,11 @@ class SetSimilarity(ABC):
 
     Attributes:
         compares_images: What is computed of a pair depends on the other images, so that no block leaves one out.
+        values: Numbers that each tensor of a block may hold, unless told otherwise.
     """
 
     compares_images: bool = False
+    values: ClassVar[int] = VALUES
 
     @abstractmethod
     def image_side(self, regions: Tensor) -> Side:
@@ -79,7 +82,7 @@ def widened(tensor: Tensor) -> Tensor:
 
 
 def all_pairs(
-    similarity: SetSimilarity, regions: Tensor, words: WordSets, *, values: int = VALUES, recompute: bool = False
+    similarity: SetSimilarity, regions: Tensor, words: WordSets, *, values: int | None = None, recompute: bool = False
 ) -> Tensor:
     """Similarities of all images with all captions.
 
@@ -87,7 +90,8 @@ def all_pairs(
         similarity: Of a pair.
         regions: (images, R, D).
         words: Of the captions.
-        values: Numbers that each tensor of a block may hold, which bounds the memory besides the two sides.
+        values: Numbers that each tensor of a block may hold, which bounds the memory besides the two sides; None takes
+            those of the similarity.
         recompute: With gradients, compute blocks once more on the way back instead of keeping what they computed.
 
     Returns:
@@ -105,6 +109,7 @@ def all_pairs(
         raise UserError("the images have no regions; give at least one for each image")
     if not len(regions) or not len(words):
         return regions.new_zeros((len(regions), len(words)))
+    values = similarity.values if values is None else values
     images = similarity.image_side(regions)
     together = len(regions) if similarity.compares_images else 1
     found, order = [], []
