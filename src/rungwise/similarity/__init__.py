@@ -1,4 +1,4 @@
-"""Similarities: (n, D) image vectors and (m, D) text vectors to an (n, m) block.
+"""Similarities: (n, D) image vectors and (m, D) text vectors to an (n, m) block, or regions and words to one.
 
 Functions take vectors as they come, as tensors. A :class:`Similarity` is the same as a value, which a model carries; it
 compares arrays without torch. What computes with tensors is loaded when it is first used.
@@ -14,10 +14,13 @@ from rungwise.similarity.values import AnySimilarity, Cosine, Inner, Order, Shif
 if TYPE_CHECKING:
     from rungwise.similarity.order_tensors import order
     from rungwise.similarity.sparse_backward import sparse_backward_cosine
+    from rungwise.similarity.stacked_attention import CrossAttention, cross_attention
     from rungwise.similarity.vectors import cosine, inner, l2_normalise, shifted_cosine
 
 _LATER = {
+    "CrossAttention": "stacked_attention",
     "cosine": "vectors",
+    "cross_attention": "stacked_attention",
     "inner": "vectors",
     "l2_normalise": "vectors",
     "order": "order_tensors",
@@ -29,11 +32,13 @@ _LATER = {
 __all__ = [
     "AnySimilarity",
     "Cosine",
+    "CrossAttention",
     "Inner",
     "Order",
     "ShiftedCosine",
     "Similarity",
     "cosine",
+    "cross_attention",
     "inner",
     "l2_normalise",
     "order",

@@ -52,6 +52,13 @@ def test_one_picture_is_scored_in_evaluation_as_among_others():
     torch.testing.assert_close(module(vectors, nodes[order]), module(vectors, nodes)[:, order], rtol=1e-12, atol=1e-12)
 
 
+def test_one_picture_is_trained_by_the_statistics_that_were_kept():
+    module = mixed_up(ConceptAttention(4, smoothing=10.0)).train()
+    module.concept_norm.eval()
+    vectors, nodes = torch.randn(1, 4, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64)
+    torch.testing.assert_close(module(vectors, nodes), module.eval()(vectors, nodes), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.35, 1.0])
 def test_labels_are_mixed_in(share):
     logits = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)

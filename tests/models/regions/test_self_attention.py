@@ -91,5 +91,11 @@ def test_other_pictures_are_refused_in_one_line():
     module = pooling(regions=3)
     with pytest.raises(UserError, match=r"^the pictures have 2 regions, but the model was made for 3"):
         module(torch.zeros(4, 2, 5, dtype=torch.float64))
-    with pytest.raises(UserError, match="^a batch of one picture has no statistics for batch norm; set batch_size"):
-        module.train()(torch.zeros(1, 3, 5, dtype=torch.float64))
+
+
+def test_a_batch_of_one_picture_is_normalised_by_the_statistics_that_were_kept():
+    module = pooling(regions=3)
+    one = torch.randn(1, 3, 5, dtype=torch.float64)
+    kept = [buffer.clone() for buffer in module.buffers()]
+    assert torch.equal(module.train()(one), module.eval()(one))
+    assert all(map(torch.equal, kept, module.buffers()))

@@ -28,6 +28,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rungwise.models.regions.self_attention import Norm
+
 _SLOPE = 0.2
 
 
@@ -84,14 +86,14 @@ class ConceptAttention(nn.Module):
         super().__init__()
         self.smoothing = smoothing
         self.concept, self.concept_norm = nn.Linear(dimension, dimension), nn.BatchNorm1d(dimension)
-        self.instance, self.instance_norm = nn.Linear(dimension, dimension), nn.BatchNorm1d(dimension)
+        self.instance, self.instance_norm = nn.Linear(dimension, dimension), Norm(dimension)
         self.common = nn.Linear(dimension, 1)
 
     def forward(self, instances: Tensor, concepts: Tensor) -> Tensor:
         """Logarithms of p.
 
         Args:
-            instances: (n, dimension); in training at least two.
+            instances: (n, dimension); one alone is normalised by the statistics that were kept.
             concepts: (concepts, dimension); in training at least two.
 
         Returns:

@@ -1,7 +1,7 @@
 """SCAN: stacked cross attention of words over regions, or of regions over words (Lee et al. 2018).
 
 A picture is its regions under a linear layer, a text its words under a bidirectional GRU whose directions are averaged;
-both have length 1. What is computed of a pair stands in :mod:`rungwise.similarity.cross_attention`.
+both have length 1. What is computed of a pair stands in :mod:`rungwise.similarity.stacked_attention`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rungwise.core.configuration import STRICT
 from rungwise.models.regions.base import RegionScorer
 from rungwise.models.regions.config import RegionConfig
 from rungwise.models.saving import ModelConfig
-from rungwise.similarity.cross_attention import Attend, CrossAttention, Normalise, Pooling
+from rungwise.similarity.stacked_attention import Attend, CrossAttention, Normalise, Pooling
 
 
 @dataclass(frozen=True)

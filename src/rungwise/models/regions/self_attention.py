@@ -10,6 +10,8 @@ For a set of regions or words x_1..x_k of width D and their mean m::
 For pictures N_l is batch norm whose channels are the *regions*: the first region has statistics of its own over all
 pictures of a batch and all D numbers, and so has each other. So the number of regions is part of the model. N_g is
 batch norm over the D numbers. Texts have neither. CVSE (Wang et al. 2020) has the same, but for a text m has length 1.
+
+A batch of one picture has no statistics; it is normalised by those that were kept, and leaves them as they are [ours].
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.heads import LinearHead
-from rungwise.similarity.pair_blocks import products
+from rungwise.similarity.pair_blocks import products, widened
 
 
 class SelfAttention(nn.Module):
@@ -44,8 +46,8 @@ class SelfAttention(nn.Module):
         self.regions = regions
         self.local = LinearHead().build(width, width)
         self.whole = LinearHead().build(width, width)
-        self.local_norm = nn.Identity() if regions is None else nn.BatchNorm1d(regions)
-        self.whole_norm = nn.Identity() if regions is None else nn.BatchNorm1d(width)
+        self.local_norm = nn.Identity() if regions is None else Norm(regions)
+        self.whole_norm = nn.Identity() if regions is None else Norm(width)
         self.common = LinearHead().build(width, 1)
         self.dropout = nn.Dropout(dropout)
 
@@ -61,15 +63,14 @@ class SelfAttention(nn.Module):
             (n, width), in float32 at least.
 
         Raises:
-            UserError: If the sets have another number of regions than the model, or a batch that is trained on is
-                one picture.
+            UserError: If the sets have another number of regions than the model.
         """
-        self._check(sets)
+        self.check(sets)
         held = None if lengths is None else _held(lengths.to(sets.device), sets.shape[1])
         with torch.autocast(sets.device.type, enabled=False):
             if held is not None:
                 sets = sets.masked_fill(~held.unsqueeze(2), 0)
-            exact = sets if sets.dtype == torch.float64 else sets.float()
+            exact = widened(sets)
             mean = exact.mean(dim=1) if held is None else exact.sum(dim=1) / held.sum(dim=1, keepdim=True)
             mean = F.normalize(mean, dim=1) if self.unit_mean else mean
             local = self.dropout(self.local_norm(linear(self.local, sets)).tanh())
@@ -80,29 +81,54 @@ class SelfAttention(nn.Module):
             pooled = (weights.softmax(dim=1).unsqueeze(1) @ exact).squeeze(1)
             return F.normalize(pooled, dim=1)
 
-    def _check(self, sets: Tensor) -> None:
-        if self.regions is None:
-            return
-        if sets.shape[1] != self.regions:
+    def check(self, sets: Tensor) -> None:
+        """Refuse sets (n, k, width) of another size than the model was made for.
+
+        Raises:
+            UserError: Naming both sizes.
+        """
+        if self.regions is not None and sets.shape[1] != self.regions:
             raise UserError(
                 f"the pictures have {sets.shape[1]} regions, but the model was made for {self.regions}, since its batch"
                 " norm has statistics of each; give pictures with as many regions, or train a new model"
             )
-        if self.training and len(sets) == 1:
-            raise UserError("a batch of one picture has no statistics for batch norm; set batch_size to 2 or more")
+
+
+class Norm(nn.BatchNorm1d):
+    """Batch norm that takes a batch of one.
+
+    >>> Norm(2).train()(torch.ones(1, 2)).shape
+    torch.Size([1, 2])
+    """
+
+    def forward(self, values: Tensor) -> Tensor:
+        """As in torch; a lone member of a batch by the statistics that were kept."""
+        if len(values) > 1 or not self.training:
+            return super().forward(values)
+        return F.batch_norm(values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
 
 
 def linear(layer: nn.Module, vectors: Tensor) -> Tensor:
-    """(..., n) to (..., m) under a linear layer: the product in the precision of the vectors, the rest in float32.
+    """(..., n) to (..., m) under a linear layer, as :func:`affine` computes it.
 
     Args:
         layer: With ``weight`` and ``bias``.
-        vectors: (..., n), of any float type; float64 stays so.
+        vectors: (..., n).
+    """
+    return affine(layer.get_parameter("weight"), layer.get_parameter("bias"), vectors)
 
-    >>> linear(nn.Linear(2, 3), torch.ones(5, 4, 2, dtype=torch.bfloat16)).dtype
+
+def affine(weight: Tensor, bias: Tensor, vectors: Tensor) -> Tensor:
+    """(..., n) to (..., m): the product in the precision of the vectors, the rest in float32 at least.
+
+    Args:
+        weight: (m, n).
+        bias: (m,).
+        vectors: (..., n), of any float type.
+
+    >>> affine(torch.ones(3, 2), torch.zeros(3), torch.ones(5, 4, 2, dtype=torch.bfloat16)).dtype
     torch.float32
     """
-    weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
     found = products(vectors.flatten(0, -2), weight.to(vectors.dtype))
     return found.add_(bias).view(*vectors.shape[:-1], -1)
 
