@@ -443,7 +443,7 @@ def test_it_is_not_exported(tmp_path: Path):
         ({"fused_weight": math.nan}, "fused_weight must not be negative, got nan"),
         ({"dropout": 1.0}, "dropout must lie in 0..1 and below 1, got 1"),
         ({"smoothing": 0.0}, "smoothing must be positive, got 0"),
-        ({"regions": 0}, "regions must be at least 1, got 0"),
+        ({"regions": 0}, "regions must lie in 1..65536, got 0"),
         ({"dimension": 0}, "dimension must lie in 1"),
     ],
 )

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rungwise.core.configuration import ELSEWHERE, STRICT
+from rungwise.core.configuration import ELSEWHERE, STRICT, check_size
 from rungwise.core.errors import UserError
+from rungwise.encoders.text import GRUConfig
 from rungwise.models.regions.concepts import ConceptConfig
 from rungwise.models.regions.config import RegionConfig
+from rungwise.models.vse_config import AnyTextSide
 from rungwise.similarity import Cosine
+
+_MOST_REGIONS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,7 @@ class CVSEConfig(RegionConfig):
 
     Attributes:
         kind: Names the family.
+        text: As for every model of regions; the program sets 0.4 of the numbers of word vectors to 0 in training.
         concepts: Which concepts there are, and how they hang together.
         regions: How many regions each picture has; None takes that of the data or of the encoder of pictures.
         alpha: What the instance level weighs in the fused vector, 0..1; 0.85 for Flickr30K and 0.9 for COCO in the
@@ -35,6 +40,7 @@ class CVSEConfig(RegionConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["cvse"] = "cvse"
+    text: AnyTextSide = field(default_factory=lambda: GRUConfig(directions="both", word_dropout=0.4))
     concepts: ConceptConfig = field(default_factory=ConceptConfig)
     regions: int | None = None
     alpha: float = 0.85
@@ -59,8 +65,8 @@ class CVSEConfig(RegionConfig):
             raise UserError(f"dropout must lie in 0..1 and below 1, got {self.dropout:g}")
         if not self.smoothing > 0:
             raise UserError(f"smoothing must be positive, got {self.smoothing:g}")
-        if self.regions is not None and self.regions < 1:
-            raise UserError(f"regions must be at least 1, got {self.regions}")
+        if self.regions is not None:
+            check_size("regions", self.regions, _MOST_REGIONS)
 
     @property
     def similarity(self) -> Cosine:
