@@ -1,4 +1,4 @@
-"""Models that look at regions on Flickr8K, with their own loss and with semantic adaptive margins, on less and all data.
+"""Models that look at regions, by their own losses and with semantic adaptive margins, on a tenth and all of Flickr8K.
 
     python benchmarks/region_models.py --out RUNS [--systems vsepp scan sgr saf vsrn cvse] [--shares 0.1 1.0] [--table]
 

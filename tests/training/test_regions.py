@@ -12,7 +12,11 @@ from rungwise.core.tensors import read_tensors
 from rungwise.losses import MaxOfHinges, SemanticAdaptiveMargin
 from rungwise.models import load
 from rungwise.models.regions.caption_head import CaptionHeadConfig
+from rungwise.models.regions.concepts import ConceptConfig
+from rungwise.models.regions.cvse_config import CVSEConfig
+from rungwise.models.regions.saf import SAFConfig
 from rungwise.models.regions.scan import SCANConfig
+from rungwise.models.regions.sgr import SGRConfig
 from rungwise.models.regions.vsrn import VSRNConfig
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
@@ -24,7 +28,12 @@ from tests.training.every_loss import NAMED
 
 MODELS: dict[str, Any] = {
     "scan": SCANConfig(**sides_of_features(), dimension=8),
+    "sgr": SGRConfig(**sides_of_features(), dimension=8, vector_width=6),
+    "saf": SAFConfig(**sides_of_features(), dimension=8, vector_width=6),
     "vsrn": VSRNConfig(**sides_of_features(), dimension=8, captions=CaptionHeadConfig(hidden=6, word_dimension=5)),
+    "cvse": CVSEConfig(
+        **sides_of_features(), dimension=8, concepts=ConceptConfig(min_count=1, width=4, most_share=0.6)
+    ),
 }
 """One of each kind."""
 PAIRS = ("scan", "sgr", "saf")

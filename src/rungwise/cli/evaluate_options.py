@@ -21,7 +21,8 @@ class Evaluate:
 
     Attributes:
         model: Folder or name of a model. It may be a run, which keeps the result, a hub repository, or a published
-            model (hf:, open_clip: or st:, and a folder or a name); left out where scores come as files.
+            model (hf:, open_clip: or st:, and a folder or a name), or the mean of several (average: and their folders,
+            with commas between them); left out where scores come as files.
         data: Folder or caption file. It gives ids, captions, and which caption belongs to which picture.
         old_data: The old spelling of DATA.
         image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").

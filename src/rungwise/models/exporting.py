@@ -117,6 +117,10 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
     """
     if not isinstance(model, TwoSides):
         raise UserError(f"a model of kind {model.kind!r} is not exported: only models of two encoders are")
+    if not model.exportable:
+        raise UserError(
+            f"a model of kind {model.kind!r} is not exported: it reads the words of a text beside its tokens"
+        )
     if isinstance(model.text_encoder, TextFeatureInput):
         raise UserError("the model reads rows of features in place of texts: there is no text side to export")
     if type(model.backbone.preprocessing) not in (Preprocessing, type(None)):

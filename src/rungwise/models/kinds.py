@@ -22,7 +22,7 @@ FIRST_KIND = "vse"
 FITTED = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
 """Kinds whose models are fitted to features, and not trained in steps."""
 
-REGIONS = ("scan", "vsrn")
+REGIONS = ("scan", "sgr", "saf", "vsrn", "cvse")
 """Kinds whose models read regions."""
 
 _MODULES = {

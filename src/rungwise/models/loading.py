@@ -8,6 +8,7 @@ from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular
 from rungwise.encoders.pretrained.source import Source
+from rungwise.models.average import Average, members_of
 from rungwise.models.contracts import DualEncoder, PairScorer
 from rungwise.models.folder import IMAGE_GRAPH
 from rungwise.models.kinds import read_stored
@@ -29,8 +30,11 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
     ``open_clip:`` with a folder or ``NAME/TAG``, ``st:`` with a folder or a name of sentence-transformers. A folder of
     theirs without the prefix is told by its files.
 
+    ``average:ONE,OTHER`` is the mean of the scores of two models or more, such as SGR and SAF, which make SGRAF: an
+    :class:`~rungwise.models.average.Average`.
+
     Args:
-        source: The folder that training wrote (``run/model``), the repository, or a published model.
+        source: The folder that training wrote (``run/model``), the repository, a published model, or an average.
         device: Where it computes, such as ``"cpu"``; None takes ``cuda`` where there is one.
         altered: Take the files as they are, whatever the folder's seal says; what they ask for is checked all the same.
 
@@ -41,6 +45,8 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
         UserError: If files are missing or do not fit each other, the kind is unknown, or weights are no finite numbers.
         AlteredModelError: If a file is not as it was saved.
     """
+    if (names := members_of(str(source))) is not None:
+        return Average([load(name, device, altered=altered) for name in names])
     if (found := Source.named(source)) is not None:
         from rungwise.models import published  # torch, which exported models do without
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,12 @@ class TwoSides(Sided, TrainableEncoder):
     A family gives the parts. Its configuration has ``dimension`` and ``similarity`` besides.
 
     Attributes:
+        exportable: A text's vector depends on its tokens alone, so that a graph can compute it.
         image_projection: The head of the image side.
         text_projection: The head of the text side.
     """
+
+    exportable: ClassVar[bool] = True
 
     image_projection: nn.Module
     text_projection: nn.Module

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -27,7 +28,15 @@ _ONE_WAY = 256
 
 
 class SetSimilarity(ABC):
-    """How alike a set of regions and a set of words are."""
+    """How alike a set of regions and a set of words are.
+
+    Attributes:
+        compares_images: What is computed of a pair depends on the other images, so that no block leaves one out.
+        values: Numbers that each tensor of a block may hold, unless told otherwise.
+    """
+
+    compares_images: bool = False
+    values: ClassVar[int] = VALUES
 
     @abstractmethod
     def image_side(self, regions: Tensor) -> Side:
@@ -60,12 +69,20 @@ def products(first: Tensor, second: Tensor) -> Tensor:
     >>> products(torch.ones(1, 2, dtype=torch.bfloat16), torch.ones(3, 2, dtype=torch.bfloat16)).dtype
     torch.float32
     """
-    product = first @ second.T
-    return product if product.dtype == torch.float64 else product.float()
+    return widened(first @ second.T)
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """In float32 at least.
+
+    >>> [widened(torch.ones(1, dtype=kind)).dtype for kind in (torch.bfloat16, torch.float64)]
+    [torch.float32, torch.float64]
+    """
+    return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
 def all_pairs(
-    similarity: SetSimilarity, regions: Tensor, words: WordSets, *, values: int = VALUES, recompute: bool = False
+    similarity: SetSimilarity, regions: Tensor, words: WordSets, *, values: int | None = None, recompute: bool = False
 ) -> Tensor:
     """Similarities of all images with all captions.
 
@@ -73,7 +90,8 @@ def all_pairs(
         similarity: Of a pair.
         regions: (images, R, D).
         words: Of the captions.
-        values: Numbers that each tensor of a block may hold, which bounds the memory besides the two sides.
+        values: Numbers that each tensor of a block may hold, which bounds the memory besides the two sides; None takes
+            those of the similarity.
         recompute: With gradients, compute blocks once more on the way back instead of keeping what they computed.
 
     Returns:
@@ -91,14 +109,16 @@ def all_pairs(
         raise UserError("the images have no regions; give at least one for each image")
     if not len(regions) or not len(words):
         return regions.new_zeros((len(regions), len(words)))
+    values = similarity.values if values is None else values
     images = similarity.image_side(regions)
+    together = len(regions) if similarity.compares_images else 1
     found, order = [], []
     for which, group in words.by_length():
         many = similarity.values_of_pair(regions.shape[1], group.shape[1])
-        captions_at_once = max(1, min(_ONE_WAY, values // many))
+        captions_at_once = max(1, min(_ONE_WAY, values // (many * together)))
         for part in torch.split(group, captions_at_once):
             captions = similarity.caption_side(part)
-            images_at_once = max(1, values // (many * len(part)))
+            images_at_once = max(together, values // (many * len(part)))
             blocks = [_block(similarity, some, captions, recompute) for some in _split(images, images_at_once)]
             found.append(torch.cat(blocks))
         order.append(which)

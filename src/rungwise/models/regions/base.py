@@ -130,7 +130,7 @@ class RegionScorer(Sided):
 
     @property
     def comparison(self) -> SetSimilarity:
-        """How sets of regions and words are compared."""
+        """How sets of regions and words are compared: as in training, or as in evaluation, by the mode of now."""
         raise NotImplementedError
 
     @property
@@ -147,8 +147,17 @@ class RegionScorer(Sided):
 
         Args:
             rows: (n, R, features) float32 of a frozen encoder, pixels, or rows of features.
+
+        Raises:
+            UserError: If there is one vector for each image.
         """
-        return F.normalize(self.region_projection(self.image_features(rows)).float(), dim=2)
+        features = self.image_features(rows)
+        if features.ndim != 3:
+            raise UserError(
+                f"one vector for each picture, and a model of kind {self.kind!r} reads regions; give rows of shape"
+                " (images, regions, D)"
+            )
+        return F.normalize(self.region_projection(features).float(), dim=2)
 
     def words(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) token numbers and (n,) lengths to (n, longest, D) words of length 1."""
@@ -169,9 +178,8 @@ class RegionScorer(Sided):
             regions = self._regions_of(pairs.rows)
             words = self._words_of(Tokens.of(pairs.texts))
             regions, words = _in_precision(regions), WordSets(_in_precision(words.words), words.lengths)
-        return SetScores(
-            pairs.collection, np.arange(len(pairs.rows)), pairs.rows.issues, regions, words, self.comparison
-        )
+            comparison = self.comparison
+        return SetScores(pairs.collection, np.arange(len(pairs.rows)), pairs.rows.issues, regions, words, comparison)
 
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> SetScores:
         """Every image and caption of a collection, encoded once.

@@ -1,0 +1,134 @@
+"""What SGR and SAF have in common: their configuration, their sides, and the similarity vectors of a pair."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from torch import Tensor
+
+from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.errors import UserError
+from rungwise.data.features import FeatureRows
+from rungwise.encoders.sides import ImageSide, TextSide
+from rungwise.encoders.text import GRUConfig
+from rungwise.models.contracts import Texts
+from rungwise.models.folder import CONFIG, ModelFolder
+from rungwise.models.regions.base import RegionScorer
+from rungwise.models.regions.config import RegionConfig, regions_of, suited_to_regions
+from rungwise.models.regions.similarity_vectors import NodeReader, NodeSimilarity, SimilarityVectors
+from rungwise.models.vse_config import AnyTextSide
+
+_MOST_REGIONS = 1 << 16
+
+
+def _dropped_words() -> GRUConfig:
+    return GRUConfig(directions="both", word_dropout=0.4)
+
+
+@dataclass(frozen=True)
+class AlignedConfig(RegionConfig):
+    """Base of the configurations of SGR and SAF (Diao et al. 2021).
+
+    Attributes:
+        kind: Names the family.
+        text: As for every model of regions; the program sets 0.4 of the numbers of word vectors to 0 in training.
+        regions: Of each picture; None takes that of the data. Batch norm has statistics of each.
+        vector_width: Of a similarity vector.
+        dropout: Share of the hidden numbers of self-attention that training sets to 0.
+    """
+
+    __pydantic_config__ = STRICT
+
+    text: AnyTextSide = field(default_factory=_dropped_words)
+    regions: int | None = None
+    vector_width: int = 256
+    dropout: float = 0.4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_size("vector_width", self.vector_width)
+        if self.regions is not None:
+            check_size("regions", self.regions, _MOST_REGIONS)
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout must lie in 0..1 and below 1, got {self.dropout:g}")
+
+
+class AlignedScorer(RegionScorer):
+    """S of a pair from the similarity vectors of its words, and one of the whole picture and text.
+
+    Blocks of a training step are computed once more on the way back, unless :attr:`recompute` is set to False: the
+    squared differences of a batch of 128 pairs and 15 words each are 1 GB at the authors' sizes, and are needed several
+    times over.
+
+    Attributes:
+        vectors: Makes the similarity vectors.
+        nodes: Makes a similarity of them.
+    """
+
+    nodes: NodeReader
+
+    def __init__(self, config: Any, image: ImageSide, text: Callable[[], TextSide]) -> None:
+        """Put the sides together; see :class:`~rungwise.models.regions.base.RegionScorer`.
+
+        Args:
+            config: Of the model, with its number of regions.
+            image: The encoder of pictures.
+            text: Gives the encoder of texts.
+
+        Raises:
+            UserError: If a side gives no regions, or no vectors of words.
+        """
+        super().__init__(config, image, text)
+        self.vectors = SimilarityVectors(config.dimension, config.vector_width, config.dropout, config.regions)
+        self.nodes = self.node_reader(config)
+        self.recompute = True
+
+    @staticmethod
+    @abstractmethod
+    def node_reader(config: Any) -> NodeReader:
+        """The part that is the family's own."""
+
+    @property
+    def comparison(self) -> NodeSimilarity:
+        """By similarity vectors."""
+        return NodeSimilarity.of(self.vectors, self.nodes)
+
+    @classmethod
+    def create(cls, config: Any, captions: Texts, features: FeatureRows | None = None) -> Self:
+        """A new model whose vocabulary comes from the captions of the training split, for as many regions as there are.
+
+        Raises:
+            UserError: If the backbone or its weights cannot be had, or the data have no regions, another number of them
+                than the configuration says, or no words.
+        """
+        config = suited_to_regions(config, captions, features)
+        image = config.image.build()
+        found = regions_of(image, config.kind) or (None if features is None else features.shape[1])
+        if config.regions is not None and found != config.regions:
+            raise UserError(f"model.regions is {config.regions}, but each picture has {found} regions; leave it out")
+        config = replace(config, regions=found)
+        return cls(config, image, lambda: config.text.build(captions, config.dimension))
+
+    @classmethod
+    def restore(cls, config: Any, folder: ModelFolder) -> Self:
+        """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`.
+
+        Raises:
+            UserError: If the configuration does not say how many regions a picture has.
+        """
+        if config.regions is None:
+            raise UserError(f"{folder.path / CONFIG}: model.regions is missing; copy the folder anew")
+        return super().restore(config, folder)
+
+    def regions(self, rows: Tensor) -> Tensor:
+        """See :meth:`RegionScorer.regions <rungwise.models.regions.base.RegionScorer.regions>`.
+
+        Raises:
+            UserError: If the pictures have another number of regions than the model.
+        """
+        regions = super().regions(rows)
+        self.vectors.region_attention.check(regions)
+        return regions

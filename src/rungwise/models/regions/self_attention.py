@@ -1,0 +1,137 @@
+"""One vector of a set by self-attention (Diao et al. 2021, section 3.1; the program's VisualSA and TextSA).
+
+For a set of regions or words x_1..x_k of width D and their mean m::
+
+    l_i = dropout(tanh(N_l(W_l x_i + b_l)))
+    g   = dropout(tanh(N_g(W_g m + b_g)))
+    a   = softmax over i of  w'(l_i * g) + b
+    y   = sum_i a_i x_i,  divided by its length
+
+For pictures N_l is batch norm whose channels are the *regions*: the first region has statistics of its own over all
+pictures of a batch and all D numbers, and so has each other. So the number of regions is part of the model. N_g is
+batch norm over the D numbers. Texts have neither. CVSE (Wang et al. 2020) has the same, but for a text m has length 1.
+
+A batch of one picture has no statistics; it is normalised by those that were kept, and leaves them as they are [ours].
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rungwise.core.errors import UserError
+from rungwise.encoders.heads import LinearHead
+from rungwise.similarity.pair_blocks import products, widened
+
+
+class SelfAttention(nn.Module):
+    """A set to one vector.
+
+    Products are computed in the precision of the sets, everything else in float32 at least.
+
+    Args:
+        width: D.
+        dropout: Share of the numbers of l and g that training sets to 0.
+        regions: How many members every set has, for batch norm; None for sets of any size, without.
+        unit_mean: Bring m to length 1.
+
+    >>> SelfAttention(4, dropout=0.4)(torch.zeros(2, 3, 4)).shape
+    torch.Size([2, 4])
+    """
+
+    def __init__(self, width: int, dropout: float, regions: int | None = None, unit_mean: bool = False) -> None:
+        super().__init__()
+        self.unit_mean = unit_mean
+        self.regions = regions
+        self.local = LinearHead().build(width, width)
+        self.whole = LinearHead().build(width, width)
+        self.local_norm = nn.Identity() if regions is None else Norm(regions)
+        self.whole_norm = nn.Identity() if regions is None else Norm(width)
+        self.common = LinearHead().build(width, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, sets: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Vectors of length 1.
+
+        Args:
+            sets: (n, k, width).
+            lengths: (n,) members of each set, at least 1, on any device; what stands after them is not read. None where
+                each has k.
+
+        Returns:
+            (n, width), in float32 at least.
+
+        Raises:
+            UserError: If the sets have another number of regions than the model.
+        """
+        self.check(sets)
+        held = None if lengths is None else _held(lengths.to(sets.device), sets.shape[1])
+        with torch.autocast(sets.device.type, enabled=False):
+            if held is not None:
+                sets = sets.masked_fill(~held.unsqueeze(2), 0)
+            exact = widened(sets)
+            mean = exact.mean(dim=1) if held is None else exact.sum(dim=1) / held.sum(dim=1, keepdim=True)
+            mean = F.normalize(mean, dim=1) if self.unit_mean else mean
+            local = self.dropout(self.local_norm(linear(self.local, sets)).tanh())
+            whole = self.dropout(self.whole_norm(linear(self.whole, mean.to(sets.dtype))).tanh())
+            weights = linear(self.common, local * whole.unsqueeze(1)).squeeze(2)
+            if held is not None:
+                weights = weights.masked_fill(~held, float("-inf"))
+            pooled = (weights.softmax(dim=1).unsqueeze(1) @ exact).squeeze(1)
+            return F.normalize(pooled, dim=1)
+
+    def check(self, sets: Tensor) -> None:
+        """Refuse sets (n, k, width) of another size than the model was made for.
+
+        Raises:
+            UserError: Naming both sizes.
+        """
+        if self.regions is not None and sets.shape[1] != self.regions:
+            raise UserError(
+                f"the pictures have {sets.shape[1]} regions, but the model was made for {self.regions}, since its batch"
+                " norm has statistics of each; give pictures with as many regions, or train a new model"
+            )
+
+
+class Norm(nn.BatchNorm1d):
+    """Batch norm that takes a batch of one.
+
+    >>> Norm(2).train()(torch.ones(1, 2)).shape
+    torch.Size([1, 2])
+    """
+
+    def forward(self, values: Tensor) -> Tensor:
+        """As in torch; a lone member of a batch by the statistics that were kept."""
+        if len(values) > 1 or not self.training:
+            return super().forward(values)
+        return F.batch_norm(values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+
+
+def linear(layer: nn.Module, vectors: Tensor) -> Tensor:
+    """(..., n) to (..., m) under a linear layer, as :func:`affine` computes it.
+
+    Args:
+        layer: With ``weight`` and ``bias``.
+        vectors: (..., n).
+    """
+    return affine(layer.get_parameter("weight"), layer.get_parameter("bias"), vectors)
+
+
+def affine(weight: Tensor, bias: Tensor, vectors: Tensor) -> Tensor:
+    """(..., n) to (..., m): the product in the precision of the vectors, the rest in float32 at least.
+
+    Args:
+        weight: (m, n).
+        bias: (m,).
+        vectors: (..., n), of any float type.
+
+    >>> affine(torch.ones(3, 2), torch.zeros(3), torch.ones(5, 4, 2, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
+    found = products(vectors.flatten(0, -2), weight.to(vectors.dtype))
+    return found.add_(bias).view(*vectors.shape[:-1], -1)
+
+
+def _held(lengths: Tensor, longest: int) -> Tensor:
+    return torch.arange(longest, device=lengths.device) < lengths.unsqueeze(1)
