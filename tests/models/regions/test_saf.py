@@ -50,7 +50,7 @@ def test_a_batch_is_learnt_once_in_whatever_blocks_and_order(values, monkeypatch
     for order, size in ((np.arange(12), None), (np.arange(12)[::-1].copy(), values)):
         torch.manual_seed(0)
         config = SAFConfig(**sides_of_features(), dimension=6, vector_width=4, dropout=0.0)
-        model = SAF.create(config, data.captions, data.features).double().train()
+        model = SAF.create(config, data.captions, data.features).train()
         if size is not None:
             monkeypatch.setattr(type(model.comparison), "values", size)
         batch = model.batch(model.read(data, np.arange(12)), order)
