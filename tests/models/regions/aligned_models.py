@@ -24,7 +24,7 @@ def small_model(kind: str, regions: int = 3, **changes: Any) -> AlignedScorer:
     made = model.create(config(**changes), ["a dog"], features).double().eval()
     for tensor in (*made.parameters(), *made.buffers()):
         if tensor.is_floating_point():
-            tensor.data = tensor + 0.3 * torch.rand_like(tensor)
+            tensor.data = tensor + 0.6 * (torch.rand_like(tensor) - 0.5)
     return made
 
 

@@ -119,11 +119,13 @@ def similarity_nodes(
 
 
 def attention_over_words(v: list[Vector], w: list[Vector]) -> list[Vector]:
-    """a_ij: LeakyReLU(0.1) of inner products, each region's over the words of length 1."""
+    """a_ij: LeakyReLU(0.1) of inner products, each region's over the words of length 1 but for the program's 1e-8."""
     attention = []
     for region in v:
         s = [dot(region, word) for word in w]
-        attention.append(unit([one if one > 0 else 0.1 * one for one in s]))
+        clipped = [one if one > 0 else 0.1 * one for one in s]
+        length = norm_of(clipped) + 1e-8
+        attention.append([one / length for one in clipped])
     return attention
 
 

@@ -27,15 +27,16 @@ from tests.models.regions.small import CAPTIONS, coloured_regions, pictures_in, 
 
 LOOPS = {"sgr": loops.sgr, "saf": loops.saf}
 SIZES = [(2, 3, [1, 3, 2, 1]), (3, 1, [2, 1]), (1, 2, [1]), (2, 2, [4])]
+"""Images, regions, and words of each caption; batch norm in training asks for two images."""
 both = pytest.mark.parametrize("kind", KINDS)
 
 
 @both
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize(("images", "regions", "lengths"), SIZES)
-def test_values_and_gradients_are_those_of_nested_loops(kind, training, images, regions, lengths):
-    if training and images == 1:
-        pytest.skip("batch norm of one picture is tested where it stands")
+@pytest.mark.parametrize(
+    ("images", "regions", "lengths", "training"),
+    [(*size, training) for size in SIZES for training in (False, True) if size[0] > 1 or not training],
+)
+def test_values_and_gradients_are_those_of_nested_loops(kind, images, regions, lengths, training):
     model = small_model(kind, regions).train(training)
     seen, words = (one.requires_grad_() for one in sets(images, regions, lengths))
     found = all_pairs(model.comparison, seen, WordSets.of(words, lengths))
@@ -56,7 +57,7 @@ def test_it_is_what_the_authors_loop_gives(kind):
     lengths = [2, 5, 1, 3, 3]
     seen, words = sets(7, 3, lengths)
     found = all_pairs(model.comparison, seen, WordSets.of(words, lengths))
-    torch.testing.assert_close(sgraf_program(model, seen, words, lengths, shard=3), found, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(sgraf_program(model, seen, words, lengths, shard=3), found, rtol=1e-6, atol=1e-7)
 
 
 @both
@@ -139,18 +140,19 @@ def test_saved_and_loaded_it_scores_alike(kind, tmp_path: Path):
 
 
 @both
-def test_an_epoch_trains_it(kind, tmp_path: Path):
+def test_a_few_epochs_train_it(kind, tmp_path: Path):
     data = coloured_regions()
     config = TrainConfig(
-        model=KINDS[kind][1](**sides_of_features(), dimension=8, vector_width=6),
+        model=KINDS[kind][1](**sides_of_features(), dimension=16, vector_width=8, dropout=0.1),
         loss=config_of(MaxOfHinges)(),
-        epochs=(3,),
+        epochs=(6,),
+        warm_up_epochs=6,
         learning_rates=(1e-2,),
         batch_size=17,
         logs=(),
     )
     result = train(config, data, tmp_path / "run")
-    assert result.history[-1]["rsum"] > result.history[0]["rsum"] or result.history[0]["rsum"] > 400
+    assert result.history[-1]["rsum"] > result.history[0]["rsum"]
     found = load(result.model_folder)
     assert found.kind == kind
     assert found.config.regions == 5
@@ -161,8 +163,8 @@ def test_it_computes_blocks_twice_from_the_beginning():
 
 
 def test_pictures_with_another_number_of_regions_are_refused():
-    model = small_model("saf", regions=3)
-    rows = torch.zeros(2, 4, 7, dtype=torch.float64)
+    model = small_model("saf", regions=3).float()
+    rows = torch.zeros(2, 4, 7)
     with pytest.raises(UserError, match=r"^the pictures have 4 regions, but the model was made for 3, since"):
         model.regions(rows)
     five = FeatureRows(np.zeros((1, 5, 7), np.float32))

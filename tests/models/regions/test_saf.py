@@ -50,7 +50,7 @@ def test_a_batch_is_learnt_once_in_whatever_blocks_and_order(values, monkeypatch
     for order, size in ((np.arange(12), None), (np.arange(12)[::-1].copy(), values)):
         torch.manual_seed(0)
         config = SAFConfig(**sides_of_features(), dimension=6, vector_width=4, dropout=0.0)
-        model = SAF.create(config, data.captions, data.features).double().train()
+        model = SAF.create(config, data.captions, data.features).train()
         if size is not None:
             monkeypatch.setattr(type(model.comparison), "values", size)
         batch = model.batch(model.read(data, np.arange(12)), order)
@@ -84,3 +84,16 @@ def test_it_has_as_many_parameters_as_the_authors_model():
         + (256 + 1)  # score
     )  # fmt: skip
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+def test_a_batch_does_not_learn_again_from_the_one_before():
+    data = coloured_regions()
+    config = SAFConfig(**sides_of_features(), dimension=6, vector_width=4, dropout=0.0)
+    model, other = (SAF.create(config, data.captions, data.features).train() for _ in range(2))
+    pairs = model.read(data, np.arange(12))
+    model.score(model.batch(pairs, np.arange(5))).similarity.sum().backward()
+    other.load_state_dict(model.state_dict())
+    for one in (model, other):
+        one.score(one.batch(pairs, np.arange(5, 12)))
+    assert torch.equal(model.nodes.norm.running_mean, other.nodes.norm.running_mean)
+    assert model.nodes.norm.num_batches_tracked == 2
