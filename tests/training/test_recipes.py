@@ -23,6 +23,10 @@ from rungwise.training.steps import Plain
 from rungwise.training.tuning import Weights
 
 
+REGIONS = {"sgr": "SGR", "cvse": "CVSE", "sam-sgr": "SGR+SAM", "sam-cvse": "CVSE+SAM"}
+"""Systems of which the SAM paper prints rows on less data and on all."""
+
+
 def test_every_preset_reads_with_its_stages_and_names_rows_that_were_printed() -> None:
     names = preset_names()
     assert len(names) == len(set(names)) > 200
@@ -58,6 +62,9 @@ def test_a_row_that_was_not_printed_is_refused() -> None:
         ("convse", "convse", "Table III", {"ConVSE"}),
         ("mvn", "convse", "Table III", {"MVN"}),
         ("cmal2r", "cmal2r", "Table 1", {"CMAL2R", "CMAL2R(bi.)"}),
+        *((name, "sam", table, {method}) for name, method in REGIONS.items() for table in ("Table 2", "Table 3")),
+        ("sam-cvse", "sam", "Table 4", {"CVSE+SAM"}),
+        ("sam-cvse", "sam", "Table 5", {"CVSE+SAM"}),
     ],
 )
 def test_every_row_of_a_system_has_a_preset(name: str, paper: str, table: str, methods: set[str]) -> None:
