@@ -5,7 +5,7 @@ import { element, make, turnWithin } from "./dom.js";
 import { announce } from "./say.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const DARKEST = 0.82; // how far regions fade that say nothing to a word
+const DARKEST = 0.75; // how far regions fade that say nothing to a word
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0 });
 const cosine = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
@@ -102,7 +102,9 @@ export function makeWhy() {
     if (!shown) return;
     veil.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const most = Math.max(...chosen.regions);
-    const faded = boxes.map((box, region) => rectangle(box, width, height, DARKEST * (1 - chosen.regions[region] / most)));
+    // The root, because attention falls off so fast that all but one region would look alike.
+    const opacity = (weight) => DARKEST * (1 - Math.sqrt(weight / most));
+    const faded = boxes.map((box, region) => rectangle(box, width, height, opacity(chosen.regions[region])));
     veil.replaceChildren(outside(width, height), ...faded, strongest(width, height));
   }
 
