@@ -83,6 +83,14 @@ def test_right_and_wrong_first_hits_are_shown_and_told_apart(data):
     assert "first hit: red, wrong; the best right one is at rank 4" in shown[-1]
 
 
+def test_no_picture_is_shown_twice(data):
+    """Of four captions three find the red picture first, wrongly."""
+    hub = np.eye(4) / 2
+    hub[0] = 1
+    shown = cards(section_of_reasons(found(data, hub), MODEL.explain))
+    assert ["wrong;" in one for one in shown] == [False, True]
+
+
 def test_a_report_with_reasons_stands_alone(data):
     result = evaluate(similarity=RIGHT, image_of_caption=data.image_of_caption, measures=["R@1"])
     page = report_page(result, found(data, RIGHT), explain=MODEL.explain)

@@ -69,7 +69,9 @@ section > h3 { margin-top: 1.2rem; } .tall { max-height: min(40rem, 85vh); overf
 .words-found li { display: list-item; border: 0; } .words-found li small { text-align: left; white-space: normal; }
 .seen { position: relative; } .seen img { width: 100%; border-radius: 0; }
 figure .seen .veil { position: absolute; inset: 0; width: 100%; max-width: none; height: 100%; }
-.veil rect, .veil path { fill: #fff; shape-rendering: crispEdges; }
+figcaption small { font-weight: 400; }
+/* Grey, since white skies and black coats are to be told from what fades. */
+.veil rect, .veil path { fill: #8b8b8b; shape-rendering: crispEdges; }
 .veil .best { fill: none; stroke: #000; stroke-width: 3; vector-effect: non-scaling-stroke; stroke-dasharray: 4 3; }
 .words { columns: 22rem; column-gap: 2rem; padding-left: 1.2rem; margin: .3rem 0 1rem; }
 .words li { break-inside: avoid; overflow-wrap: anywhere; }

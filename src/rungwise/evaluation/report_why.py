@@ -1,6 +1,6 @@
 """What a report shows of why pictures were found first: which of their regions answered which words of a caption.
 
-Regions that say little to a word fade to white, so that it can be read in black on white, too.
+Regions that say little to a word fade to grey, so that it can be read without colours, too.
 """
 
 from __future__ import annotations
@@ -57,15 +57,21 @@ def section_of_reasons(found: Diagnostics, explain: Explain) -> str:
 
 
 def _chosen(lists: TopCandidates) -> tuple[list[int], list[int]]:
-    """Queries with a right first hit, by their lead; and those with a wrong one whose right one follows soonest."""
+    """Queries with a right first hit, by their lead; and those with a wrong one whose right one follows soonest.
+
+    Of each kind, no picture is shown twice.
+    """
     known = np.flatnonzero(~np.isnan(lists.best_rank) & (lists.lengths > 0))
     margin = np.nan_to_num(lists.margin[known])
     order = known[np.lexsort((-margin, lists.best_rank[known]))].tolist()
-    is_right = lists.annotated[:, 0]
-    return (
-        [query for query in order if is_right[query]][:_QUERIES],
-        [query for query in order if not is_right[query]][:_QUERIES],
-    )
+    of_kinds: list[list[int]] = []
+    for is_right in (True, False):
+        of_picture: dict[int, int] = {}
+        for query in order:
+            if lists.annotated[query, 0] == is_right:
+                of_picture.setdefault(int(lists.candidates[query, 0]), query)
+        of_kinds.append(list(of_picture.values())[:_QUERIES])
+    return of_kinds[0], of_kinds[1]
 
 
 def _card(data: ImageCaptions, lists: TopCandidates, query: int, explain: Explain) -> str:
