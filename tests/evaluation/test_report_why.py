@@ -68,7 +68,8 @@ def test_regions_that_answered_stay_and_others_fade(data):
     assert word[2] == f"{answer:.2f}, {100 * share:.0f} % of S, upper left"
     drawn = np.array(veils(first)[0]).reshape(GRID, GRID)
     assert drawn[:2, :2].max() < 0.1
-    expected = 0.82 * (1 - np.sqrt(reasons.weights[2] / reasons.weights[2].max()))
+    weights = reasons.weights[2]
+    expected = 0.82 * (weights.max() - weights) / (weights.max() - weights.min())
     np.testing.assert_allclose(drawn.ravel(), expected, atol=0.006)
     assert min(drawn[2:].min(), drawn[:, 2:].min()) > 0.5
 

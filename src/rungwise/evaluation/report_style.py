@@ -67,8 +67,9 @@ section > h3 { margin-top: 1.2rem; } .tall { max-height: min(40rem, 85vh); overf
   margin-top: .5rem; }
 .words-found > ul, .words-found > .note { grid-column: 1 / -1; margin: 0; padding-left: 1.2rem; }
 .words-found li { display: list-item; border: 0; } .words-found li small { text-align: left; white-space: normal; }
-.seen { position: relative; } .seen img { width: 100%; border-radius: 0; }
-figure .seen .veil { position: absolute; inset: 0; width: 100%; max-width: none; height: 100%; }
+.seen { position: relative; overflow: hidden; } .seen img { width: 100%; border-radius: 0; }
+figure .seen .veil { position: absolute; inset: 0; max-width: none;
+  width: calc(100% + 1px); height: calc(100% + 1px); } /* no bright edge where a pixel is rounded */
 figcaption small { font-weight: 400; }
 /* Grey, since white skies and black coats are to be told from what fades. */
 .veil rect, .veil path { fill: #8b8b8b; shape-rendering: crispEdges; }

@@ -50,7 +50,7 @@ def section_of_reasons(found: Diagnostics, explain: Explain) -> str:
     cards = "".join(_card(found.data, lists, query, explain) for query in (*right, *wrong))
     note = (
         f"The first hits of caption queries: {len(right)} right ones, {len(wrong)} wrong ones. Of each, the words that"
-        " count most in the score, and what answered them: other regions fade. The number is the cosine of a word and"
+        " count most in the score, and what answered them: regions fade from the strongest to the weakest. The number is the cosine of a word and"
         " what it attended to; the percentage is how much it counts."
     )
     return section("Why these hits", f"<div class=reasons>{cards}</div>", note) if cards else ""
@@ -114,8 +114,9 @@ def _veil(reasons: Explanation, word: int) -> str:
     left, top, right, bottom = boxes.T
     seen = (right > left) & (bottom > top)
     weights = reasons.weights[word]
-    # The root, because attention falls off so fast that all but one region would look alike.
-    fading = _FADED * (1 - np.sqrt(weights / max(float(weights.max()), 1e-30)))
+    # From the weakest to the strongest, because attention of some models differs little between regions.
+    spread = float(weights.max() - weights.min())
+    fading = _FADED * (weights.max() - weights) / (spread or 1.0)
     parts = [_outside(boxes[seen])] if seen.any() else []
     for (x, y, to_x, to_y), by in zip(boxes[seen].tolist(), fading[seen].tolist(), strict=True):
         parts.append(f'<rect x="{x}" y="{y}" width="{to_x - x}" height="{to_y - y}" fill-opacity="{by:.2f}"/>')

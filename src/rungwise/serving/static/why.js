@@ -101,9 +101,9 @@ export function makeWhy() {
     veil.toggleAttribute("hidden", !shown);
     if (!shown) return;
     veil.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const most = Math.max(...chosen.regions);
-    // The root, because attention falls off so fast that all but one region would look alike.
-    const opacity = (weight) => DARKEST * (1 - Math.sqrt(weight / most));
+    const [least, most] = [Math.min(...chosen.regions), Math.max(...chosen.regions)];
+    // From the weakest to the strongest, because attention of some models differs little between regions.
+    const opacity = (weight) => (most > least ? (DARKEST * (most - weight)) / (most - least) : 0);
     const faded = boxes.map((box, region) => rectangle(box, width, height, opacity(chosen.regions[region])));
     veil.replaceChildren(outside(width, height), ...faded, strongest(width, height));
   }
