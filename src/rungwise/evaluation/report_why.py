@@ -50,8 +50,8 @@ def section_of_reasons(found: Diagnostics, explain: Explain) -> str:
     cards = "".join(_card(found.data, lists, query, explain) for query in (*right, *wrong))
     note = (
         f"The first hits of caption queries: {len(right)} right ones, {len(wrong)} wrong ones. Of each, the words that"
-        " count most in the score, and what answered them: regions fade from the strongest to the weakest. The number is the cosine of a word and"
-        " what it attended to; the percentage is how much it counts."
+        " count most in the score, and what answered them: regions fade from the strongest, which is framed, to the"
+        " weakest. The number is the cosine of a word and what it attended to; the percentage is how much it counts."
     )
     return section("Why these hits", f"<div class=reasons>{cards}</div>", note) if cards else ""
 
