@@ -3,6 +3,7 @@
     python benchmarks/page.py INDEX                               # of `rungwise index`, served for the time
     python benchmarks/page.py INDEX --query "a dog in snow" --visits 9
     python benchmarks/page.py INDEX --screenshots FOLDER          # desktop and phone, light and dark
+    python benchmarks/page.py INDEX --screenshots FOLDER --rerank runs/scan/model    # and why a picture was found
 
 Chromium of the system opens the page as a visitor who was never there before, then once more, and then searches. Bytes
 are those on the wire, heads of answers included. Medians of several visits; each is a fresh profile.
@@ -85,15 +86,16 @@ class Wire:
 
 
 @contextmanager
-def served(folder: Path, place: str | None) -> Iterator[str]:
+def served(folder: Path, place: str | None, rerank: str | None) -> Iterator[str]:
     from rungwise.index import Index
-    from rungwise.models import load_dual_encoder
-    from rungwise.serving import background
+    from rungwise.models import load, load_dual_encoder
+    from rungwise.serving import Reranker, background
 
     index = Index.open(folder)
     model = load_dual_encoder(place or index.manifest.model_location)
     print(f"{len(index)} pictures of {index.manifest.name}")
-    with background(index, model) as address:
+    reranker = None if rerank is None else Reranker(load(rerank))
+    with background(index, model, reranker=reranker) as address:
         yield address
 
 
@@ -175,6 +177,9 @@ def screenshots(browser: Browser, address: str, query: str, folder: Path) -> Non
             keep("results")
             page.locator("#results a.open").first.click()
             keep("detail")
+            if page.locator("#why-ask").is_visible():
+                page.locator("#why-ask").click()
+                keep("why")
             page.locator("#detail-like").click()
             keep("like")
             context.close()
@@ -185,6 +190,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("index", type=Path, help="folder of an index")
     parser.add_argument("--model", help="the model that built it, if it has moved")
+    parser.add_argument("--rerank", help="a model that ranks the first hits anew, and may say why they were found")
     parser.add_argument("--query", default="two dogs running through snow")
     parser.add_argument("--visits", type=int, default=5)
     parser.add_argument("--screenshots", type=Path, help="folder for them")
@@ -192,7 +198,7 @@ def main() -> int:
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         sys.exit("there is no Chromium here; install it, for example with: apt-get install chromium")
-    with served(asked.index, asked.model) as address, sync_playwright() as playwright:
+    with served(asked.index, asked.model, asked.rerank) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program)
         if asked.screenshots:
             screenshots(browser, address, asked.query, asked.screenshots)

@@ -161,6 +161,8 @@ def test_mistakes_are_one_line_of_both(
         (["INDEX", "a", "--diversity", "nan"], "--diversity must lie in 0..1, got nan"),
         (["INDEX", "a", "--rerank-top", "0"], "--rerank-top must be at least 1"),
         (["INDEX", "a", "--token", TOKEN], "--token is for a server"),
+        (["INDEX", "a", "--why"], "--why needs a model that reads regions and words; name one: --rerank MODEL"),
+        (["INDEX", "--like", "0-red", "--why"], "--why is about the words of a query"),
         (["http://127.0.0.1:9/", "a", "--exact"], "--exact is the server's business"),
         (["http://127.0.0.1:9/", "a"], "cannot be asked"),
         (["http://[", "a"], "no address of a server"),

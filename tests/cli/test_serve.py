@@ -7,7 +7,9 @@ import pytest
 
 from rungwise.cli import main, serve
 from rungwise.index import Index, storage
-from tests.colour_model import ColourModel, colour_pictures
+from rungwise.serving import Reranker
+from tests.colour_model import COLOURS, ColourModel, colour_pictures
+from tests.pointing_model import PointingModel
 
 TOKEN = "correct-horse"
 
@@ -39,6 +41,22 @@ def test_this_machine_alone_needs_no_token(
     assert main(["serve", str(folder), "--device", "cpu"]) == 0
     assert (asked[0]["token"], asked[0]["open_to_all"]) == (None, False)
     assert capsys.readouterr().out == "2 pictures at http://192.0.2.7:8000/   (Ctrl-C ends)\n"
+
+
+def test_a_reranker_is_read_said_and_handed_on(
+    folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "read_model", lambda *_, **__: PointingModel(COLOURS))
+    assert main(["serve", str(folder), "--device", "cpu", "--rerank", "run/model", "--rerank-top", "20"]) == 0
+    reranker = asked[0]["reranker"]
+    assert isinstance(reranker, Reranker)
+    assert (reranker.name, reranker.top) == ("pointing", 20)
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == (
+        "the first 20 hits of searches with words are ranked anew by pointing, which shows why they were found"
+    )
+    assert main(["serve", str(folder), "--rerank", "run/model", "--rerank-top", "0"]) == 2
+    assert "--rerank-top must be at least 1" in capsys.readouterr().err
 
 
 def test_others_get_a_token_that_is_printed_with_the_address(

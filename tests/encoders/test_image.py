@@ -266,3 +266,41 @@ def test_weights_of_the_hub_that_are_on_this_machine_are_taken(monkeypatch: pyte
     ours = load_backbone(ImageConfig("test_resnet.r160_in1k")).network.state_dict()
     for name, tensor in ours.items():
         assert torch.equal(tensor, theirs.state_dict()[name]), name
+
+
+@pytest.mark.parametrize(
+    ("backbone", "size", "grid"),
+    [
+        ("test_resnet.r160_in1k", 64, (2, 2)),
+        ("test_vit.r160_in1k", 160, (10, 10)),
+        ("swin_tiny_patch4_window7_224", 224, (7, 7)),
+    ],
+)
+def test_regions_know_how_they_stand_in_the_picture(backbone, size, grid):
+    side = Backbone(ImageConfig(backbone, weights="random", size=size, pool="regions"))
+    assert side.region_grid == grid
+    assert side.regions == grid[0] * grid[1]
+    assert side.region_boxes(50, 50).shape == (side.regions, 4)
+
+
+def test_a_place_lights_up_where_its_box_is():
+    """One bright square in a dark picture changes most the region whose box holds it."""
+    side = Backbone(ImageConfig("test_vit.r160_in1k", weights="random", size=160, pool="regions", crop=1.0)).eval()
+    plain = torch.zeros(3, 200, 400, dtype=torch.uint8)
+    boxes = side.region_boxes(200, 400)
+    patches = side.network.patch_embed
+    for region in (0, 9, 37, 99):
+        left, top, right, bottom = boxes[region] * [400, 200, 400, 200]
+        lit = plain.clone()
+        lit[:, int(top) + 2 : int(bottom) - 2, int(left) + 2 : int(right) - 2] = 255
+        before, after = (
+            patches(side.preprocessing.normalise(side.preprocessing.apply(one)[None])).flatten(0, -2)
+            for one in (plain, lit)
+        )
+        assert int((after - before).norm(dim=-1).argmax()) == region
+
+
+def test_a_vector_of_the_picture_has_no_place():
+    side = Backbone(ImageConfig("test_resnet.r160_in1k", weights="random", size=64))
+    assert side.region_grid is None
+    assert side.region_boxes(10, 10) is None

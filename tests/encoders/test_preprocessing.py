@@ -208,3 +208,27 @@ def test_keys_of_what_was_made_before_there_were_more_fields_stay() -> None:
     assert repr(Preprocessing().identity) == repr(before)
     assert Preprocessing(crops="RC", mirrored=True).identity == before, "evaluation sees the centre"
     assert Preprocessing(crops="10C").identity == before | {"crops": "10C"}
+
+
+@pytest.mark.parametrize("size", [(200, 300), (300, 200), (181, 97), (64, 64), (40, 900)])
+@pytest.mark.parametrize("resize", ["short_side", "square", "long_side"])
+@pytest.mark.parametrize("crop", [1.0, 0.875, 0.5])
+def test_the_window_is_where_prepared_pixels_come_from(size, resize, crop):
+    """Pixels say where they stand in the picture; the blue ones are the picture, the others what fills the square."""
+    height, width = size
+    picture = np.zeros((3, height, width), np.uint8)
+    picture[0] = np.round(255 * (np.arange(width) + 0.5) / width)
+    picture[1] = np.round(255 * (np.arange(height) + 0.5) / height)[:, None]
+    picture[2] = 255
+    seen = Preprocessing(size=32, crop=crop, resize=resize, interpolation="bilinear")
+    prepared = seen.apply(torch.from_numpy(picture)).numpy().astype(float)
+    left, top, right, bottom = seen.window(height, width)
+    middles = (np.arange(32) + 0.5) / 32
+    x, y = left + (right - left) * middles, top + (bottom - top) * middles
+    inside = np.outer((y > 0) & (y < 1), (x > 0) & (x < 1))
+    np.testing.assert_array_equal(prepared[2] > 128, inside)
+    # Where the filter reaches over the picture's edge, values are no longer linear.
+    for channel, along, pixel in ((0, x[None], (right - left) / 32), (1, y[:, None], (bottom - top) / 32)):
+        clear = inside & (along > 1.5 * pixel) & (along < 1 - 1.5 * pixel)
+        assert clear.any() or pixel > 0.3
+        assert np.abs(prepared[channel] / 255 - along)[clear].max(initial=0) < 0.02

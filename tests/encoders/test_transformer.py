@@ -127,6 +127,17 @@ def ours(folder: Path | str, **options: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_pieces_of_a_text_are_its_tokens(family: str, tmp_path: Path) -> None:
+    encoder = TransformerConfig(model=str(save_plain(tmp_path, family))).build([], 8)
+    for text in (*TEXTS, "", "a dog, a CAT"):
+        pieces = encoder.pieces(text)
+        assert len(pieces) == len(encoder.tokenise([text])[0])
+        assert all(piece in text for piece in pieces)
+        if text == "a dog, a CAT":  # a mark before a word may be a token that stands for its first letter, too
+            assert "".join(pieces).replace("CC", "C") == "adog,aCAT"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_vectors_are_those_of_the_library(family: str, tmp_path: Path) -> None:
     folder = save_plain(tmp_path, family)
     longest = TransformerConfig(model=str(folder)).build([], 8).longest

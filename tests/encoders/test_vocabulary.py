@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.text import learn_vocabulary, tokenise
-from rungwise.encoders.vocabulary import PATTERNS, read_vocabulary, unknown_words, whole_words
+from rungwise.encoders.vocabulary import PATTERNS, cutting, pieces, read_vocabulary, unknown_words, whole_words
 from tests.encoders.test_character_maps import character_map
 
 CAPTIONS = ["a red dog runs", "a blue cat"]
@@ -195,3 +195,12 @@ def test_a_vocabulary_of_pieces_lacks_signs_alone() -> None:
     assert unknown_words(tokenizer, "a dog") == ()
     assert unknown_words(tokenizer, "a 犬 dog ☃ 犬") == ("犬",)
     assert unknown_words(Tokenizer(models.BPE({"a": 0}, [])), "zebra") == ()
+
+
+def test_pieces_are_the_tokens_as_they_stand_in_the_text() -> None:
+    vocabulary = learn_vocabulary(["a dog runs"], 1)
+    assert pieces(vocabulary, "A  Zebra, runs\ud83d") == ["", "A", "Zebra", ",", "runs", "?", ""]
+    cut = cutting(vocabulary, 4)
+    assert pieces(cut, "a dog runs on") == ["", "a", "dog", ""]
+    for text in ("", "  ", "a dog", "DOG!!"):
+        assert len(pieces(cut, text)) == len(tokenise(cut, [text])[0])

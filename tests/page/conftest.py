@@ -12,8 +12,9 @@ import pytest
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.index import Index
-from rungwise.serving import background
-from tests.page.collection import PaletteModel, collection, rows_of_features
+from rungwise.serving import Reranker, background
+from tests.page.collection import COLOURS, PaletteModel, collection, rows_of_features
+from tests.pointing_model import PointingModel
 
 PATIENCE = 20_000  # milliseconds until a browser gives up, on a busy machine
 TOKEN = "open-sesame-8"
@@ -47,6 +48,13 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 def site(index: Index) -> Iterator[str]:
     """Address of a server with squares."""
     with background(index, PaletteModel()) as address:
+        yield address
+
+
+@pytest.fixture(scope="package")
+def why_site(index: Index) -> Iterator[str]:
+    """Address of a server with squares that can say why."""
+    with background(index, PaletteModel(), reranker=Reranker(PointingModel(COLOURS))) as address:
         yield address
 
 

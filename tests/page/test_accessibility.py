@@ -54,6 +54,15 @@ def test_no_violations(new_page, site, axe, look):
         _check(page, axe, place)
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_no_violations_where_it_is_said_why_a_picture_was_found(new_page, why_site, axe, look):
+    page = new_page(reduced_motion="reduce", **LOOKS[look])
+    page.goto(why_site + "?q=a red square&end=false&show=004")
+    page.locator("#why-ask").click()
+    expect(page.locator("#why-words button")).to_have_count(3)
+    _check(page, axe, "why")
+
+
 def _check(page, axe, place):
     page.evaluate(axe)
     found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")

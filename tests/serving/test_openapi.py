@@ -19,8 +19,9 @@ from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, background, create_app
+from rungwise.serving import Reranker, ServingLimits, background, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+from tests.pointing_model import PointingModel
 
 UPLOAD = ("POST", "/pictures")
 ADD = ("POST", "/items")
@@ -33,6 +34,7 @@ OPERATIONS = (
     ("GET", "/metrics"),
     ("GET", "/search"),
     ("GET", "/similar"),
+    ("GET", "/why"),
     ("GET", "/captions"),
     ("GET", "/sample"),
     ("GET", "/items/{id}"),
@@ -49,6 +51,7 @@ WITHOUT_PARAMETERS = ("/about", "/health", "/metrics", "/calibration")
 GOOD = {
     "/search": "/search?q=red",
     "/similar": "/similar?id=1-blue",
+    "/why": "/why?q=blue&id=1-blue",
     "/captions": "/captions?id=1-blue",
     "/items/{id}": "/items/1-blue",
     "/images/{id}": "/images/1-blue",
@@ -57,6 +60,7 @@ GOOD = {
 MISSING = {
     "/search": "/search?like=none",
     "/similar": "/similar?id=none",
+    "/why": "/why?q=blue&id=none",
     "/captions": "/captions?id=none",
     "/items/{id}": "/items/none",
     "/images/{id}": "/images/none",
@@ -65,6 +69,7 @@ MISSING = {
 WRONG = {
     "/search": "/search?k=none",
     "/similar": "/similar?k=none",
+    "/why": "/why?q=&id=1-blue",
     "/captions": "/captions",
     "/sample": "/sample?by=none",
     "/items/{id}": f"/items/{8001 * 'a'}",
@@ -75,6 +80,7 @@ WRONG = {
     "/grades": "/grades?k=none",
 }
 TOKEN = "correct-horse"
+RERANKER = Reranker(PointingModel(COLOURS))
 RED = picture_bytes(COLOURS["red"])
 BODIES = {
     UPLOAD: RED,
@@ -94,7 +100,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 def documented(index: Index) -> BaseSchema:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     return schemathesis.openapi.from_asgi(
-        "/openapi.json", create_app(index, ColourModel(), token=TOKEN), headers=headers
+        "/openapi.json", create_app(index, ColourModel(), token=TOKEN, reranker=RERANKER), headers=headers
     )
 
 
@@ -181,7 +187,7 @@ class Server:
 
 @contextmanager
 def served(index: Index, limits: ServingLimits) -> Iterator[Server]:
-    with background(index, ColourModel(), token=TOKEN, limits=limits) as address:
+    with background(index, ColourModel(), token=TOKEN, limits=limits, reranker=RERANKER) as address:
         yield Server(address)
 
 

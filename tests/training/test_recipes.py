@@ -22,7 +22,6 @@ from rungwise.training.sampling import Shuffled
 from rungwise.training.steps import Plain
 from rungwise.training.tuning import Weights
 
-
 REGIONS = {"sgr": "SGR", "cvse": "CVSE", "sam-sgr": "SGR+SAM", "sam-cvse": "CVSE+SAM"}
 """Systems of which the SAM paper prints rows on less data and on all."""
 

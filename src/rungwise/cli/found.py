@@ -40,6 +40,7 @@ class Shown:
         file_name: Its name, for a copy.
         rung: How well it fits: 1 to 3, or 4 beyond the end of relevance; None where that was not judged.
         degree: The degree of relevance that is expected of it; None likewise.
+        why: Where in it the words of the query were found, a part for each; empty where that was not asked.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Shown:
     file_name: str = ""
     rung: int | None = None
     degree: float | None = None
+    why: tuple[str, ...] = ()
 
     @property
     def band(self) -> str:
@@ -66,6 +68,8 @@ class Shown:
         own = {"id": self.id, "path": self.path, "score": self.score, "captions": list(self.captions)}
         if self.rung is not None:
             own |= {"degree": self.degree, "rung": self.rung, "band": self.band}
+        if self.why:
+            own["why"] = list(self.why)
         return own | {name: _plain(value) for name, value in self.columns.items() if name not in own}
 
 
@@ -202,6 +206,8 @@ class Answered:
             yield f"{head}{shown}{' ' * (room - _cells(shown) + 2)}{facts}".rstrip()
         if words := _words(hit, self.query):
             yield _cut(f"{'':<{len(head)}}{words}", width)
+        if hit.why:
+            yield _cut(f"{'':<{len(head)}}{', '.join(hit.why)}", width)
 
 
 def _facts(hit: Shown, folded: int) -> Iterator[str]:

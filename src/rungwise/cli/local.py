@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.cli.found import Answered, Shown
 from rungwise.cli.models import near_words, read_model, read_model_of, say_cut
+from rungwise.cli.reasons import HITS, check_explains, reasons_of
 from rungwise.cli.terminal import say
 from rungwise.data.packed import PackedPicture, Picture, TarMember
 from rungwise.data.picture_files import picture_bytes
@@ -29,6 +31,7 @@ from rungwise.index import (
 
 if TYPE_CHECKING:
     from rungwise.cli.search_options import Search
+    from rungwise.models.contracts import PairScorer
 
 
 def search(asked: Search) -> Answered:
@@ -52,12 +55,15 @@ def search(asked: Search) -> Answered:
     terms += [Term(Like(one), -LESS) for one in asked.unlike]
     query = Query(tuple(terms), () if typed is None else typed.notes)
     say_cut(model, query.texts)
+    scorer = None if asked.rerank is None else read_model(asked.rerank, asked.device, altered=asked.altered_model)
+    if asked.why and scorer is not None:
+        check_explains(scorer)
     options = SearchOptions(
         fold_duplicates=asked.fold,
         diversity=asked.diversity,
         words=asked.words,
         exact=asked.exact,
-        rerank=None if asked.rerank is None else read_model(asked.rerank, asked.device, altered=asked.altered_model),
+        rerank=scorer,
         rerank_top=asked.rerank_top,
         end=asked.end == "on",
     )
@@ -65,9 +71,10 @@ def search(asked: Search) -> Answered:
     captions: list[CaptionHit] = []
     if len(terms) == len(given) == 1:  # whoever gives one picture alone may want to know what it shows
         captions = searcher.captions_near(given[0].vector, asked.k)
+    hits = _shown(index, [(hit.id, hit.score) for hit in answer.hits], answer.end)
     return Answered(
         query=asked.query or "",
-        hits=_shown(index, [(hit.id, hit.score) for hit in answer.hits], answer.end),
+        hits=_with_reasons(hits, index, scorer, query) if asked.why and scorer is not None else hits,
         reading=answer.reading,
         unknown=tuple(map(str, answer.unknown)),
         unknown_words=tuple((one.word, tuple(one.near)) for one in answer.unknown),
@@ -110,6 +117,13 @@ def _shown(index: Index, found: list[tuple[str, float | None]], end: End | None 
         for (one, score), (rung, degree) in zip(found, judged, strict=True)
         if one in items
     )
+
+
+def _with_reasons(hits: tuple[Shown, ...], index: Index, scorer: PairScorer, query: Query) -> tuple[Shown, ...]:
+    """The first of them with where in them the words were found."""
+    items = index.found([hit.id for hit in hits[:HITS]])
+    first = (replace(hit, why=reasons_of(scorer, items[hit.id].path, query.texts)) for hit in hits[:HITS])
+    return *first, *hits[HITS:]
 
 
 def _reader(picture: Picture | None) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
 from rungwise.cli.found import Answered, Shown
+from rungwise.cli.reasons import HITS, reasons_from
 from rungwise.cli.serve import TOKEN
 from rungwise.core.errors import UserError
 from rungwise.serving.client import Client
@@ -44,7 +46,8 @@ def search(asked: Search) -> Answered:
     if len(sent) == 1 and not (asked.query or asked.like or asked.unlike):
         captions = client.captions(sent[0], asked.k)
     try:
-        return _answered(asked, client, answer, captions)
+        answered = _answered(asked, client, answer, captions)
+        return _with_reasons(answered, client) if asked.why else answered
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{client.address}: what answers there is no server of this rungwise; correct the address"
@@ -66,6 +69,17 @@ def _answered(asked: Search, client: Client, answer: Mapping[str, Any], captions
         first=asked.offset + 1,
         end=_end(answer) if asked.end == "on" else None,
     )
+
+
+def _with_reasons(answered: Answered, client: Client) -> Answered:
+    """The first hits with where in them the words were found."""
+    if not client.about().get("explains"):
+        raise UserError(
+            f"--why: {client.address} cannot say why; whoever runs it can start it with --rerank and a model of kind"
+            " scan, sgr or saf"
+        )
+    first = (replace(hit, why=reasons_from(client, answered.query, hit.id)) for hit in answered.hits[:HITS])
+    return replace(answered, hits=(*first, *answered.hits[HITS:]))
 
 
 def _end(answer: Mapping[str, Any]) -> End | None:

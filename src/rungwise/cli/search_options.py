@@ -35,6 +35,7 @@ class Search:
         exact: Compare with every picture. An approximate index is left aside.
         rerank: Rank the best ones anew with this model. It reads each picture together with the text.
         rerank_top: How many are ranked anew.
+        why: Say where in the first hits the words were found. --rerank with a model of kind scan, sgr or saf knows it.
         token: Of the server. Better set RUNGWISE_TOKEN: others can read a command line.
         model: The model that built the index, if it has moved.
         device: Where the model computes, such as cpu or cuda. Default cuda where there is one.
@@ -62,6 +63,7 @@ class Search:
     exact: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
     rerank_top: int = field(default=50, metadata=ADVANCED)
+    why: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     token: str | None = field(default=None, metadata=ADVANCED)
     model: str | None = field(default=None, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import tyro
 
-from rungwise.cli.models import near_words, read_model_of
+from rungwise.cli.models import near_words, read_model, read_model_of
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
@@ -21,6 +21,7 @@ from rungwise.serving.tokens import SHORTEST, checked_token, new_token, with_tok
 
 if TYPE_CHECKING:
     from rungwise.index import Index
+    from rungwise.serving import Reranker
 
 TOKEN = "RUNGWISE_TOKEN"
 """Environment variable of the token, which other users of this machine cannot read as they can a command line."""
@@ -43,6 +44,9 @@ class Serve:
         token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
+        rerank: Rank the first hits of searches with words anew with this model. One of kind scan, sgr or saf also shows
+            on the page which parts of a picture answered which words.
+        rerank_top: How many hits are ranked anew.
         log: Write a line of JSON for every request to the standard error.
         log_queries: Write what was searched for into these lines, too.
         limits: What clients may hold of the server.
@@ -58,6 +62,8 @@ class Serve:
     token: str | None = None
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = field(default=(), metadata=ADVANCED)
+    rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
+    rerank_top: int = field(default=50, metadata=ADVANCED)
     log: Literal["none", "json"] = field(default="none", metadata=ADVANCED)
     log_queries: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     limits: ServingLimits = field(default_factory=ServingLimits, metadata=ADVANCED)
@@ -68,6 +74,8 @@ def main(arguments: list[str]) -> int:
     asked = parse(Serve, arguments, "rungwise serve", examples=_EXAMPLES)
     if asked.log_queries and asked.log == "none":
         raise UserError("--log-queries does nothing without --log json; give both or neither")
+    if asked.rerank_top < 1:
+        raise UserError(f"--rerank-top must be at least 1, got {asked.rerank_top}")
     token, beyond = _token(asked)
     from rungwise.index import Index
     from rungwise.serving import RequestLog, serve
@@ -77,6 +85,7 @@ def main(arguments: list[str]) -> int:
     model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
     if line := index.stand_in(model):
         say(line)
+    reranker = _reranker(asked)
     if beyond:
         say(_exposed(index, token))
     serve(
@@ -92,8 +101,21 @@ def main(arguments: list[str]) -> int:
         limits=asked.limits,
         log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
         meaning=near_words(),
+        reranker=reranker,
     )
     return 0
+
+
+def _reranker(asked: Serve) -> Reranker | None:
+    """The model that ranks first hits anew, if one was asked for."""
+    if asked.rerank is None:
+        return None
+    from rungwise.serving import Reranker
+
+    reranker = Reranker(read_model(asked.rerank, asked.device, altered=asked.altered_model), asked.rerank_top)
+    shows = ", which shows why they were found" if reranker.model.explains else ""
+    say(f"the first {reranker.top} hits of searches with words are ranked anew by {reranker.name}{shows}")
+    return reranker
 
 
 def _token(asked: Serve) -> tuple[str | None, bool]:

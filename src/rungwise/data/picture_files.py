@@ -123,6 +123,26 @@ def read_header(source: Picture | bytes, name: str | None = None) -> PictureHead
         return _header_of(open_header(file, name))
 
 
+def upright_size(data: bytes, name: str) -> tuple[int, int]:
+    """Height and width in pixels of a picture as it stands upright; no pixel is decoded.
+
+    Args:
+        data: The bytes of a file.
+        name: What messages call the picture.
+
+    Raises:
+        UserError: As :func:`read_header`.
+
+    >>> file, turned = io.BytesIO(), Image.Exif()
+    >>> turned[_JPEG_ORIENTATION] = 6
+    >>> Image.new("L", (40, 30)).save(file, "JPEG", exif=turned)
+    >>> upright_size(file.getvalue(), "a.jpg")
+    (40, 30)
+    """
+    image = open_header(io.BytesIO(data), name)
+    return (image.width, image.height) if orientation(image) >= 5 else (image.height, image.width)
+
+
 def open_header(file: IO[bytes], name: str) -> Image.Image:
     """Header only: format, mode and size are known afterwards, no pixel is decoded.
 

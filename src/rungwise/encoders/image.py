@@ -134,7 +134,7 @@ class Backbone(PictureSide):
         if config.mirrored is None:
             overrides["mirrored"] = config.crops == "RC"
         self.preprocessing = preprocessing or Preprocessing.of_timm(declared, overrides)
-        self.regions, self.features = self._shape()
+        self.regions, self.features, self.region_grid = self._shape()
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Features of prepared pictures.
@@ -163,8 +163,13 @@ class Backbone(PictureSide):
         pixels = self.preprocessing.normalise(pictures).to(precision)
         if self.config.pool == "backbone":
             return torch.as_tensor(network(pixels)).flatten(1).float()
-        last = torch.as_tensor(network.forward_features(pixels))  # type: ignore[operator]
+        last = self._last(network, pixels)
         return (last.flatten(1) if self.config.pool == "flatten" else self._as_regions(last)).float()
+
+    @staticmethod
+    def _last(network: nn.Module, pixels: Tensor) -> Tensor:
+        """The last map, or the last tokens."""
+        return torch.as_tensor(network.forward_features(pixels))  # type: ignore[operator]
 
     def train(self, mode: bool = True) -> Self:
         """As in torch; ``batch_norm: frozen`` keeps the layers of batch normalisation in evaluation mode."""
@@ -224,23 +229,40 @@ class Backbone(PictureSide):
                 f"image.pool: regions needs a map or tokens, and {self.config.backbone} gives an array of shape"
                 f" {tuple(last.shape)}; choose pool: backbone"
             )
-        channels_last = getattr(self.network, "output_fmt", "NCHW") == "NHWC"
-        return last.flatten(1, 2) if channels_last else last.flatten(2).transpose(1, 2)
+        return last.flatten(1, 2) if self._channels_last else last.flatten(2).transpose(1, 2)
 
-    def _shape(self) -> tuple[int | None, int]:
-        """Regions, or None, and features of each."""
+    @property
+    def _channels_last(self) -> bool:
+        return getattr(self.network, "output_fmt", "NCHW") == "NHWC"
+
+    def _grid_of(self, last: Tensor, regions: int) -> tuple[int, int] | None:
+        """How regions stand in the picture: as in the map; tokens as the network cuts patches, if each is one."""
+        if last.ndim == 4:
+            down, across = last.shape[1:3] if self._channels_last else last.shape[2:]
+            return down, across
+        grid = getattr(getattr(self.network, "patch_embed", None), "grid_size", None)
+        return (grid[0], grid[1]) if grid is not None and grid[0] * grid[1] == regions else None
+
+    def _shape(self) -> _Shape:
+        """Regions, features of each, and how regions stand in the picture."""
         side = self.preprocessing.size
         same = repr((self.config.backbone, sorted(self.config.options.items()), self.config.pool, side))
         if same not in _shapes:
             _shapes[same] = self._probed(side)
         return _shapes[same]
 
-    def _probed(self, side: int) -> tuple[int | None, int]:
+    def _probed(self, side: int) -> _Shape:
         training = self.training
         self.eval()
         try:
             with torch.inference_mode():
-                shape = self(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape
+                blank = torch.zeros(1, 3, side, side, dtype=torch.uint8)
+                if self.config.pool != "regions":
+                    found: _Shape = None, self(blank).shape[-1], None
+                else:
+                    last = self._last(self.network, self.preprocessing.normalise(blank))
+                    _, regions, features = self._as_regions(last).shape
+                    found = regions, features, self._grid_of(last, regions)
         except UserError:
             raise
         except _UNFIT as error:
@@ -249,14 +271,17 @@ class Backbone(PictureSide):
                 " set another size"
             ) from error
         self.train(training)
-        return (shape[1] if len(shape) == 3 else None), shape[-1]
+        return found
 
+
+_Shape = tuple[int | None, int, tuple[int, int] | None]
+"""How many regions, or None; features of each; and how many regions stand below and beside one another, or None."""
 
 _ROOM = 0.875
 """Share of the resized side that one of several crops sees, unless the configuration says: 224 of 256."""
 
-_shapes: dict[str, tuple[int | None, int]] = {}
-"""Regions and features by what decides them, so that a model which is built twice computes one blank picture."""
+_shapes: dict[str, _Shape] = {}
+"""By what decides them, so that a model which is built twice computes one blank picture."""
 
 
 def load_backbone(config: ImageConfig) -> Backbone:

@@ -247,6 +247,32 @@ class Preprocessing:
         left = (side - self.size) / 2
         return round(left) if self.crop_corner == "round" else math.floor(left)
 
+    def window(self, height: int, width: int) -> tuple[float, float, float, float]:
+        """Where the square that :meth:`apply` gives of a picture lies in it; of ten crops, the centre.
+
+        A picture that is decoded at a smaller size may be a pixel of that size off.
+
+        Args:
+            height: Of the picture, in pixels.
+            width: Likewise.
+
+        Returns:
+            Left, top, right and bottom as shares of width and height: below 0 or above 1 where the square shows colour
+            around the picture.
+
+        >>> Preprocessing(size=100, crop=1.0).window(100, 200)
+        (0.25, 0.0, 0.75, 1.0)
+        """
+        top, left, seen_height, seen_width = self._seen(height, width)
+        down, across = self._resized_to(seen_height, seen_width)
+        y = [(top + (self._corner(down) + edge) * seen_height / down) / height for edge in (0, self.size)]
+        x = [(left + (self._corner(across) + edge) * seen_width / across) / width for edge in (0, self.size)]
+        return x[0], y[0], x[1], y[1]
+
+    def _corner(self, side: int) -> int:
+        """Where the square begins on a resized side; below 0 where that is shorter than the square."""
+        return self.middle(side) if side >= self.size else -((self.size - side) // 2)
+
     def _five(self, height: int, width: int) -> list[tuple[int, int]]:
         """Top and left of the four corners and of the centre."""
         lower, right = height - self.size, width - self.size

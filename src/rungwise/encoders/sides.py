@@ -106,15 +106,37 @@ class PictureSide(ImageSide):
 
     Attributes:
         regions: How many vectors stand for a picture; None where it is one.
+        region_grid: How many of them stand below and beside one another in the prepared picture, row by row; None where
+            they are no grid.
     """
 
     preprocessing: Preprocessing
     regions: int | None = None
+    region_grid: tuple[int, int] | None = None
 
     @property
     def feature_shape(self) -> tuple[int, ...]:
         """(features,), or (regions, features)."""
         return (self.features,) if self.regions is None else (self.regions, self.features)
+
+    def region_boxes(self, height: int, width: int) -> NDArray[np.float64] | None:
+        """Where the regions lie in a picture: the place of each in the grid, of which a network sees more around it.
+
+        Args:
+            height: Of the picture as it stands upright, in pixels.
+            width: Likewise.
+
+        Returns:
+            (regions, 4) left, top, right and bottom, as shares of width and height; without area outside of the
+            picture. None where the regions are no grid.
+        """
+        if self.region_grid is None:
+            return None
+        down, across = self.region_grid
+        left, top, right, bottom = self.preprocessing.window(height, width)
+        x, y = np.linspace(left, right, across + 1), np.linspace(top, bottom, down + 1)
+        boxes = [(x[column], y[row], x[column + 1], y[row + 1]) for row in range(down) for column in range(across)]
+        return np.clip(np.array(boxes), 0.0, 1.0)
 
     def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
         """:meth:`forward` of evaluation mode, as fast as the side can; several threads may call it.
@@ -183,6 +205,16 @@ class TextSide(nn.Module, ABC):
             UserError: If the side has none.
         """
         raise UserError("this text encoder gives no vectors of words, which models of regions read; take gru")
+
+    def pieces(self, text: str) -> list[str]:
+        """The tokens of a text as they stand in it, one for each that :meth:`tokenise` gives.
+
+        Those that do not stand in it, such as its beginning, are empty.
+
+        Raises:
+            UserError: If the side does not know them.
+        """
+        raise UserError("this text encoder gives no words of a text as they stand in it; take gru or transformer")
 
     @abstractmethod
     def identity(self) -> str:

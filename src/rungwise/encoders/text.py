@@ -26,6 +26,7 @@ from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, in_word
 from rungwise.encoders.vocabulary import (
     UNSPACED_LETTER,
     cutting,
+    pieces,
     read_vocabulary,
     tokenise,
     too_long,
@@ -270,6 +271,10 @@ class GRUEncoder(WordSide):
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers of each text, cut to the context length."""
         return tokenise(self._cutter, texts)
+
+    def pieces(self, text: str) -> list[str]:
+        """See :meth:`TextSide.pieces <rungwise.encoders.sides.TextSide.pieces>`."""
+        return pieces(self._cutter, text)
 
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """See :meth:`TextSide.too_long <rungwise.encoders.sides.TextSide.too_long>`."""

@@ -26,7 +26,15 @@ from rungwise.encoders.pooling import inside, max_of, mean_of
 from rungwise.encoders.pretrained.settings import Length, Width, read_settings
 from rungwise.encoders.pretrained.tokens import plain_rules
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide, in_words
-from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long, unknown_words, whole_words
+from rungwise.encoders.vocabulary import (
+    cutting,
+    pieces,
+    read_vocabulary,
+    tokenise,
+    too_long,
+    unknown_words,
+    whole_words,
+)
 from rungwise.language.sentence_models import PACKAGED_MODEL, TRIED, load_sentence_model
 
 if TYPE_CHECKING:
@@ -198,6 +206,10 @@ class TransformerEncoder(TextSide):
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers of each text, cut to the context length; never none."""
         return [tokens or [self.pad_number] for tokens in tokenise(self._cutter, self._prompted(texts))]
+
+    def pieces(self, text: str) -> list[str]:
+        """See :meth:`TextSide.pieces <rungwise.encoders.sides.TextSide.pieces>`."""
+        return pieces(self._cutter, *self._prompted([text])) or [""]
 
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """See :meth:`TextSide.too_long <rungwise.encoders.sides.TextSide.too_long>`."""

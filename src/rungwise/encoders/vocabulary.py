@@ -241,6 +241,22 @@ def too_long(cutter: Tokenizer, texts: Sequence[str]) -> NDArray[np.int64]:
     return np.flatnonzero([bool(encoding.overflowing) for encoding in cutter.encode_batch(_whole(texts))])
 
 
+def pieces(cutter: Tokenizer, text: str) -> list[str]:
+    """The tokens of a text as they stand in it; empty for those that do not, such as its beginning.
+
+    >>> from tokenizers import models, pre_tokenizers
+    >>> words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 2}, unk_token="[UNK]"))
+    >>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> pieces(words, "a  giraffe")
+    ['a', 'giraffe']
+    """
+    (whole,) = _whole([text])
+    encoding = cutter.encode(whole)
+    frames = encoding.special_tokens_mask
+    places = zip(encoding.offsets, frames, strict=True)
+    return ["" if is_frame else whole[begin:end].strip() for (begin, end), is_frame in places]
+
+
 def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
     """The words of a text that become the token for what is unknown, as they stand in it, each once.
 

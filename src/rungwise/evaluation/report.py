@@ -24,6 +24,7 @@ from rungwise.evaluation.report_ends import plots_of_ends
 from rungwise.evaluation.report_labels import sections_of_labels
 from rungwise.evaluation.report_parts import section, table
 from rungwise.evaluation.report_style import RUNG_COLOURS, STYLE
+from rungwise.evaluation.report_why import Explain, section_of_reasons
 from rungwise.evaluation.result import Result
 from rungwise.evaluation.tables import WAYS, Intervals, cells_of, notes_of, published_cells, sources_of, title_of
 from rungwise.evaluation.top_candidates import TopCandidates
@@ -51,6 +52,7 @@ def report_page(
     names: tuple[str, str] = ("this model", "the other model"),
     has_texts: bool = True,
     curves: Result | None = None,
+    explain: Explain | None = None,
 ) -> str:
     """The page.
 
@@ -65,6 +67,7 @@ def report_page(
         has_texts: Whether captions have texts of their own, so that their length means something.
         curves: Under the protocol labels, a result of the same rankings that holds the measures which
             :func:`~rungwise.evaluation.report_labels.curve_measures` names; default ``result``, as far as it has them.
+        explain: Which regions answered which words, of a model that can say.
 
     >>> from rungwise.evaluation import evaluate
     >>> from rungwise.evaluation.diagnostics import diagnose
@@ -89,6 +92,8 @@ def report_page(
     if beside is not None:
         sections.append(_two_models(parts, beside, names))
     sections += parts.queries(false_negatives)
+    if explain is not None and has_texts:
+        sections.append(section_of_reasons(found, explain))
     if found.thresholds:
         sections.append(parts.false_negatives(false_negatives))
     return page(title_of(result), "\n".join(sections), STYLE)

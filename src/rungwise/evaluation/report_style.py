@@ -62,6 +62,18 @@ section > h3 { margin-top: 1.2rem; } .tall { max-height: min(40rem, 85vh); overf
 .heat tfoot td, .heat tfoot th { border-top: 1px solid var(--line); }
 .confusion { display: flex; flex-wrap: wrap; gap: .5rem 2rem; align-items: flex-start; }
 .confusion > .scroll { max-width: 100%; } .confusion > :last-child { flex: 1 1 22rem; min-width: 0; }
+.reasons { display: grid; gap: 1rem; }
+.words-found { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 11rem), 1fr)); gap: .8rem;
+  margin-top: .5rem; }
+.words-found > ul, .words-found > .note { grid-column: 1 / -1; margin: 0; padding-left: 1.2rem; }
+.words-found li { display: list-item; border: 0; } .words-found li small { text-align: left; white-space: normal; }
+.seen { position: relative; overflow: hidden; } .seen img { width: 100%; border-radius: 0; }
+figure .seen .veil { position: absolute; inset: 0; max-width: none;
+  width: calc(100% + 1px); height: calc(100% + 1px); } /* no bright edge where a pixel is rounded */
+figcaption small { font-weight: 400; }
+/* Grey, since white skies and black coats are to be told from what fades. */
+.veil rect, .veil path { fill: #8b8b8b; shape-rendering: crispEdges; }
+.veil .best { fill: none; stroke: #000; stroke-width: 3; vector-effect: non-scaling-stroke; stroke-dasharray: 4 3; }
 .words { columns: 22rem; column-gap: 2rem; padding-left: 1.2rem; margin: .3rem 0 1rem; }
 .words li { break-inside: avoid; overflow-wrap: anywhere; }
 """

@@ -21,6 +21,7 @@ from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 from rungwise.similarity import Similarity
+from rungwise.similarity.explanation import Explanation
 
 Vectors = NDArray[np.float32]
 Pictures = Sequence[Picture | bytes] | FeatureRows
@@ -168,6 +169,26 @@ class PairScorer(ABC):
         Raises:
             UserError: If an image cannot be read.
         """
+
+    @property
+    def explains(self) -> bool:
+        """Whether it can say which regions of a picture answered which words; see :meth:`explain`."""
+        return False
+
+    def explain(self, picture: Picture | bytes | FeatureRows, text: str) -> Explanation:
+        """Which regions of a picture answered which words of a text.
+
+        Args:
+            picture: A file, a place in a larger one, the bytes of a file, or one row of features.
+            text: In words.
+
+        Raises:
+            UserError: If the model cannot say, the picture cannot be read, or the text is blank.
+        """
+        raise UserError(
+            f"a model of kind {self.kind or type(self).__name__!r} does not compare words with regions one by one, so"
+            " nobody knows which regions answered which words; ask one of kind scan, sgr or saf"
+        )
 
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> PairScores:
         """The scores of a collection.

@@ -13,10 +13,12 @@ from rungwise.serving.limits import ServingLimits
 
 if TYPE_CHECKING:
     from rungwise.serving.app import create_app
+    from rungwise.serving.reranker import Reranker
     from rungwise.serving.server import background, background_app, serve, serve_app
     from rungwise.serving.watching import RequestLog
 
 _LATER = {
+    "Reranker": "reranker",
     "RequestLog": "watching",
     "background": "server",
     "background_app": "server",
@@ -29,6 +31,7 @@ _LATER = {
 __all__ = [
     "Client",
     "RequestLog",
+    "Reranker",
     "ServingLimits",
     "background",
     "background_app",

@@ -22,7 +22,7 @@ from rungwise.core.cache_folder import default_cache
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
-from rungwise.serving import changing, grading, searching, shapes
+from rungwise.serving import changing, grading, searching, shapes, why
 from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.current import Current
 from rungwise.serving.entrance import HEADERS, Entrance
@@ -31,6 +31,7 @@ from rungwise.serving.kept_pictures import KeptPictures
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.metrics import KIND, Metrics
 from rungwise.serving.overview import Overviews
+from rungwise.serving.reranker import Reranker
 from rungwise.serving.tokens import Token
 from rungwise.serving.waiting import BusyError
 from rungwise.serving.watching import RequestLog, Watching
@@ -55,6 +56,7 @@ def create_app(
     kept: Path | None = None,
     meaning: Meaning | None = None,
     only_here: bool = False,
+    reranker: Reranker | None = None,
 ) -> FastAPI:
     """The page and its interface for one index.
 
@@ -76,13 +78,14 @@ def create_app(
             given.
         only_here: Whether this machine alone reaches the application. Then people may say without a token how well
             pictures fit.
+        reranker: A model that ranks the first hits of searches with words anew, and may say why they were found.
 
     Raises:
         UserError: If another model built the index, or the token is too short.
 
     >>> import inspect
     >>> list(inspect.signature(create_app).parameters)
-    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning', 'only_here']
+    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning', 'only_here', 'reranker']
     """
     limits = limits or ServingLimits()
     searcher = Searcher(index, model, meaning=meaning)
@@ -99,7 +102,8 @@ def create_app(
     answer_errors_in_one_line(app)
     app.add_middleware(Entrance, names=allowed_hosts, token=None if token is None else Token(token))
     app.add_middleware(Watching, metrics=metrics, log=log)
-    app.include_router(searching.routes(current, work, overviews))
+    app.include_router(searching.routes(current, work, overviews, reranker))
+    app.include_router(why.routes(current, work, reranker))
     app.include_router(changing.routes(current, work, writable=token is not None))
     gradable = token is not None or only_here
     app.include_router(grading.routes(current, work, limits, allowed=gradable))
@@ -128,6 +132,9 @@ def create_app(
                 max_upload_pixels=limits.upload_pixels,
                 writable=token is not None and served.index.folder is not None,
                 gradable=gradable and served.index.folder is not None,
+                reranked_by="" if reranker is None else reranker.name,
+                rerank_top=0 if reranker is None else reranker.top,
+                explains=reranker is not None and reranker.model.explains,
                 version=app.version,
                 examples=served.examples,
                 newest=tuple(map(sendable, newest)),

@@ -107,6 +107,13 @@ class Client:
         """The pictures that are most like one of the index."""
         return self._json("GET", "similar", {"id": item_id, "k": k, "offset": offset, "where": where or None})
 
+    def why(self, query: str, item_id: str) -> dict[str, Any]:
+        """Which regions of a picture of the index answered which words of a query.
+
+        The server must have a reranker that can say so; :meth:`about` says it in ``"explains"``.
+        """
+        return self._json("GET", "why", {"q": query, "id": item_id})
+
     def captions(self, picture: str | Path | bytes | None = None, k: int = 8, *, item_id: str = "") -> dict[str, Any]:
         """The captions of the collection that fit a picture best: a file, its bytes, or one of the index by its id."""
         asked = {"id": item_id or None, "picture": None if picture is None else self._sent(picture), "k": k}

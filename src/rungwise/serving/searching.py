@@ -24,6 +24,7 @@ from rungwise.serving.current import Current, Served
 from rungwise.serving.ids import possible, sendable
 from rungwise.serving.kept_pictures import THUMBNAIL, KeptPictures
 from rungwise.serving.overview import Overviews
+from rungwise.serving.reranker import Reranker
 from rungwise.serving.work import Search, Work, client_of
 
 MAX_RESULTS = 500
@@ -47,12 +48,18 @@ Ends = Annotated[bool, Query(description="Whether it is judged where relevance e
 Id = Annotated[str, InPath(max_length=8000, description="A picture's id, percent-encoded as a whole, slashes too.")]
 
 
-def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
+def routes(current: Current, work: Work, overviews: Overviews, reranker: Reranker | None = None) -> APIRouter:
     """The operations that read.
+
+    Args:
+        current: What is served.
+        work: Where it waits.
+        overviews: Of what is served.
+        reranker: Ranks the first hits of searches with words anew, if there is one.
 
     >>> import inspect
     >>> list(inspect.signature(routes).parameters)
-    ['current', 'work', 'overviews']
+    ['current', 'work', 'overviews', 'reranker']
     """
     router = APIRouter()
 
@@ -88,6 +95,7 @@ def routes(current: Current, work: Work, overviews: Overviews) -> APIRouter:
             terms += await work.read(request, partial(pictures.terms, served, work.kept))
         query = Asked(tuple(terms), typed.notes if typed else ())
         options = SearchOptions(fold_duplicates=fold, diversity=diversity, words=words, end=end)
+        options = options if reranker is None else reranker.options_of(query, options)
         asked = Search(served, query, k, offset, _filter(where), options)
         return json_answer(shapes.Found(**await _found(request, work, asked, q)))
 

@@ -24,6 +24,7 @@ from rungwise.serving.app import create_app
 from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
 from rungwise.serving.hosts import addresses, is_loopback, own_names, resolved
 from rungwise.serving.limits import ServingLimits
+from rungwise.serving.reranker import Reranker
 from rungwise.serving.tokens import check_guarded, with_token
 from rungwise.serving.watching import RequestLog
 
@@ -97,6 +98,7 @@ def serve(
     limits: ServingLimits | None = None,
     log: RequestLog | None = None,
     meaning: Meaning | None = None,
+    reranker: Reranker | None = None,
 ) -> None:
     """Serve the search page until Ctrl-C or SIGTERM.
 
@@ -116,6 +118,7 @@ def serve(
         limits: What clients may hold of the server; the usual ones unless given.
         log: Where a line for every request is written; nowhere unless given.
         meaning: See :func:`create_app`.
+        reranker: Likewise.
 
     Raises:
         UserError: If the port is taken or may not be used, another model built the index, or other machines can reach
@@ -127,7 +130,7 @@ def serve(
     """
     limits = limits or ServingLimits()
 
-    make = _search_app(index, model, token, allowed_hosts, limits, log, meaning)
+    make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     serve_app(
         make,
         host=host,
@@ -199,6 +202,7 @@ def background(
     limits: ServingLimits | None = None,
     log: RequestLog | None = None,
     meaning: Meaning | None = None,
+    reranker: Reranker | None = None,
 ) -> Iterator[str]:
     """Serve from a thread while the block runs; gives the page's address, without the token.
 
@@ -213,7 +217,7 @@ def background(
     """
     limits = limits or ServingLimits()
 
-    make = _search_app(index, model, token, allowed_hosts, limits, log, meaning)
+    make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
         yield address
 
@@ -283,6 +287,7 @@ def _search_app(
     limits: ServingLimits,
     log: RequestLog | None,
     meaning: Meaning | None,
+    reranker: Reranker | None,
 ) -> MakeApp:
     """Makes the search page, once it is known how it can be reached."""
 
@@ -296,6 +301,7 @@ def _search_app(
             log=log,
             meaning=meaning,
             only_here=_only_here(bound, allowed_hosts),
+            reranker=reranker,
         )
 
     return make

@@ -88,6 +88,9 @@ class About:
         max_upload_pixels: Of a picture.
         writable: Whether pictures can be added and deleted.
         gradable: Whether people may say how well pictures fit.
+        reranked_by: What kind of model ranks the first hits of searches with words anew; empty where none does.
+        rerank_top: How many of them; 0 where none does.
+        explains: Whether that model says which regions answered which words (``/why``).
         version: Of rungwise.
         examples: A few captions.
         newest: Ids of the newest pictures.
@@ -109,6 +112,9 @@ class About:
     max_upload_pixels: int
     writable: bool
     gradable: bool
+    reranked_by: str
+    rerank_top: int
+    explains: bool
     version: str
     examples: tuple[str, ...]
     newest: tuple[str, ...]

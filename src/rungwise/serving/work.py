@@ -12,11 +12,14 @@ from fastapi import HTTPException
 from numpy.typing import NDArray
 from starlette.requests import Request
 
+from rungwise.core.errors import UserError
+from rungwise.data.packed import PackedPicture, Picture
 from rungwise.data.picture_files import PictureHeader, read_header
 from rungwise.data.pictures import thumbnail
 from rungwise.index import Item, Searcher, Where
 from rungwise.index.answers import Answer, SearchOptions
 from rungwise.index.queries import Query
+from rungwise.models.contracts import PairScorer
 from rungwise.serving.batches import Batches
 from rungwise.serving.current import Served
 from rungwise.serving.files import PictureFiles
@@ -111,6 +114,32 @@ class Work:
         """Have the index read."""
         submitted = self._reading.submit(work, client=client_of(request))
         return await outcome(submitted, request, self._limits.waiting_seconds)
+
+    async def explained(self, request: Request, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
+        """Have a model look at a picture of the index where queries are encoded.
+
+        Args:
+            request: Which asks.
+            work: What is done.
+            picture: Which it looks at. No message tells where it lies.
+            model: Whose it is.
+
+        Raises:
+            HTTPException: 404 if the picture cannot be read; 422 if it would take too much memory.
+        """
+        return await self.encoded(request, partial(self._looked_at, work, picture, model))
+
+    def _looked_at(self, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
+        try:
+            header = read_header(picture)
+            size = picture.stat().st_size if not isinstance(picture, PackedPicture) else len(picture.read())
+            needed = header.memory(model.decoded_side) + size
+            if needed > self._limits.decoding_memory:
+                raise HTTPException(422, f"this picture has {header.pixels} pixels, which are too many to look at anew")
+            with self._memory.taken(needed):
+                return work()
+        except (OSError, UserError) as error:  # the reasons name the file
+            raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
 
     async def keep_picture(self, request: Request, searcher: Searcher) -> tuple[str, PictureHeader]:
         """Receive a picture, decode it in one lane, encode it in another, and keep what belongs to it."""

@@ -60,6 +60,21 @@ def attention_scores(products: Tensor, over: int, normalise: Normalise = "clippe
 
 
 @dataclass(frozen=True)
+class Attention:
+    """What one pair's attention says of its words, whichever side attends.
+
+    Attributes:
+        weights: (L, R) of regions for each word; each row adds up to 1.
+        answers: (L,) how well each word was answered, as a cosine.
+        shares: (L,) how much each word counts in the score; they add up to 1.
+    """
+
+    weights: Tensor
+    answers: Tensor
+    shares: Tensor
+
+
+@dataclass(frozen=True)
 class CrossAttention(SetSimilarity):
     """Stacked cross attention as a value.
 
@@ -143,6 +158,26 @@ class CrossAttention(SetSimilarity):
             b = self._attention(s, over=2 if t2i else 1, among=1 if t2i else 2)[0, :, :, 0]
         sides = self.image_side(regions.unsqueeze(0)), self.caption_side(words.unsqueeze(0))
         return b.T, self.answers(*sides)[0, :, 0]
+
+    def attention(self, regions: Tensor, words: Tensor) -> Attention:
+        """What the attention of one pair says of its words.
+
+        What attends counts by p, the derivative of S by its cosine r: exp(lambda_lse r) over the sum of all for
+        log-sum-exp, and the same for all for the mean. Where regions attend, p_i b_ij of the score goes by way of
+        region i and word j: a word's share is the sum over i, its weights are its parts of that sum, and how well it
+        was answered is the mean of r with these weights.
+
+        Args:
+            regions: (R, D).
+            words: (L, D).
+        """
+        b, r = self.weights(regions, words)
+        p = (r * self.lse).softmax(dim=0) if self.pooling == "lse" else torch.full_like(r, 1 / len(r))
+        if self.attend == "t2i":
+            return Attention(b, r, p)
+        shares = (b * p).sum(dim=1)
+        weights = b * p / shares.unsqueeze(1)
+        return Attention(weights, weights @ r, shares)
 
     def values_of_pair(self, regions: int, words: int) -> int:
         """Regions times words."""

@@ -18,8 +18,9 @@ from rungwise.models.contracts import Texts
 from rungwise.models.folder import CONFIG, ModelFolder
 from rungwise.models.regions.base import RegionScorer
 from rungwise.models.regions.config import RegionConfig, regions_of, suited_to_regions
-from rungwise.models.regions.similarity_vectors import NodeReader, NodeSimilarity, SimilarityVectors
+from rungwise.models.regions.similarity_vectors import SMOOTHING, NodeReader, NodeSimilarity, SimilarityVectors
 from rungwise.models.vse_config import AnyTextSide
+from rungwise.similarity.stacked_attention import Attention, CrossAttention
 
 _MOST_REGIONS = 1 << 16
 
@@ -95,6 +96,13 @@ class AlignedScorer(RegionScorer):
     def comparison(self) -> NodeSimilarity:
         """By similarity vectors."""
         return NodeSimilarity.of(self.vectors, self.nodes)
+
+    def attention(self, regions: Tensor, words: Tensor) -> Attention:
+        """See :meth:`RegionScorer.attention <rungwise.models.regions.base.RegionScorer.attention>`.
+
+        Every word counts alike: what its similarity vector weighs in the end is no number between 0 and 1.
+        """
+        return CrossAttention("t2i", SMOOTHING, "mean").attention(regions, words)
 
     @classmethod
     def create(cls, config: Any, captions: Texts, features: FeatureRows | None = None) -> Self:

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
+from rungwise.data.packed import Picture
 from rungwise.encoders.heads import LinearHead
 from rungwise.encoders.inference import computing
 from rungwise.encoders.sides import ImageSide, TextSide, in_words
@@ -28,9 +29,12 @@ from rungwise.encoders.tokens import Tokens
 from rungwise.models.contracts import PairScores, Pictures, Progress, Texts, Vectors
 from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Rows, Scored
+from rungwise.models.regions.boxes import boxes_of
 from rungwise.models.regions.config import check_words, regions_of, suited_to_regions
 from rungwise.models.sided import Batch, Sided
+from rungwise.similarity.explanation import Explanation
 from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs
+from rungwise.similarity.stacked_attention import Attention
 from rungwise.similarity.word_sets import WordSets
 
 MATRIX = 1 << 28
@@ -200,14 +204,49 @@ class RegionScorer(Sided):
         Raises:
             UserError: If an image cannot be read.
         """
-        rows = self.rows_of(images)
-        if rows.issues:
-            first = rows.issues[0]
-            raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))
+        rows = self._readable(images)
         with self._inference():
             scores = all_pairs(self.comparison, self._regions_of(rows), self._words_of(self._tokens(captions)))
         found: NDArray[np.float32] = scores.float().cpu().numpy()
         return found
+
+    @property
+    def explains(self) -> bool:
+        """Whether the family gives :meth:`attention`."""
+        return type(self).attention is not RegionScorer.attention
+
+    def attention(self, regions: Tensor, words: Tensor) -> Attention:
+        """Which regions answered which words of one pair; a family whose words attend to regions gives it.
+
+        Args:
+            regions: (R, D) of length 1.
+            words: (L, D) of length 1.
+        """
+        raise NotImplementedError
+
+    def explain(self, picture: Picture | bytes | FeatureRows, text: str) -> Explanation:
+        """See :meth:`PairScorer.explain <rungwise.models.contracts.PairScorer.explain>`."""
+        if not self.explains:
+            return super().explain(picture, text)
+        if not text.strip():
+            raise UserError("the text is empty; write a few words about the picture")
+        rows = self._readable(picture if isinstance(picture, FeatureRows) else [picture])
+        with self._inference():
+            found = self.attention(self._regions_of(rows)[0], self._words_of(self._tokens([text])).words)
+        return Explanation(
+            tuple(self.text_encoder.pieces(text)),
+            found.weights.float().cpu().numpy(),
+            found.answers.float().cpu().numpy(),
+            found.shares.float().cpu().numpy(),
+            boxes_of(self.backbone, picture),
+        )
+
+    def _readable(self, images: Pictures) -> Rows:
+        rows = self.rows_of(images)
+        if rows.issues:
+            first = rows.issues[0]
+            raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))
+        return rows
 
     def _tokens(self, texts: Texts) -> Tokens:
         return Tokens.of(self.text_encoder.tokenise(in_words(texts)))

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from torch import Tensor
+
 from rungwise.core.configuration import STRICT
 from rungwise.models.regions.base import RegionScorer
 from rungwise.models.regions.config import RegionConfig
 from rungwise.models.saving import ModelConfig
-from rungwise.similarity.stacked_attention import Attend, CrossAttention, Normalise, Pooling
+from rungwise.similarity.stacked_attention import Attend, Attention, CrossAttention, Normalise, Pooling
 
 
 @dataclass(frozen=True)
@@ -66,3 +68,7 @@ class SCAN(RegionScorer):
         """Of the configuration."""
         found: CrossAttention = self.config.comparison()
         return found
+
+    def attention(self, regions: Tensor, words: Tensor) -> Attention:
+        """See :meth:`CrossAttention.attention <rungwise.similarity.stacked_attention.CrossAttention.attention>`."""
+        return self.comparison.attention(regions, words)

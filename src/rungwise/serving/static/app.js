@@ -17,6 +17,7 @@ import { announce, complain, hush } from "./say.js";
 import { makeSource } from "./source.js";
 import { makeStart } from "./start.js";
 import { isLess, LESS, textOf } from "./terms.js";
+import { makeWhy } from "./why.js";
 
 const MOST_KEPT = 20;
 const ONE_BY_ONE = 500; // pictures that are asked for at once to come back to a place far down
@@ -33,6 +34,7 @@ const onTile = {
   href: (item) => addressOf({ ...current, show: item.id }),
 };
 const grades = makeGrades({ learnt: () => show(current) });
+const why = makeWhy();
 const grid = makeGrid({ ...onTile, grade: grades.put });
 const nothingFound = makeNothing({ open: go, nearest: () => grid.open() });
 const start = makeStart({ ...onTile, search: go, address: addressOf });
@@ -58,6 +60,7 @@ const detail = makeDetail({
   jump: (id) => showLarge(id, false),
   href: (id) => addressOf({ ...current, show: id }),
   grade: grades.put,
+  why: (item) => (item ? why.show(item) : why.hide()),
   closed: closeLarge,
 });
 const listShown = {
@@ -162,6 +165,7 @@ async function show(search, back = false) {
   current = search;
   clearPage();
   grades.of(search);
+  why.of(search);
   sample = null;
   element("query").value = search.q;
   element("clear").hidden = !asksForSomething(search);
@@ -279,6 +283,7 @@ async function describeCollection() {
   start.describe(about);
   filters.offer(about);
   grades.offer(about);
+  why.offer(about);
   nothingFound.offer(about);
   intake.limit(about.max_upload_bytes);
   grid.limit(about.max_offset);

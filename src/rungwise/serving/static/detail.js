@@ -11,8 +11,8 @@ const LARGE = 1024;
 const SIMILAR = 12;
 
 /**
- * @param on {like(item, weight), where(part), turn(item), jump(id), href(id), grade(place, item, title), closed()}: `turn`
- *   goes to a neighbour in the list, `jump` to any picture.
+ * @param on {like(item, weight), where(part), turn(item), jump(id), href(id), grade(place, item, title), why(item), closed()}:
+ *   `turn` goes to a neighbour in the list, `jump` to any picture; `why` says why one was found, null that none is shown.
  */
 export function makeDetail(on) {
   const dialog = element("detail");
@@ -62,12 +62,13 @@ export function makeDetail(on) {
       const large = make("img", { src: thumbAddress(item.id, LARGE) });
       const mine = item.id;
       large.onload = () => item?.id === mine && (picture.src = large.src);
-      picture.style.setProperty("--width", item.columns.width ? `${item.columns.width}px` : "100%");
+      element("stage").style.setProperty("--width", item.columns.width ? `${item.columns.width}px` : "100%");
     } else gone("This collection has no picture files.");
     const fit = fitOf(item, list.end());
     element("detail-fit").textContent = fit;
     element("detail-fit").hidden = !fit;
     on.grade(element("detail-grades"), item, titleOf(item));
+    on.why(item);
     strip("detail-folded", (item.folded ?? []).map((id) => [id, "Nearly the same picture", item.has_file]));
     strip("detail-similar", []);
     drawText();
@@ -130,6 +131,7 @@ export function makeDetail(on) {
 
   function close() {
     item = null;
+    on.why(null);
     if (dialog.open) dialog.close();
   }
 

@@ -28,5 +28,14 @@ export function icon(name) {
   return svg;
 }
 
+/** Arrow keys go from one of these buttons to the next, so that the tab key stops at one of them alone. */
+export function turnWithin(event, buttons) {
+  const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  event.stopPropagation();
+  buttons[(buttons.indexOf(document.activeElement) + by + buttons.length) % buttons.length].focus();
+}
+
 /** Whether a click wants a new tab or window, which is the browser's business. */
 export const wantsNewTab = (event) => event.ctrlKey || event.metaKey || event.shiftKey || event.button > 0;

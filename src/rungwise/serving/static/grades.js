@@ -1,7 +1,7 @@
 // What people say of pictures: right, close or wrong for what was searched. It is kept at once, and pressed again taken back.
 
 import { ask } from "./api.js";
-import { element, make } from "./dom.js";
+import { element, make, turnWithin } from "./dom.js";
 import { number } from "./facts.js";
 import { announce, toast } from "./say.js";
 
@@ -63,18 +63,9 @@ export function makeGrades(on) {
     place.setAttribute("role", "group");
     place.setAttribute("aria-label", `Does it fit? ${title}`);
     place.append(...buttons);
-    place.onkeydown = (event) => turn(event, buttons);
+    place.onkeydown = (event) => turnWithin(event, buttons);
     groups.push({ place, id: item.id, buttons });
     press();
-  }
-
-  /** One stop for the tab key; the arrow keys go from button to button. */
-  function turn(event, buttons) {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    event.stopPropagation();
-    buttons[(buttons.indexOf(document.activeElement) + by + buttons.length) % buttons.length].focus();
   }
 
   function press() {

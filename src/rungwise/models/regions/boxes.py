@@ -1,0 +1,29 @@
+"""Where the regions that a model reads lie in the picture itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.data.features import FeatureRows
+from rungwise.data.packed import Picture
+from rungwise.data.picture_files import picture_bytes, picture_name, upright_size
+from rungwise.encoders.sides import ImageSide, PictureSide
+
+
+def boxes_of(side: ImageSide, picture: Picture | bytes | FeatureRows) -> NDArray[np.float64] | None:
+    """See :meth:`PictureSide.region_boxes <rungwise.encoders.sides.PictureSide.region_boxes>`, for a picture's file.
+
+    Returns:
+        (R, 4); None for rows of features, and where the regions are no grid.
+
+    Raises:
+        UserError: If the picture cannot be read.
+
+    >>> from rungwise.encoders.features import FeatureInput
+    >>> boxes_of(FeatureInput(4), FeatureRows(np.zeros((1, 36, 4)))) is None
+    True
+    """
+    if isinstance(picture, FeatureRows) or not isinstance(side, PictureSide) or side.region_grid is None:
+        return None
+    return side.region_boxes(*upright_size(picture_bytes(picture), picture_name(picture)))
