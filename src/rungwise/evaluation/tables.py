@@ -220,6 +220,8 @@ def title_of(result: Result) -> str:
     'protocol full'
     """
     title = f"protocol {result.protocol}"
+    if result.reranking is not None:
+        title += f", the first {result.reranking.top} reranked"
     return f"{result.data_name}, {title}" if result.data_name else title
 
 
@@ -289,7 +291,7 @@ def sources_of(rows: Iterable[PublishedRow]) -> list[str]:
 
 
 def notes_of(result: Result) -> list[str]:
-    """The gallery, what was right and where degrees came from, and how many queries got their value by a ruling.
+    """The gallery, what was right, what a second model did, where degrees came from, and values that are rulings.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -306,6 +308,8 @@ def notes_of(result: Result) -> list[str]:
     ]
     if result.right and result.right != WRITTEN_FOR:
         lines.append(f"right: {result.right}")
+    if result.reranking is not None:
+        lines.append(result.reranking.note())
     if result.relevance:
         lines.append(f"degrees: {result.relevance}")
     if result.ends:
