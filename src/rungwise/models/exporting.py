@@ -117,7 +117,10 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
             2 GiB, or the folder cannot be written.
     """
     if not isinstance(model, TwoSides):
-        raise UserError(f"a model of kind {model.kind!r} is not exported: only models of two encoders are")
+        raise UserError(
+            f"a model of kind {model.kind!r} is not exported: only models of two encoders are; export the one that an"
+            " index is made with, whose best hits this one can order anew: evaluate or search with --rerank"
+        )
     if isinstance(model.text_encoder, TextFeatureInput):
         raise UserError("the model reads rows of features in place of texts: there is no text side to export")
     if type(model.backbone.preprocessing) not in (Preprocessing, type(None)):
