@@ -179,7 +179,7 @@ def evaluate(
         seed=seed,
         version=__version__,
         reranking=_reranking(parts),
-        warnings=source.warnings() if isinstance(source, ProductSource) else (),
+        warnings=_warnings(source),
         _image_of_query={
             "i2t": np.concatenate([fold.images for fold in folds]),
             "t2i": np.concatenate([owners[fold.captions] for fold in folds]),
@@ -202,6 +202,11 @@ def _refuse_unanswered(source: OrderAlone, measures: Iterable[Measure], positive
     for measure in measures:
         if why := source.reads(measure, positives):
             raise UserError(why)
+
+
+def _warnings(source: SimilaritySource) -> tuple[str, ...]:
+    first = source.first if isinstance(source, Reranked) else source
+    return first.warnings() if isinstance(first, ProductSource) else ()
 
 
 def _reranking(parts: Iterable[SimilaritySource]) -> Reranking | None:

@@ -60,6 +60,11 @@ class Reranked(OrderAlone):
         top: K; a smaller gallery is ranked anew as a whole.
         second_hash: Hash of the second model, for the result.
 
+    Attributes:
+        first: The source that ranks everything.
+        top: K.
+        second_hash: Of the second model.
+
     Raises:
         UserError: If K is less than 1, sizes differ, or the first stage has no similarities.
 
@@ -75,11 +80,11 @@ class Reranked(OrderAlone):
     def __init__(self, first: Any, second: Any, top: int = TOP, *, second_hash: str = "") -> None:
         if top < 1:
             raise UserError(f"top must be at least 1, got {top}; it is how many candidates of a query are ranked anew")
-        self._first: SimilaritySource = first if hasattr(first, "columns") else MatrixSource(np.asarray(first))
-        if self._first.order_alone:
+        self.first: SimilaritySource = first if hasattr(first, "columns") else MatrixSource(np.asarray(first))
+        if self.first.order_alone:
             raise UserError("ranked lists have no similarities from which shortlists are made; give those of a model")
-        self._second = second if isinstance(second, _OnceEach) else _OnceEach.of(second, self._first.shape)
-        self.shape = self._first.shape
+        self._second = second if isinstance(second, _OnceEach) else _OnceEach.of(second, self.first.shape)
+        self.shape = self.first.shape
         self.top = top
         self.second_hash = second_hash
 
@@ -99,7 +104,7 @@ class Reranked(OrderAlone):
     def select(self, images: Positions, captions: Positions) -> Reranked:
         """The part with these images and captions, whose shortlists are made anew; what was scored is not forgotten."""
         second = self._second.select(images, captions)
-        return Reranked(self._first.select(images, captions), second, self.top, second_hash=self.second_hash)
+        return Reranked(self.first.select(images, captions), second, self.top, second_hash=self.second_hash)
 
     def reads(self, measure: Measure, positives: Mapping[Direction, Positives]) -> str | None:
         """Why a measure cannot be had of two stages; None if it can."""
@@ -110,7 +115,7 @@ class Reranked(OrderAlone):
     def blocks(self, way: Direction, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """Queries and (queries, all candidates) values that fall in the order of both stages."""
         shortlists = self._shortlists[way]
-        for queries, scores in self._first.rows(chunk) if way == "i2t" else self._first.columns(chunk):
+        for queries, scores in self.first.rows(chunk) if way == "i2t" else self.first.columns(chunk):
             block = np.array(scores, dtype=np.float64)
             best = block.max(axis=1, keepdims=True)
             with np.errstate(over="ignore"):
@@ -138,7 +143,7 @@ class Reranked(OrderAlone):
         candidates = np.empty((queries, min(self.top, gallery)), dtype=np.int64)
         values = np.empty(candidates.shape)
         chunk = max(1, _BLOCK_VALUES // max(1, gallery))
-        for which, scores in self._first.rows(chunk) if way == "i2t" else self._first.columns(chunk):
+        for which, scores in self.first.rows(chunk) if way == "i2t" else self.first.columns(chunk):
             best = top_columns(scores, candidates.shape[1])
             candidates[which], values[which] = best, taken(scores, best)
         return candidates, values

@@ -114,7 +114,7 @@ def some_pairs(
     """Similarities of single pairs, which are computed and no others.
 
     An image is compared with all of its captions of one length at a time: nothing of it is copied for that, and pairs
-    cost about twice what they cost in :func:`all_pairs`.
+    cost two to three times what they cost in :func:`all_pairs`.
 
     Args:
         similarity: Of a pair.
