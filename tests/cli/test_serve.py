@@ -156,4 +156,4 @@ def test_a_model_that_gives_no_vectors_is_told_so(
 
     monkeypatch.setattr("rungwise.models.loading.read_stored", lambda *_, **__: Pairs())
     assert main(["serve", str(folder), "--model", str(folder), "--device", "cpu"]) == 2
-    assert "scores pairs and gives no vectors: it can be evaluated but not indexed" in capsys.readouterr().err
+    assert "scores pairs and gives no vectors, so that nothing is indexed" in capsys.readouterr().err

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions, Issue
@@ -12,7 +14,11 @@ from rungwise.data.features import FeatureRows
 from rungwise.evaluation import evaluate
 from rungwise.models import DualEncoder, EncodedImages, PairScorer
 from rungwise.models.contracts import AskedScores, VectorScores
+from rungwise.models.regions.base import SetScores
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
+from rungwise.similarity.pair_blocks import all_pairs, some_pairs
+from rungwise.similarity.stacked_attention import CrossAttention
+from rungwise.similarity.word_sets import WordSets
 
 SIMILARITIES = [Cosine(), Inner(), Order(), Order(root=True, absolute=True), ShiftedCosine()]
 
@@ -158,3 +164,49 @@ def test_a_collection_of_which_nothing_can_be_read_gives_no_scores(data: ImageCa
     scores = Letters(Cosine()).on(data)
     assert scores.shape == (0, 0)
     assert len(scores.issues) == 6
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES, ids=str)
+def test_single_pairs_are_those_of_the_block(similarity: Similarity, data: ImageCaptions) -> None:
+    model = Letters(similarity)
+    images, captions = np.array([1, 0, 1, 1]), np.array([2, 0, 2, 1])
+    for scores in (model.on(data), Asking(model).on(data)):
+        block = scores.block(np.arange(len(data)), np.arange(len(data.captions)))
+        found = scores.pairs(images, captions)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, block[images, captions], rtol=1e-5, atol=1e-6)
+        assert scores.pairs([], []).shape == (0,)
+
+
+def test_a_model_that_is_asked_anew_reads_each_picture_of_single_pairs_once(data: ImageCaptions) -> None:
+    asked = []
+
+    class Noting(PairScorer):
+        fingerprint = "noting"
+
+        def block(self, images, captions):
+            asked.append((list(images), list(captions)))
+            return np.zeros((len(images), len(captions)), np.float32)
+
+    Noting().on(data).pairs(np.array([1, 0, 1]), np.array([2, 0, 1]))
+    texts, pictures = data.captions, data.paths
+    assert asked == [([pictures[0]], [texts[0]]), ([pictures[1]], [texts[2], texts[1]])]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.data(), st.integers(1, 4), st.lists(st.integers(1, 5), min_size=1, max_size=7), st.sampled_from([1, 50, 1 << 20])
+)
+def test_single_pairs_of_regions_and_words_are_those_of_the_block(drawn, images, lengths, values) -> None:
+    generator = torch.Generator().manual_seed(drawn.draw(st.integers(0, 99)))
+    regions = torch.randn(images, 3, 4, generator=generator, dtype=torch.float64)
+    words = WordSets(torch.randn(sum(lengths), 4, generator=generator, dtype=torch.float64), torch.tensor(lengths))
+    pair = st.tuples(st.integers(0, images - 1), st.integers(0, len(lengths) - 1))
+    pairs = torch.tensor(drawn.draw(st.lists(pair, max_size=20)), dtype=torch.int64).reshape(-1, 2)
+    similarity = CrossAttention()
+    found = some_pairs(similarity, regions, words, pairs[:, 0], pairs[:, 1], values)
+    whole = all_pairs(similarity, regions, words)[pairs[:, 0], pairs[:, 1]]
+    torch.testing.assert_close(found, whole, rtol=1e-12, atol=1e-12)
+    data = ImageCaptions(tuple(map(str, range(images))), ("x",) * len(lengths), np.zeros(len(lengths), np.int64))
+    scores = SetScores(data, np.arange(images), (), regions, words, similarity)
+    np.testing.assert_allclose(scores.pairs(*pairs.T.numpy()), whole.numpy(), rtol=1e-6)

@@ -16,7 +16,7 @@ from rungwise.cli.calibrate_options import Calibrate
 from rungwise.cli.calibrated import render_counts, render_learnt
 from rungwise.cli.ends import known_of, scored_of_index, unrelated_to
 from rungwise.cli.evaluate_options import Evaluate
-from rungwise.cli.models import read_model, read_model_of
+from rungwise.cli.models import read_dual_encoder, read_model_of
 from rungwise.cli.scored import Scored, read_part, scored_by
 from rungwise.cli.terminal import console, say, say_issues
 from rungwise.core.errors import UserError
@@ -31,7 +31,7 @@ from rungwise.relevance.base import Degrees
 from rungwise.relevance.stored import Stored
 
 if TYPE_CHECKING:
-    from rungwise.models.contracts import PairScorer
+    from rungwise.models.contracts import DualEncoder
 
 _FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}
 """The least degree that counts as relevant, of sources on whose scale it is known: what is said is true, a label is
@@ -73,11 +73,11 @@ def run(asked: Calibrate) -> int:
     data = read_part(_as_evaluated(asked), asked.data)
     _refuse_too_few(data)
     if index is not None and storage.is_index(given):
-        model: PairScorer = read_model_of(index, None, asked.device, altered=asked.altered_model)
+        model = read_model_of(index, None, asked.device, altered=asked.altered_model)
     else:
-        model = read_model(asked.model, asked.device, altered=asked.altered_model)
+        model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
     if index is not None:
-        _refuse_other_model(index, model)
+        index.check(model)
     calibration = _learn(asked, model, data)
     say(f"written: {_keep(asked, index, calibration)}")
     return 0
@@ -86,7 +86,6 @@ def run(asked: Calibrate) -> int:
 def _of_index(asked: Calibrate) -> int:
     """Learn from what people said on the page of an index, or else from its captions."""
     from rungwise.index.calibrating import refit
-    from rungwise.models.contracts import DualEncoder
 
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
@@ -105,7 +104,6 @@ def _of_index(asked: Calibrate) -> int:
         )
     other = None if Path(asked.model) == asked.index else asked.model
     model = read_model_of(index, other, asked.device, altered=asked.altered_model)
-    assert isinstance(model, DualEncoder)
     if by_grades:
         calibration = refit(index, model)
         say(f"learnt from {calibration.source}: right and close ones are relevant")
@@ -126,7 +124,7 @@ def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
             raise UserError(f"{flag} changes nothing without {without}; leave it out")
 
 
-def _learn(asked: Calibrate, model: PairScorer, data: ImageCaptions) -> Calibration:
+def _learn(asked: Calibrate, model: DualEncoder, data: ImageCaptions) -> Calibration:
     return _learn_from(asked, scored_by(model, asked.model, data, _as_evaluated(asked)))
 
 
@@ -208,14 +206,6 @@ def _refuse_too_few(data: ImageCaptions) -> None:
             f"{data.name}: {len(data.captions)} captions, and {FEWEST_QUERIES} are needed to learn anything; take"
             " another --split, or more data"
         )
-
-
-def _refuse_other_model(index: Index, model: PairScorer) -> None:
-    from rungwise.models.contracts import DualEncoder
-
-    if not isinstance(model, DualEncoder):
-        raise UserError(f"{index.folder}: a model of kind {model.kind!r} gives no vectors and made no index")
-    index.check(model)
 
 
 def _relevance(asked: Calibrate, scored: Scored) -> tuple[Any, str]:

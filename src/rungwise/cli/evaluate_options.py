@@ -46,6 +46,8 @@ class Evaluate:
         out: Write the result as JSON here, with one value a query.
         format: What to print: table, markdown, latex, csv or json.
         intervals: Print 95 % bootstrap intervals over pictures, too. The report has them in any case.
+        rerank: Order the best candidates of every query anew with this model, a saved one or a run.
+        top: How many of them; default 50.
         by_class: Under the protocol labels, print every number class by class, too. The report has it in any case.
         report: Write an HTML page with tables, plots and queries here.
         thresholds: Falling degrees that cut the report's rungs.
@@ -83,6 +85,8 @@ class Evaluate:
     out: Path | None = None
     format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"
     intervals: bool = False
+    rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    top: int | None = None
     by_class: bool = field(default=False, metadata=ADVANCED)
     report: Path | None = None
     thresholds: tuple[float, ...] = field(default=(), metadata=ADVANCED)

@@ -30,10 +30,11 @@ from rungwise.evaluation import (
     write_false_negatives,
 )
 from rungwise.evaluation.diagnostics import Diagnostics, false_negatives_by_gallery, in_positions_of_data
+from rungwise.evaluation.order_alone import OrderAlone
 from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
 from rungwise.evaluation.published import PublishedRow
-from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.report_labels import curve_measures
+from rungwise.evaluation.reranked import Reranked
 from rungwise.evaluation.tables import Intervals
 from rungwise.metrics import Measure, Total, parse_all
 from rungwise.metrics.rankings import positives_of
@@ -83,7 +84,9 @@ def run(asked: Evaluate) -> int:
         intervals = result.intervals() if asked.intervals or asked.report or asked.card else None
         rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
         _print(asked, result, rows, intervals if asked.intervals else None)
-        if run_folder is not None:
+        if isinstance(scored.similarity, Reranked):
+            _say_cost(scored.similarity, result)
+        elif run_folder is not None:
             say(f"kept in the run: {keep_result(run_folder, result)}")
         if asked.out:
             result.to_json(asked.out, per_query=True)
@@ -111,6 +114,8 @@ def _with_data_in_place(asked: Evaluate) -> Evaluate:
 
 def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
     """The folder of a run stands for its model, and keeps the result; None where a model itself is named."""
+    if asked.rerank is not None and is_run_folder(Path(asked.rerank)):
+        asked = replace(asked, rerank=str(Path(asked.rerank) / MODEL))
     if asked.model is None or not is_run_folder(folder := Path(asked.model)):
         return asked, None
     return replace(asked, model=str(folder / MODEL)), folder
@@ -119,9 +124,12 @@ def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
 def _refuse_idle_options(asked: Evaluate) -> None:
     """An option that would change nothing is a misunderstanding."""
     report, false_negatives = asked.report is not None, asked.false_negatives is not None
-    has_data, runs_a_model = asked.data is not None, asked.model is not None or len(asked.beside) == 1
+    has_data, reranks = asked.data is not None, asked.rerank is not None
+    runs_a_model = asked.model is not None or reranks or len(asked.beside) == 1
     ends = _read_ends(asked.measures or protocol_named(asked.protocol).measures)
     for option, given, other, is_there in (
+        ("--top", asked.top is not None, "--rerank", reranks),
+        ("--rerank", reranks, "DATA, whose pictures and captions the model reads", has_data),
         ("--by-class", asked.by_class, "--protocol labels", asked.protocol == "labels"),
         ("--calibration", asked.calibration is not None, 'a measure such as --measures "CutF1(0.5)"', ends),
         ("--beside", bool(asked.beside), "--report", report),
@@ -137,6 +145,8 @@ def _refuse_idle_options(asked: Evaluate) -> None:
     ):
         if given and not is_there:
             raise UserError(f"{option} changes nothing without {other}; give both, or leave {option} out")
+    if reranks:
+        _refuse_beside_reranking(asked, ends)
     if asked.card and not Path(str(asked.model)).is_dir():
         raise UserError(f"--card writes into the folder of a model, which {asked.model} is not; leave --card out")
     for option, given in (
@@ -145,6 +155,29 @@ def _refuse_idle_options(asked: Evaluate) -> None:
     ):
         if given and has_data:
             raise UserError(f"{option} contradicts DATA {asked.data}, which says whose each caption is; give one")
+
+
+def _refuse_beside_reranking(asked: Evaluate, ends: bool) -> None:
+    """What two models cannot answer is said before either is loaded."""
+    if asked.top is not None and asked.top < 1:
+        raise UserError(f"--top must be at least 1, got {asked.top}")
+    for option, given, why in (
+        ("--ranked-lists", bool(asked.ranked_lists), "shortlists are made from similarities, and lists have none"),
+        ("--card", asked.card, "a card says how one model ranks, and these numbers are of two"),
+        (
+            "--measures of where relevance ends",
+            ends,
+            "they read the scores of one model, and these rankings are of two",
+        ),
+    ):
+        if given:
+            raise UserError(f"{option} and --rerank: {why}; leave one of them out")
+
+
+def _say_cost(source: Reranked, result: Result) -> None:
+    """What the second stage took, which is no part of a result."""
+    each = 1000 * source.seconds / sum(result.queries.values())
+    say(f"reranking took {source.seconds:.2f} s, {each:.2f} ms a query, after pictures and captions were encoded")
 
 
 def _read_ends(measures: Iterable[str]) -> bool:
@@ -165,7 +198,7 @@ def _measures(asked: Evaluate, scored: Scored, positives: RightAnswers | None) -
     """Those that were asked for; else the protocol's, without those that short lists cannot answer."""
     usual = asked.measures or protocol_named(asked.protocol).measures
     lists = scored.similarity
-    if asked.measures or not isinstance(lists, RankedLists):
+    if asked.measures or not isinstance(lists, OrderAlone):
         return usual
     right = positives or positives_of(scored.data.image_of_caption, len(scored.data))
     kept = []
@@ -187,7 +220,7 @@ def _curves(asked: Evaluate, scored: Scored, positives: RightAnswers | None) -> 
         return ()
     lists = scored.similarity
     measures = parse_all(curve_measures(*lists.shape))
-    if isinstance(lists, RankedLists):
+    if isinstance(lists, OrderAlone):
         return tuple(str(one) for one in measures if isinstance(one, Measure) and not lists.reads(one, positives))
     return tuple(str(one) for one in measures)
 

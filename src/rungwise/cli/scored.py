@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import numpy as np
+
 from rungwise.cli.models import encoding_in, read_model, say_cut
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
@@ -24,12 +26,13 @@ from rungwise.evaluation.inputs import (
     split_key,
 )
 from rungwise.evaluation.ranked_lists import read_ranked_lists
+from rungwise.evaluation.reranked import TOP, Reranked
 from rungwise.evaluation.scores import similarity_source
 from rungwise.metrics.sources import SimilaritySource
 from rungwise.scenes.relevance import own_degrees
 
 if TYPE_CHECKING:
-    from rungwise.models.contracts import PairScorer
+    from rungwise.models.contracts import PairScorer, PairScores
 
 
 class Asked(Protocol):
@@ -47,6 +50,8 @@ class Asked(Protocol):
     captions_only: bool
     join_restval: bool
     relevance: str | None
+    rerank: str | None
+    top: int | None
     device: str | None
     precision: Literal["auto", "float32", "bfloat16"]
     least_cosine: float
@@ -59,7 +64,7 @@ class Scored:
     """Scores and data, read once for everything that is made of them.
 
     Attributes:
-        similarity: Of all images with all captions.
+        similarity: Of all images with all captions; with a reranker, the rankings of both stages.
         data: Ids, captions, ownership; made up of positions where no data were given.
         has_texts: Data were given.
         relevance: Degrees, or None.
@@ -113,6 +118,8 @@ def read_scored(asked: Asked) -> Scored:
         scored = _of_matrix(asked.similarity, asked, data)
     else:
         scored = _of_vectors(asked.image_embeddings or "", asked.text_embeddings or "", asked, data)
+    if asked.rerank is not None:
+        scored = _reranked(asked.rerank, scored, asked)
     relevance = _relevance(asked, scored)
     named = "" if asked.relevance is None else _name_of(asked.relevance)
     return replace(scored, relevance=relevance, relevance_name=named, split=asked.split if data else "")
@@ -170,6 +177,14 @@ def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Asked) -
     Raises:
         UserError: If there are no pictures, or no captions.
     """
+    scores = _scores_of(model, name, data, asked)
+    source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
+    seed = _seed_of(model.provenance)
+    return Scored(source, scores.data, True, model_hash=model.fingerprint, seed=seed, model=model)
+
+
+def _scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Asked) -> PairScores:
+    """What a model makes of a collection, once it has read it; the pictures that it cannot read are listed."""
     _refuse_incomplete(data)
     say_cut(model, data.captions)
     encoding = encoding_in(name, asked.precision, asked.least_cosine)
@@ -178,9 +193,20 @@ def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Asked) -
     if scores.issues:
         say(f"{len(scores.issues)} of {len(data)} pictures could not be read and are left out, with their captions")
         say_issues(scores.issues)
-    source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
-    seed = _seed_of(model.provenance)
-    return Scored(source, scores.data, True, model_hash=model.fingerprint, seed=seed, model=model)
+    return scores
+
+
+def _reranked(name: str, scored: Scored, asked: Asked) -> Scored:
+    """The same scores as a first stage, and a model as the second, of the pictures that both can read."""
+    model = read_model(name, asked.device, altered=asked.altered_model)
+    scores = _scores_of(model, name, scored.data, asked)
+    first = scored.similarity
+    if len(scores.kept) < len(scored.data):
+        of_image = scored.data.captions_of_image
+        captions = [caption for image in scores.kept.tolist() for caption in of_image[image]]
+        first = first.select(scores.kept, np.array(captions, dtype=np.int64))
+    both = Reranked(first, scores, TOP if asked.top is None else asked.top, second_hash=model.fingerprint)
+    return replace(scored, similarity=both, data=scores.data)
 
 
 def _seed_of(provenance: Mapping[str, Any]) -> int | None:

@@ -149,7 +149,7 @@ def main(arguments: list[str]) -> int:
         _say_splits(data, split)
     if isinstance(config, FitConfig):
         found = fit(config, split, asked, device)
-        commands = _next(config.data.path, data, found.model_folder, asked.out, found.choice)
+        commands = _next(config, data, found.model_folder, asked.out, found.choice)
         _say_end(f"model: {found.model_folder}", begun, commands)
         return 0
     if asked.seeds:
@@ -178,7 +178,7 @@ def main(arguments: list[str]) -> int:
         say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
     said = f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}"
-    _say_end(said, begun, _next(config.data.path, data, result.model_folder, asked.out, config.snapshot))
+    _say_end(said, begun, _next(config, data, result.model_folder, asked.out, config.snapshot))
     return 0
 
 
@@ -236,11 +236,22 @@ def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
         )
 
 
-def _next(place: str, data: ImageCaptions, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:
-    """Commands that go on from here; what chose the model measures it, and who has no words searches by a picture."""
+def _next(config: AnyRunConfig, data: ImageCaptions, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:
+    """Commands that go on from here.
+
+    What chose the model measures it, a model without vectors is a second stage, and who has no words searches by a
+    picture.
+    """
+    from rungwise.models.contracts import DualEncoder
+    from rungwise.models.kinds import family
+
     ours, protocol = program(), "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
-    place, run, of_run, index = (shlex.quote(str(one)) for one in (place, out, model, out / "index"))
+    place, run, of_run, index = (shlex.quote(str(one)) for one in (config.data.path, out, model, out / "index"))
     evaluate = f"{ours} evaluate {run} {place}{protocol}"
+    if not issubclass(family(config.model.kind), DualEncoder):
+        second = f"--rerank {of_run}"
+        both = f"{ours} evaluate VECTOR_MODEL {place}{protocol} {second}"
+        return evaluate, both, f'{ours} search INDEX "what you look for" {second}'
     make_index = f"{ours} index {place} --model {of_run} --out {index}"
     if data.text_features is not None:
         return evaluate, make_index, f"{ours} search {index} --like {shlex.quote(data.image_ids[0])}"

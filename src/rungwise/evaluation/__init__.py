@@ -6,8 +6,8 @@ Words, which the modules keep to:
   :mod:`rungwise.metrics`;
 * *diagnose*: what lies behind the numbers, query by query, as :class:`Diagnostics`; a report shows both;
 * *compare*: two results of the same queries;
-* :class:`RankedLists` are rankings that come as lists in files; *top candidates* are the first candidates that any
-  scores put before a query;
+* :class:`RankedLists` are rankings that come as lists in files, :class:`Reranked` those of two models one after the
+  other; *top candidates* are the first candidates that any scores put before a query;
 * *judge* is what people do, whose judgements :mod:`rungwise.relevance.human` reads. What a collection holds is
   *inspected* (:mod:`rungwise.data.inspection`), and what degrees of relevance look like is *described*
   (:mod:`rungwise.relevance.describe`).
@@ -30,7 +30,8 @@ from rungwise.evaluation.protocols import PROTOCOLS, Fold, Protocol, protocol_na
 from rungwise.evaluation.published import PAPERS, PublishedRow, printed, published, published_beside
 from rungwise.evaluation.ranked_lists import RankedLists, read_ranked_lists
 from rungwise.evaluation.report import report_page
-from rungwise.evaluation.result import Result
+from rungwise.evaluation.reranked import Reranked
+from rungwise.evaluation.result import Reranking, Result
 from rungwise.evaluation.scores import similarity_source
 from rungwise.evaluation.tables import card_facts, format_result, render_by_class, render_published, render_table
 
@@ -49,6 +50,8 @@ __all__ = [
     "Protocol",
     "PublishedRow",
     "RankedLists",
+    "Reranked",
+    "Reranking",
     "Result",
     "by_class",
     "card_facts",

@@ -76,7 +76,7 @@ class Diagnostics:
         folds: The protocol's galleries, this one first.
         lists: What stands first for every query.
         thresholds: Degrees that cut the rungs; empty without relevance.
-        rungs: One more than thresholds; empty without relevance or similarity.
+        rungs: One more than thresholds; empty without relevance, or where rankings are no similarities.
         coherence: Per direction, (K, CS@K); empty without relevance.
         gap: None where there are no embeddings of one width.
     """
@@ -236,7 +236,7 @@ def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
 def _rungs(
     source: SimilaritySource, relevance: CheckedDegrees, thresholds: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[RungSlice, ...]]:
-    """Thresholds, and what a sample of image queries says of each rung; lists have no similarity to speak of."""
+    """Thresholds, and what a sample of image queries says of each rung, where values are similarities."""
     images, captions = source.shape
     asked = np.unique(np.linspace(0, images - 1, min(images, _SAMPLE)).round().astype(np.int64))
     everything = np.arange(captions)
@@ -245,7 +245,7 @@ def _rungs(
     if not known.any():
         return (), ()
     cuts = tuple(float(one) for one in thresholds) or _cuts(degrees[known])
-    if isinstance(source, RankedLists):
+    if source.order_alone:
         return cuts, ()
     rows = source.select(asked, everything).rows(len(asked))
     scores = np.concatenate([np.array(block, dtype=np.float64) for _, block in rows])

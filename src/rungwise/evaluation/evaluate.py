@@ -13,15 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.calibration import Calibration
 from rungwise.core.errors import UserError
 from rungwise.core.version import __version__
+from rungwise.evaluation.order_alone import OrderAlone
 from rungwise.evaluation.positives import RightAnswers, check_positives
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
-from rungwise.evaluation.ranked_lists import RankedLists
-from rungwise.evaluation.result import Result
+from rungwise.evaluation.reranked import Reranked
+from rungwise.evaluation.result import Reranking, Result
 from rungwise.evaluation.scores import checked_degrees, checked_owners, similarity_source
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse_all
 from rungwise.metrics.ends import Ends, Judged, name_of_ends
 from rungwise.metrics.rankings import Scores, positives_of
-from rungwise.metrics.sources import ProductSource
+from rungwise.metrics.sources import ProductSource, SimilaritySource
 from rungwise.metrics.streaming import QueryValues, measure_all
 from rungwise.relevance.base import Degrees as RelevanceSource
 
@@ -66,6 +67,7 @@ def evaluate(
             with a (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a
             second time when a graded measure reads the lists of caption queries. Also a
             :class:`~rungwise.evaluation.ranked_lists.RankedLists`; of a direction without lists nothing is reported.
+            Also a :class:`~rungwise.evaluation.reranked.Reranked`, whose first candidates another model orders anew.
             Also what :func:`~rungwise.evaluation.scores.similarity_source` answers.
         image_embeddings: (images, D), or what :func:`~rungwise.evaluation.inputs.read_embeddings` answers.
         text_embeddings: (captions, D), likewise.
@@ -100,7 +102,7 @@ def evaluate(
     Raises:
         UserError: If sizes do not agree, a matrix is transposed, a value is not finite, a measure or protocol is not
             known, the protocol does not fit the data, a graded measure is asked for without relevance, or a measure
-            reads further than ranked lists go.
+            reads what lists or two stages do not have.
 
     >>> image, text = np.eye(3), np.eye(3)[[0, 1, 1, 2]]
     >>> result = evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=[0, 1, 1, 2])
@@ -132,22 +134,19 @@ def evaluate(
     rule.check_positives(positives is not None)
     if positives is not None:
         check_positives(positives, *source.shape)
-    directions = source.directions if isinstance(source, RankedLists) else DIRECTIONS
+    directions = source.directions if isinstance(source, OrderAlone) else DIRECTIONS
     folds = rule.folds(owners, count)
-    passes = []
+    passes, parts = [], []
     for fold in folds:
         whole = len(folds) == 1 and _is_everything(fold, source.shape)
         part = source if whole else source.select(fold.images, fold.captions)
+        parts.append(part)
         of_caption = np.searchsorted(fold.images, owners[fold.captions])
-        right = positives
-        if isinstance(part, RankedLists):
-            right = right or positives_of(of_caption, len(fold.images))
-            for measure in single:
-                if why := part.reads(measure, right):
-                    raise UserError(why)
+        if isinstance(part, OrderAlone):
+            _refuse_unanswered(part, single, positives or positives_of(of_caption, len(fold.images)))
         graded = degrees.select(fold.images, fold.captions) if degrees else None
         method = ends if whole or ends is None else _InFold(ends, fold)
-        passes.append(measure_all(part, of_caption, single, graded, chunk, right, method))
+        passes.append(measure_all(part, of_caption, single, graded, chunk, positives, method))
     numbers, units = _numbers(asked, passes, directions)
     per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
     reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
@@ -179,7 +178,8 @@ def evaluate(
         model_hash=model_hash,
         seed=seed,
         version=__version__,
-        warnings=source.warnings() if isinstance(source, ProductSource) else (),
+        reranking=_reranking(parts),
+        warnings=_warnings(source),
         _image_of_query={
             "i2t": np.concatenate([fold.images for fold in folds]),
             "t2i": np.concatenate([owners[fold.captions] for fold in folds]),
@@ -196,6 +196,25 @@ def evaluate(
             if f"{way}/{measure}" in reported
         },
     )
+
+
+def _refuse_unanswered(source: OrderAlone, measures: Iterable[Measure], positives: RightAnswers) -> None:
+    for measure in measures:
+        if why := source.reads(measure, positives):
+            raise UserError(why)
+
+
+def _warnings(source: SimilaritySource) -> tuple[str, ...]:
+    first = source.first if isinstance(source, Reranked) else source
+    return first.warnings() if isinstance(first, ProductSource) else ()
+
+
+def _reranking(parts: Iterable[SimilaritySource]) -> Reranking | None:
+    """What the second stage did in all galleries."""
+    own = [part for part in parts if isinstance(part, Reranked)]
+    if not own:
+        return None
+    return Reranking(own[0].second_hash, own[0].top, sum(part.pairs_scored for part in own))
 
 
 class _InFold:

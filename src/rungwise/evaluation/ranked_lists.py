@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.textfiles import read_lines
+from rungwise.evaluation.order_alone import OrderAlone
 from rungwise.metrics import MAP, P, R, Recall
 from rungwise.metrics.blocks import Positions
 from rungwise.metrics.classic import MAPAtR, RPrecision
@@ -22,7 +23,7 @@ from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Scores
 from rungwise.relevance.human import Finder, read_id_lists
 
 
-class RankedLists:
+class RankedLists(OrderAlone):
     """The best candidates of each query, best first; give it to ``evaluate(similarity=...)``.
 
     As a source of similarities, the candidate at place p of a list of n has n - p + 1, and what is not listed has 0.
@@ -53,7 +54,7 @@ class RankedLists:
         self.directions: tuple[Direction, ...] = tuple(way for way in DIRECTIONS if way in lists)
         self._lists: dict[Direction, list[NDArray[np.int64]]] = {}
         for way in self.directions:
-            queries, candidates = self._sizes(way)
+            queries, candidates = self.sizes(way)
             own = [np.asarray(one, dtype=np.int64) for one in lists[way]]
             if len(own) != queries:
                 raise UserError(f"ranked lists, {way}: {len(own)} lists for {queries} queries; give one each")
@@ -63,9 +64,6 @@ class RankedLists:
                 if len(np.unique(one)) < len(one):
                     raise UserError(f"ranked lists, {way}, query {query}: a candidate stands twice; list each once")
             self._lists[way] = own
-
-    def _sizes(self, way: Direction) -> tuple[int, int]:
-        return self.shape if way == "i2t" else (self.shape[1], self.shape[0])
 
     def lengths(self, way: Direction) -> NDArray[np.int64]:
         """(queries,) how many candidates each list names."""
@@ -83,7 +81,7 @@ class RankedLists:
         if measure.reads_ends:
             return f"{measure} reads similarities, and ranked lists have none; ask for other measures"
         for way in self.directions:
-            own, gallery = positives[way], self._sizes(way)[1]
+            own, gallery = positives[way], self.sizes(way)[1]
             lengths = self.lengths(way)
             asking = np.ones(len(lengths), dtype=np.bool_) if measure.graded else own.counts > 0
             if isinstance(measure, MAPAtR | RPrecision):
@@ -103,20 +101,12 @@ class RankedLists:
                 return f"{measure} {whole}, but {way} lists name as few as {least} of {gallery} candidates; {remedy}"
         return None
 
-    def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Images and (images, all captions) places turned into scores, as sources of similarity answer."""
-        yield from self._blocks("i2t", chunk)
-
-    def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Captions and (captions, all images)."""
-        yield from self._blocks("t2i", chunk)
-
-    def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """(pairs,) as in the rows."""
-        found = np.empty(len(images), dtype=np.float32)
-        for at, (image, caption) in enumerate(zip(images, captions, strict=True)):
-            found[at] = self._row("i2t", int(image))[caption]
-        return found
+    def blocks(self, way: Direction, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """Queries and (queries, all candidates) places turned into scores."""
+        queries = self.sizes(way)[0]
+        for start in range(0, queries, chunk):
+            which = np.arange(start, min(start + chunk, queries))
+            yield which, np.stack([self._row(way, int(query)) for query in which])
 
     def select(self, images: Positions, captions: Positions) -> RankedLists:
         """The part with these images and captions, in this order; other candidates leave the lists."""
@@ -124,20 +114,14 @@ class RankedLists:
         lists: dict[Direction, list[NDArray[np.int64]]] = {}
         for way in self.directions:
             queries, candidates = chosen[way]
-            place = np.full(self._sizes(way)[1], -1, dtype=np.int64)
+            place = np.full(self.sizes(way)[1], -1, dtype=np.int64)
             place[candidates] = np.arange(len(candidates))
             kept = [place[self._lists[way][query]] for query in queries]
             lists[way] = [one[one >= 0] for one in kept]
         return RankedLists(lists, (len(images), len(captions)))
 
-    def _blocks(self, way: Direction, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        queries = self._sizes(way)[0]
-        for start in range(0, queries, chunk):
-            which = np.arange(start, min(start + chunk, queries))
-            yield which, np.stack([self._row(way, int(query)) for query in which])
-
     def _row(self, way: Direction, query: int) -> NDArray[np.float32]:
-        row = np.zeros(self._sizes(way)[1], dtype=np.float32)
+        row = np.zeros(self.sizes(way)[1], dtype=np.float32)
         if way in self._lists:
             listed = self._lists[way][query]
             row[listed] = np.arange(len(listed), 0, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,32 @@ from rungwise.metrics import Measure, Total, parse_all
 
 FORMAT = "rungwise-result/1"
 """Written into every file, so that a later version can tell."""
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """What a second stage put in a new order; see :mod:`rungwise.evaluation.reranked`.
+
+    Attributes:
+        model_hash: Of the second model; empty where nobody said it.
+        top: How many candidates of each query it ordered, at most.
+        pairs: How many different pairs it scored, over all galleries.
+
+    >>> Reranking("", 50, 312_345).note()
+    'reranked: another model (312,345 pairs scored) orders the first 50 of each query; all others stand behind them'
+    """
+
+    model_hash: str
+    top: int
+    pairs: int
+
+    def note(self) -> str:
+        """What was measured, in a line."""
+        who = f"model {self.model_hash[:12]}" if self.model_hash else "another model"
+        return (
+            f"reranked: {who} ({self.pairs:,} pairs scored) orders the first {self.top} of each query; all others stand"
+            " behind them"
+        )
 
 
 @dataclass(frozen=True)
@@ -47,6 +73,7 @@ class Result:
         seed: Of the training run, when the caller says it.
         version: Of rungwise.
         warnings: What is odd about what was evaluated, one line each.
+        reranking: What a second model put in a new order; None where one model ranked alone.
         by_class: The numbers class by class, where they were asked for; see :mod:`rungwise.evaluation.by_class`.
 
     >>> from rungwise.evaluation import evaluate
@@ -73,6 +100,7 @@ class Result:
     seed: int | None = None
     version: str = ""
     warnings: tuple[str, ...] = ()
+    reranking: Reranking | None = None
     by_class: ByClass | None = None
     _per_query: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
     _image_of_query: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
@@ -172,12 +200,14 @@ class Result:
         """
         content: dict[str, Any] = {}
         for one in fields(self):
-            if not one.name.startswith("_") and one.name != "by_class":
+            if not one.name.startswith("_") and one.name not in ("by_class", "reranking"):
                 value = getattr(self, one.name)
                 content[one.name] = dict(value) if isinstance(value, Mapping) else value
         content["numbers"] = {name: _without_nan(number) for name, number in self.numbers.items()}
         if self.by_class is not None:
             content["by_class"] = self.by_class.plain()
+        if self.reranking is not None:
+            content["reranking"] = asdict(self.reranking)
         return content
 
     def to_json(self, path: str | Path, per_query: bool = False) -> None:
@@ -246,6 +276,7 @@ class Result:
             seed=content.seed,
             version=content.version,
             warnings=tuple(content.warnings),
+            reranking=None if content.reranking is None else Reranking(**content.reranking.model_dump()),
             by_class=None if content.by_class is None else ByClass.from_plain(content.by_class.model_dump()),
             _per_query=values,
             _image_of_query=images,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rungwise.core.errors import UserError
 from rungwise.metrics import DIRECTIONS, Measure, Total, parse
@@ -41,6 +41,14 @@ class _ByClass(BaseModel):
     without_label: dict[str, int]
 
 
+class _Reranking(BaseModel):
+    model_config = _STRICT
+
+    model_hash: str
+    top: int = Field(ge=1)
+    pairs: int = Field(ge=0)
+
+
 class Content(BaseModel):
     """The file, each part of the type that it must have; see :class:`rungwise.evaluation.result.Result`."""
 
@@ -64,6 +72,7 @@ class Content(BaseModel):
     seed: int | None = None
     version: str = ""
     warnings: list[str] = []
+    reranking: _Reranking | None = None
     by_class: _ByClass | None = None
     per_query: dict[str, list[float | list[float | None] | None]] = {}
     image_of_query: dict[str, list[int]] = {}

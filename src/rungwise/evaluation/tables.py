@@ -211,6 +211,11 @@ def card_facts(result: Result, intervals: Intervals | None = None) -> dict[str, 
     }
 
 
+def _named(ours: str, result: Result) -> str:
+    """A name that also says that a second model orders the best candidates."""
+    return ours if result.reranking is None else f"{ours}, the first {result.reranking.top} reranked"
+
+
 def title_of(result: Result) -> str:
     """What was evaluated and how.
 
@@ -219,7 +224,7 @@ def title_of(result: Result) -> str:
     >>> title_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 1]))
     'protocol full'
     """
-    title = f"protocol {result.protocol}"
+    title = _named(f"protocol {result.protocol}", result)
     return f"{result.data_name}, {title}" if result.data_name else title
 
 
@@ -271,7 +276,7 @@ def published_cells(result: Result, ours: str, rows: Sequence[PublishedRow]) -> 
     (['method', 'i2t/R@1'], [['ours', '100.0'], ['CVSE (sam, Table 2)', '60.0']])
     """
     names = [name for name in result.numbers if not rows or any(name in row.numbers for row in rows)]
-    body = [[ours, *(number_text(result[name], result.units[name]) for name in names)]]
+    body = [[_named(ours, result), *(number_text(result[name], result.units[name]) for name in names)]]
     for row in rows:
         shown = [number_text(row.numbers.get(name, math.nan), result.units[name]) for name in names]
         if any(cell != "-" for cell in shown):
@@ -289,7 +294,7 @@ def sources_of(rows: Iterable[PublishedRow]) -> list[str]:
 
 
 def notes_of(result: Result) -> list[str]:
-    """The gallery, what was right and where degrees came from, and how many queries got their value by a ruling.
+    """The gallery, what was right, what a second model did, where degrees came from, and values that are rulings.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -306,6 +311,8 @@ def notes_of(result: Result) -> list[str]:
     ]
     if result.right and result.right != WRITTEN_FOR:
         lines.append(f"right: {result.right}")
+    if result.reranking is not None:
+        lines.append(result.reranking.note())
     if result.relevance:
         lines.append(f"degrees: {result.relevance}")
     if result.ends:
@@ -359,6 +366,7 @@ def _csv(result: Result, rows: Sequence[PublishedRow], ours: str, intervals: Int
     table = csv.writer(file, lineterminator="\n")
     no_class = [""] if result.by_class else []
     table.writerow(("source", "protocol", "name", "value", "unit", "low", "high", *(["class"] if no_class else [])))
+    ours = _named(ours, result)
     for name, value in result.numbers.items():
         shown = ["" if math.isnan(one) else repr(float(one)) for one in (value, *intervals.get(name, ()))]
         bounds = shown[1:] or ("", "")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.topk import top_columns
+from rungwise.evaluation.order_alone import OrderAlone
 from rungwise.evaluation.positives import RightAnswers
-from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.scores import checked_degrees
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Rankings, positives_of
 from rungwise.metrics.sources import MatrixSource, SimilaritySource
@@ -70,7 +70,7 @@ def top_candidates_of(
     positives: RightAnswers | None = None,
     k: int = 30,
 ) -> dict[Direction, TopCandidates]:
-    """The first candidates of every query, in both directions or in those that ranked lists have.
+    """The first candidates of every query, in both directions or in those that were ranked.
 
     Args:
         similarity: (images, captions), or a source of it.
@@ -89,10 +89,10 @@ def top_candidates_of(
     right: Mapping[Direction, Positives] = positives or positives_of(owners, images)
     degrees = checked_degrees(relevance, source.shape, gaps=True)
     found: dict[Direction, TopCandidates] = {}
-    for way in source.directions if isinstance(source, RankedLists) else DIRECTIONS:
+    for way in source.directions if isinstance(source, OrderAlone) else DIRECTIONS:
         blocks = source.rows if way == "i2t" else source.columns
         gallery, queries = (captions, images) if way == "i2t" else (images, captions)
-        lengths = source.lengths(way) if isinstance(source, RankedLists) else np.full(queries, gallery)
+        lengths = source.lengths(way) if isinstance(source, OrderAlone) else np.full(queries, gallery)
         parts: list[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]] = []
         for which, scores in blocks(max(1, _BLOCK_VALUES // max(1, gallery))):
             block = None
@@ -104,7 +104,7 @@ def top_candidates_of(
             parts.append((which, _in_block(scores, right[way].select(which), block, min(k, gallery), way)))
         order = np.argsort(np.concatenate([which for which, _ in parts]), kind="stable")
         joined = {name: np.concatenate([part[name] for _, part in parts])[order] for name in parts[0][1]}
-        if isinstance(source, RankedLists):
+        if isinstance(source, OrderAlone):
             _leave_out_unlisted(joined, lengths)
         tens = joined.pop("tens")
         found[way] = TopCandidates(

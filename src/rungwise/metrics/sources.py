@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,16 @@ _KEPT_TILES = 1 << 26
 
 
 class SimilaritySource(Protocol):
-    """S of every image with every caption."""
+    """S of every image with every caption.
+
+    Attributes:
+        shape: (images, captions).
+        order_alone: Values say in which order candidates stand, and nothing else: they are no similarities, and image
+            queries and caption queries are ranked apart, so that a row and a column need not agree on a pair.
+    """
 
     shape: tuple[int, int]
+    order_alone: ClassVar[bool]
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """Images and (at most ``chunk`` images, all captions), the images in order; a block is valid until the next."""
@@ -66,6 +73,8 @@ class MatrixSource:
     >>> [(captions.tolist(), block.tolist()) for captions, block in source.columns(1)]
     [([0], [[0.1, 0.3]]), ([1], [[0.2, 0.4]])]
     """
+
+    order_alone: ClassVar[bool] = False
 
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix
@@ -109,6 +118,8 @@ class TiledSource:
     >>> source.pairs(np.array([1]), np.array([2]))
     array([1.2])
     """
+
+    order_alone: ClassVar[bool] = False
 
     def __init__(self, block: Block, shape: tuple[int, int], order: Positions) -> None:
         self._block = block

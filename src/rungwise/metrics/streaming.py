@@ -64,7 +64,8 @@ def measure_all(
     """Every measure of every query, both directions.
 
     Args:
-        similarity: Of all images with all captions.
+        similarity: Of all images with all captions; where it gives an order alone, caption queries are measured in a
+            second reading.
         image_of_caption: (captions,) the image of each.
         measures: What to compute.
         relevance: Needed by graded measures.
@@ -91,6 +92,7 @@ def measure_all(
             raise UserError(f"{measure} needs a method that says where relevance ends; give ends=")
     images, captions = similarity.shape
     right = positives_of(image_of_caption, images) if positives is None else positives
+    apart = positives is not None or similarity.order_alone
     queries: dict[Direction, int] = {"i2t": images, "t2i": captions}
     found = QueryValues({(d, m): _no_values(queries[d], m) for d in DIRECTIONS for m in measures})
     graded = [measure for measure in measures if measure.graded]
@@ -103,13 +105,13 @@ def measure_all(
                 sets[way][measure] = own_sets[way]
     ranks = None
     by_columns: list[Measure] = []
-    if positives is not None:
+    if apart:
         by_columns += ungraded
     elif ungraded:
         own = similarity.pairs(image_of_caption, np.arange(captions))
         ranks = RunningRanks(image_of_caption, own, images)
     # With positives of their own, or lists that were ranked elsewhere, columns are read in any case.
-    lists = _CaptionQueryLists.of(in_lists, right["t2i"], images) if positives is None else None
+    lists = _CaptionQueryLists.of(in_lists, right["t2i"], images) if not apart else None
     by_columns += graded if lists is None else [measure for measure in graded if measure.reads_ends]
 
     def measure_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:

@@ -52,6 +52,13 @@ class EvaluationTable:
     version: str = ""
 
 
+_INDEXED = """rungwise index PICTURES --model "this folder" --out index
+rungwise search index "two dogs running through snow\""""
+_SECOND = """rungwise evaluate VECTOR_MODEL DATA --rerank "this folder"
+rungwise search INDEX "two dogs running through snow" --rerank "this folder\""""
+"""How a model is used on the command line: one that gives vectors, and one that scores pairs alone."""
+
+
 def with_table(provenance: Mapping[str, Any], table: EvaluationTable) -> dict[str, Any]:
     """Facts about a model with one more table, which takes the place of an earlier one of the same data and protocol.
 
@@ -85,12 +92,13 @@ def tables_of(provenance: Mapping[str, Any]) -> tuple[EvaluationTable, ...]:
     return tuple(found)
 
 
-def model_card(facts: dict[str, Any]) -> str:
+def model_card(facts: dict[str, Any], *, indexed: bool = True) -> str:
     """Markdown with a YAML header, as model hubs read it.
 
     Args:
         facts: About the model's make-up, data, training and results; printed as they are given, but for the tables of
             evaluations (see :func:`with_table`) and ``license``, an identifier such as ``"cc-by-4.0"``.
+        indexed: Whether the model gives vectors; one that does not orders the best hits of one that does.
 
     >>> "similarity: cosine" in model_card({"model": {"kind": "vse", "similarity": "cosine"}, "data": "scenes"})
     True
@@ -117,8 +125,7 @@ scores = model.block([Path("picture.jpg")], ["two dogs running through snow"])
 On the command line:
 
 ```sh
-rungwise index PICTURES --model "this folder" --out index
-rungwise search index "two dogs running through snow"
+{_INDEXED if indexed else _SECOND}
 ```
 
 ## Evaluation

@@ -31,6 +31,9 @@ Texts = Sequence[str] | FeatureRows
 Progress = Callable[[int], None]
 """Called with the number of images done since the last call."""
 
+_PAIRS = 1 << 13
+"""Pairs whose vectors are compared at a time."""
+
 
 @dataclass(frozen=True)
 class EncodedImages:
@@ -78,6 +81,23 @@ class PairScores(ABC):
     def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
         """(len(images), len(captions)) float32 scores; higher is more alike."""
 
+    def pairs(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
+        """(pairs,) float32 scores of single pairs, such as those of shortlists; no other pair is scored.
+
+        Each image is asked for once, with all of its captions, since a picture is what is dear to read.
+
+        Args:
+            images: (pairs,) positions.
+            captions: (pairs,) positions.
+        """
+        of_pair, texts = np.asarray(images, dtype=np.int64), np.asarray(captions, dtype=np.int64)
+        found = np.empty(len(of_pair), np.float32)
+        order = np.argsort(of_pair, kind="stable")
+        for pairs in np.split(order, np.flatnonzero(np.diff(of_pair[order])) + 1):
+            if len(pairs):
+                found[pairs] = self.block(of_pair[pairs[:1]], texts[pairs])[0]
+        return found
+
     def for_evaluation(self) -> dict[str, Any]:
         """The scores as keyword arguments of :func:`rungwise.evaluate`."""
         return {"similarity": self.block, "images": len(self.data)}
@@ -117,6 +137,18 @@ class VectorScores(PairScores):
     def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
         """(len(images), len(captions)) float32 scores."""
         return self.similarity.array(self.image_vectors[np.asarray(images)], self.text_vectors[np.asarray(captions)])
+
+    def pairs(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
+        """(pairs,) float32 scores of single pairs; products are computed some thousand pairs at a time."""
+        if not self.similarity.product:
+            return super().pairs(images, captions)
+        of_pair, texts = np.asarray(images, dtype=np.int64), np.asarray(captions, dtype=np.int64)
+        found = np.empty(len(of_pair), np.float32)
+        for begin in range(0, len(found), _PAIRS):
+            some = slice(begin, begin + _PAIRS)
+            sides = self.image_vectors[of_pair[some]], self.text_vectors[texts[some]]
+            found[some] = np.einsum("nd,nd->n", *sides)
+        return found
 
     def for_evaluation(self) -> dict[str, Any]:
         """The vectors; where they are not compared by their product, the similarity too."""

@@ -116,7 +116,10 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
             2 GiB, or the folder cannot be written.
     """
     if not isinstance(model, TwoSides):
-        raise UserError(f"a model of kind {model.kind!r} is not exported: only models of two encoders are")
+        raise UserError(
+            f"a model of kind {model.kind!r} is not exported: only models of two encoders are; export the one that an"
+            " index is made with, whose best hits this one can order anew: evaluate or search with --rerank"
+        )
     if not model.exportable:
         raise UserError(
             f"a model of kind {model.kind!r} is not exported: it reads the words of a text beside its tokens"

@@ -65,7 +65,7 @@ def load_dual_encoder(source: Path | str, device: str | None = None, *, altered:
     model = load(source, device, altered=altered)
     if not isinstance(model, DualEncoder):
         raise UserError(
-            f"{source}: a model of kind {model.kind!r} scores pairs and gives no vectors: it can be evaluated but"
-            " not indexed; give a dual encoder"
+            f"{source}: a model of kind {model.kind!r} scores pairs and gives no vectors, so that nothing is indexed or"
+            " calibrated with it; give a dual encoder, whose best hits it orders anew: evaluate or search with --rerank"
         )
     return model

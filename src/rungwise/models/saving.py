@@ -28,6 +28,7 @@ from rungwise.core.folders import replacing_folder
 from rungwise.core.tensors import add_tensors, write_tensors
 from rungwise.core.version import __version__
 from rungwise.models.card import model_card
+from rungwise.models.contracts import DualEncoder
 from rungwise.models.folder import CALIBRATION, CARD, CONFIG, FORMAT, WEIGHTS, ModelFolder
 from rungwise.models.kinds import FIRST_KIND, StoredModel, family, read_stored
 from rungwise.models.publishing import push_to_hub
@@ -147,7 +148,9 @@ class SavedModel(nn.Module, StoredModel):
             facts["provenance"] = self.provenance
         own = self.files()
         texts = {CONFIG: json.dumps(facts, indent=2), **own}
-        texts[CARD] = model_card({"model": facts["model"], **_readable(own), **self.provenance})
+        texts[CARD] = model_card(
+            {"model": facts["model"], **_readable(own), **self.provenance}, indexed=isinstance(self, DualEncoder)
+        )
         known = {*texts, WEIGHTS, CALIBRATION} if (folder / CONFIG).is_file() else ()
         with replacing_folder(folder, known, "a model") as draft:
             for name, text in texts.items():

@@ -25,6 +25,8 @@ VALUES = 1 << 20
 """Numbers that a block may take in each of its tensors, unless told otherwise: 4 MB of float32."""
 _ONE_WAY = 256
 """Captions of a block at most; more make no product faster."""
+_WORDS = 1 << 25
+"""Numbers in the words of captions that wait for their images, 128 MB of float32; see :func:`some_pairs`."""
 
 
 class SetSimilarity(ABC):
@@ -124,6 +126,51 @@ def all_pairs(
         order.append(which)
     place = torch.argsort(torch.cat(order)).to(regions.device)
     return torch.cat(found, dim=1).index_select(1, place)
+
+
+def some_pairs(
+    similarity: SetSimilarity, regions: Tensor, words: WordSets, images: Tensor, captions: Tensor, values: int = VALUES
+) -> Tensor:
+    """Similarities of single pairs, which are computed and no others.
+
+    An image is compared with all of its captions of one length at a time: nothing of it is copied for that, and pairs
+    cost two to three times what they cost in :func:`all_pairs`.
+
+    Args:
+        similarity: Of a pair.
+        regions: (images, R, D).
+        words: Of the captions.
+        images: (pairs,) int64 positions, on the processor.
+        captions: (pairs,) likewise.
+        values: Numbers that each tensor of a block may hold.
+
+    Returns:
+        (pairs,), float32 at least.
+    """
+    found = regions.new_zeros(len(images), dtype=torch.promote_types(regions.dtype, torch.float32))
+    if not len(images):
+        return found
+    sides = similarity.image_side(regions)
+    in_order = torch.argsort(images, stable=True)
+    of_caption = torch.full((len(words),), -1)
+    for which, group in words.by_length():
+        many = similarity.values_of_pair(regions.shape[1], group.shape[1])
+        at_once = max(1, _WORDS // group[0].numel())
+        for some, part in zip(torch.split(which, at_once), torch.split(group, at_once), strict=True):
+            of_caption.fill_(-1)
+            of_caption[some] = torch.arange(len(some))
+            here = in_order[of_caption[captions[in_order]] >= 0]
+            if not len(here):
+                continue
+            texts = similarity.caption_side(part)
+            own, counts = torch.unique_consecutive(images[here], return_counts=True)
+            for image, pairs in zip(own.tolist(), torch.split(here, counts.tolist()), strict=True):
+                one = tuple(side[image : image + 1] for side in sides)
+                for few in torch.split(pairs, max(1, values // many)):
+                    place = of_caption[captions[few]].to(part.device)
+                    block = similarity.block(one, tuple(side[place] for side in texts))
+                    found[few.to(found.device)] = block[0].to(found.dtype)
+    return found
 
 
 def _split(side: Side, at_once: int) -> Iterator[Side]:

@@ -33,7 +33,7 @@ from rungwise.models.regions.boxes import boxes_of
 from rungwise.models.regions.config import check_words, regions_of, suited_to_regions
 from rungwise.models.sided import Batch, Sided
 from rungwise.similarity.explanation import Explanation
-from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs
+from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs, some_pairs
 from rungwise.similarity.stacked_attention import Attention
 from rungwise.similarity.word_sets import WordSets
 
@@ -64,6 +64,12 @@ class SetScores(PairScores):
         chosen = torch.from_numpy(np.asarray(images, dtype=np.int64)).to(self.regions.device)
         texts = torch.from_numpy(np.asarray(captions, dtype=np.int64))
         return self._scores(self.regions[chosen], self.words.select(texts))
+
+    def pairs(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
+        """(pairs,) float32 scores of single pairs."""
+        chosen, texts = (torch.from_numpy(np.array(one, dtype=np.int64)) for one in (images, captions))
+        with torch.inference_mode():
+            return some_pairs(self.comparison, self.regions, self.words, chosen, texts).float().cpu().numpy()
 
     def matrix(self) -> Vectors:
         """(images, captions) float32 scores of all pairs."""
