@@ -12,7 +12,7 @@ from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.collection import Issue
 from rungwise.evaluation import evaluate
-from rungwise.models import PairScorer, VSEConfig, average, load
+from rungwise.models import PairScorer, VSEConfig, contracts, load
 from rungwise.models.average import Average
 from rungwise.models.contracts import AskedScores
 from rungwise.models.vse import JointEmbedding
@@ -97,7 +97,7 @@ def test_evaluation_asks_for_all_at_once_or_in_blocks(monkeypatch):
     owners = scores.data.image_of_caption
     whole = scores.for_evaluation()
     assert isinstance(whole["similarity"], np.ndarray)
-    monkeypatch.setattr(average, "_MATRIX", 23)
+    monkeypatch.setattr(contracts, "MATRIX", 23)
     asked = scores.for_evaluation()
     assert callable(asked["similarity"])
     assert evaluate(**whole, image_of_caption=owners).numbers == evaluate(**asked, image_of_caption=owners).numbers

@@ -306,7 +306,7 @@ def _look_closer(
             names=asked.names,
             has_texts=scored.has_texts,
             curves=whole,
-            explain=scored.model.explain if scored.model is not None and scored.model.explains else None,
+            explain=scored.orders.explain if scored.orders is not None and scored.orders.explains else None,
         )
         with replacing(asked.report) as draft:
             draft.write_text(page, encoding="utf-8")

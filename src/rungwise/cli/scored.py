@@ -73,6 +73,7 @@ class Scored:
         seed: Of its training, where it is known.
         split: That was evaluated; empty where there is none.
         model: That was read; None where scores came as files.
+        reranker: That orders the best candidates anew; None without one.
     """
 
     similarity: SimilaritySource
@@ -84,6 +85,12 @@ class Scored:
     seed: int | None = None
     split: str = ""
     model: PairScorer | None = None
+    reranker: PairScorer | None = None
+
+    @property
+    def orders(self) -> PairScorer | None:
+        """The model that orders the first candidates."""
+        return self.reranker or self.model
 
 
 def read_scored(asked: Asked) -> Scored:
@@ -206,7 +213,7 @@ def _reranked(name: str, scored: Scored, asked: Asked) -> Scored:
         captions = [caption for image in scores.kept.tolist() for caption in of_image[image]]
         first = first.select(scores.kept, np.array(captions, dtype=np.int64))
     both = Reranked(first, scores, TOP if asked.top is None else asked.top, second_hash=model.fingerprint)
-    return replace(scored, similarity=both, data=scores.data)
+    return replace(scored, similarity=both, data=scores.data, reranker=model)
 
 
 def _seed_of(provenance: Mapping[str, Any]) -> int | None:

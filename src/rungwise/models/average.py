@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,6 @@ from rungwise.models.contracts import PairScorer, PairScores, Pictures, Progress
 
 PREFIX = "average:"
 """Before the folders or names of the members, which commas separate."""
-_MATRIX = 1 << 28
-"""Scores up to which all pairs are asked for at once, 1 GiB."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,8 @@ class AveragedScores(PairScores):
         members: The models' own.
     """
 
+    dear: ClassVar[bool] = True
+
     members: tuple[_Member, ...]
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
@@ -55,12 +55,10 @@ class AveragedScores(PairScores):
         rows, columns = (np.asarray(some, dtype=np.int64) for some in (images, captions))
         return _mean([one.scores.block(one.images[rows], one.captions[columns]) for one in self.members])
 
-    def for_evaluation(self) -> dict[str, Any]:
-        """All scores where memory allows, since a pass asks for some of them twice."""
-        images, captions = self.shape
-        if images * captions <= _MATRIX:
-            return {"similarity": self.block(np.arange(images), np.arange(captions))}
-        return super().for_evaluation()
+    def pairs(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
+        """(pairs,) float32 scores of single pairs."""
+        rows, columns = (np.asarray(some, dtype=np.int64) for some in (images, captions))
+        return _mean([one.scores.pairs(one.images[rows], one.captions[columns]) for one in self.members])
 
 
 class Average(PairScorer):

@@ -6,6 +6,7 @@ adds. None of them knows what a model is made of.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ Texts = Sequence[str] | FeatureRows
 """Words, or rows of features in their place."""
 Progress = Callable[[int], None]
 """Called with the number of images done since the last call."""
+MATRIX = 1 << 28
+"""Dear scores up to which all are computed once and kept, 1 GiB; of more, blocks are computed when they are asked."""
 
 _PAIRS = 1 << 13
 """Pairs whose vectors are compared at a time."""
@@ -66,7 +69,10 @@ class PairScores(ABC):
         data: The images that could be read, with their captions; positions count in it.
         kept: (images,) position of each of its images in the collection that was asked for.
         issues: The images that could not be read, with the reason.
+        dear: A block costs so much that all pairs are computed once, where memory allows.
     """
+
+    dear: ClassVar[bool] = False
 
     data: ImageCaptions
     kept: NDArray[np.int64]
@@ -98,8 +104,15 @@ class PairScores(ABC):
                 found[pairs] = self.block(of_pair[pairs[:1]], texts[pairs])[0]
         return found
 
+    def matrix(self) -> Vectors:
+        """(images, captions) float32 scores of all pairs."""
+        images, captions = self.shape
+        return self.block(np.arange(images), np.arange(captions))
+
     def for_evaluation(self) -> dict[str, Any]:
-        """The scores as keyword arguments of :func:`rungwise.evaluate`."""
+        """The scores as keyword arguments of :func:`rungwise.evaluate`, which asks for some of them twice."""
+        if self.dear and math.prod(self.shape) <= MATRIX:
+            return {"similarity": self.matrix()}
         return {"similarity": self.block, "images": len(self.data)}
 
 

@@ -12,7 +12,7 @@ from rungwise.data import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.inference import computed_in
 from rungwise.evaluation import evaluate
-from rungwise.models import DualEncoder, load
+from rungwise.models import DualEncoder, contracts, load
 from rungwise.models.regions import base
 from rungwise.models.regions.base import SetScores, first_kept
 from rungwise.models.regions.scan import SCAN, SCANConfig
@@ -51,7 +51,7 @@ def test_more_pairs_than_memory_is_given_are_asked_for_in_blocks(monkeypatch: py
     data = coloured_regions()
     scores = of_features(data).on(data)
     wanted = evaluate(**scores.for_evaluation(), image_of_caption=data.image_of_caption)
-    monkeypatch.setattr(base, "MATRIX", 10)
+    monkeypatch.setattr(contracts, "MATRIX", 10)
     asked = scores.for_evaluation()
     assert callable(asked["similarity"])
     assert evaluate(**asked, image_of_caption=data.image_of_caption).numbers == wanted.numbers

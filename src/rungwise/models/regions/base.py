@@ -37,8 +37,6 @@ from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs, some_pairs
 from rungwise.similarity.stacked_attention import Attention
 from rungwise.similarity.word_sets import WordSets
 
-MATRIX = 1 << 28
-"""Scores up to which all pairs are computed once and kept, 1 GiB; of more, blocks are computed when they are asked."""
 PROBE = (64, 256)
 """Images and captions that ``auto`` scores both ways."""
 LEAST_OVERLAP = 0.95
@@ -54,6 +52,8 @@ class SetScores(PairScores):
         words: Of the captions.
         comparison: Of sets.
     """
+
+    dear: ClassVar[bool] = True
 
     regions: Tensor
     words: WordSets
@@ -74,12 +74,6 @@ class SetScores(PairScores):
     def matrix(self) -> Vectors:
         """(images, captions) float32 scores of all pairs."""
         return self._scores(self.regions, self.words)
-
-    def for_evaluation(self) -> dict[str, Any]:
-        """All scores where memory allows, since a pass asks for some of them twice."""
-        if len(self.regions) * len(self.words) <= MATRIX:
-            return {"similarity": self.matrix()}
-        return super().for_evaluation()
 
     def _scores(self, regions: Tensor, words: WordSets) -> Vectors:
         with torch.inference_mode():
