@@ -106,7 +106,7 @@ def test_layers_start_as_in_the_program() -> None:
         (module.importance, hidden, 1),
         (module.out, hidden, 1000),
     ):
-        assert float(layer.weight.std()) == pytest.approx((2 / (inputs + outputs)) ** 0.5, rel=0.15)
+        assert layer.weight.std().item() == pytest.approx((2 / (inputs + outputs)) ** 0.5, rel=0.15)
 
 
 @pytest.mark.parametrize(

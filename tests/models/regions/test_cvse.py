@@ -421,7 +421,7 @@ def test_data_without_regions_or_words_are_one_line():
         CVSE.create(config(), FeatureRows(np.zeros((2, 5), np.float32)), features())
     with pytest.raises(UserError, match="rows of features in place of texts"):
         make().encode_text(FeatureRows(np.zeros((2, 5), np.float32)))
-    with pytest.raises(UserError, match="regions is 7, but each picture has 4; leave model.regions out"):
+    with pytest.raises(UserError, match="model.regions is 7, but each picture has 4 regions; leave it out"):
         CVSE.create(config(regions=7), CAPTIONS, features())
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=64)
     with pytest.raises(UserError, match="set model.image.pool: regions"):

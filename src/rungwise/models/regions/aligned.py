@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from torch import Tensor
@@ -15,9 +15,9 @@ from rungwise.data.features import FeatureRows
 from rungwise.encoders.sides import ImageSide, TextSide
 from rungwise.encoders.text import GRUConfig
 from rungwise.models.contracts import Texts
-from rungwise.models.folder import CONFIG, ModelFolder
+from rungwise.models.folder import ModelFolder
 from rungwise.models.regions.base import RegionScorer
-from rungwise.models.regions.config import RegionConfig, regions_of, suited_to_regions
+from rungwise.models.regions.config import RegionConfig, check_regions_known, suited_to_regions, with_regions
 from rungwise.models.regions.similarity_vectors import SMOOTHING, NodeReader, NodeSimilarity, SimilarityVectors
 from rungwise.models.vse_config import AnyTextSide
 from rungwise.similarity.stacked_attention import Attention, CrossAttention
@@ -114,10 +114,7 @@ class AlignedScorer(RegionScorer):
         """
         config = suited_to_regions(config, captions, features)
         image = config.image.build()
-        found = regions_of(image, config.kind) or (None if features is None else features.shape[1])
-        if config.regions is not None and found != config.regions:
-            raise UserError(f"model.regions is {config.regions}, but each picture has {found} regions; leave it out")
-        config = replace(config, regions=found)
+        config = with_regions(config, image, features)
         return cls(config, image, lambda: config.text.build(captions, config.dimension))
 
     @classmethod
@@ -127,8 +124,7 @@ class AlignedScorer(RegionScorer):
         Raises:
             UserError: If the configuration does not say how many regions a picture has.
         """
-        if config.regions is None:
-            raise UserError(f"{folder.path / CONFIG}: model.regions is missing; copy the folder anew")
+        check_regions_known(config, folder)
         return super().restore(config, folder)
 
     def regions(self, rows: Tensor) -> Tensor:

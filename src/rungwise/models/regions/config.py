@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rungwise.core.configuration import STRICT, check_size
@@ -12,6 +12,7 @@ from rungwise.data.features import FeatureRows
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide, in_words
 from rungwise.encoders.text import GRUConfig
+from rungwise.models.folder import CONFIG, ModelFolder
 from rungwise.models.saving import ModelConfig
 from rungwise.models.sided import check_regions, suited
 from rungwise.models.vse_config import AnyImageSide, AnyTextSide
@@ -72,6 +73,33 @@ def regions_of(side: ImageSide, kind: str) -> int | None:
             " model.image.pool: regions"
         )
     return side.regions
+
+
+def with_regions(config: Any, side: ImageSide, features: FeatureRows | None) -> Any:
+    """A configuration that says how many regions a picture has, for models with statistics of each place.
+
+    Args:
+        config: With ``regions``; None takes that of the side or of the rows.
+        side: The encoder of pictures.
+        features: The rows that stand for pictures, where the collection has such.
+
+    Raises:
+        UserError: If it names another number, or there are no regions.
+    """
+    found = regions_of(side, config.kind) or (None if features is None else features.shape[1])
+    if config.regions not in (None, found):
+        raise UserError(f"model.regions is {config.regions}, but each picture has {found} regions; leave it out")
+    return replace(config, regions=found)
+
+
+def check_regions_known(config: Any, folder: ModelFolder) -> None:
+    """Refuse a saved model whose configuration lacks the number of regions.
+
+    Raises:
+        UserError: Naming the file.
+    """
+    if config.regions is None:
+        raise UserError(f"{folder.path / CONFIG}: model.regions is missing; copy the folder anew")
 
 
 def check_words(side: TextSide) -> None:

@@ -53,7 +53,13 @@ from rungwise.models.regions.concepts import (
     correlation,
     most_frequent,
 )
-from rungwise.models.regions.config import check_words, regions_of, suited_to_regions
+from rungwise.models.regions.config import (
+    check_regions_known,
+    check_words,
+    regions_of,
+    suited_to_regions,
+    with_regions,
+)
 from rungwise.models.regions.consensus import (
     ConceptAttention,
     ConceptGraph,
@@ -173,13 +179,9 @@ class CVSE(TwoSides):
                 " concepts of this collection, or leave model.concepts.file out"
             )
         image = config.image.build()
-        own = regions_of(image, cls.kind)
-        given = features.shape[1] if features is not None and own is None else own
-        if config.regions not in (None, given):
-            raise UserError(f"regions is {config.regions}, but each picture has {given}; leave model.regions out")
         width = asked.width if asked.word_vectors is None else word_vector_dimension(Path(asked.word_vectors))
         asked = replace(asked, count=len(concepts), width=width)
-        config = replace(config, regions=given, concepts=asked)
+        config = with_regions(replace(config, concepts=asked), image, features)
         model = cls(config, image, lambda: config.text.build(texts, config.dimension), concepts)
         model._begin(co_occurrence(found, len(concepts)))
         return model
@@ -194,8 +196,7 @@ class CVSE(TwoSides):
                 f"{where}: {len(concepts)} concepts, but config.json counts {config.concepts.count}; the files belong"
                 " to different models"
             )
-        if config.regions is None:
-            raise UserError(f"{folder.path}: model.regions is missing in config.json; copy the folder anew")
+        check_regions_known(config, folder)
         image = config.image.restore(folder)
         regions_of(image, cls.kind)
         return cls(config, image, lambda: config.text.restore(folder, config.dimension), concepts)
