@@ -140,7 +140,7 @@ def _program(name: str, model: Any, regions: Tensor, words: Tensor, lengths: lis
     if name.startswith("scan"):
         config = model.config
         return region_programs.scan(regions, words, lengths, config.attend, config.smoothing, config.lse)
-    raise SystemExit(f"{name}: no program")
+    return region_programs.sgraf(model, regions, words, lengths)
 
 
 def _all_pairs(name: str, sizes: Sizes, share: float, repeats: int) -> None:

@@ -22,7 +22,7 @@ from rungwise.training.loop import train
 from rungwise.training.loss_config import config_of
 from tests.models.regions import loops
 from tests.models.regions.aligned_models import KINDS, sets, small_model
-from tests.models.regions.programs import sgraf_program
+from tests.models.regions.programs import programs
 from tests.models.regions.small import CAPTIONS, coloured_regions, pictures_in, sides_of_features, sides_of_pictures
 
 LOOPS = {"sgr": loops.sgr, "saf": loops.saf}
@@ -57,7 +57,9 @@ def test_it_is_what_the_authors_loop_gives(kind):
     lengths = [2, 5, 1, 3, 3]
     seen, words = sets(7, 3, lengths)
     found = all_pairs(model.comparison, seen, WordSets.of(words, lengths))
-    torch.testing.assert_close(sgraf_program(model, seen, words, lengths, shard=3), found, rtol=1e-6, atol=1e-7)
+    with torch.inference_mode():
+        program = programs.sgraf(model, seen, words, lengths)
+    torch.testing.assert_close(program, found, rtol=1e-6, atol=1e-7)
 
 
 @both

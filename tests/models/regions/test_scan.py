@@ -10,6 +10,9 @@ from rungwise.encoders.text import GRUConfig, learn_vocabulary
 from rungwise.encoders.transformer import TransformerConfig
 from rungwise.models.regions.scan import SCAN, SCANConfig
 from rungwise.models.sided import Batch
+from rungwise.similarity.pair_blocks import all_pairs
+from rungwise.similarity.word_sets import WordSets
+from tests.models.regions.programs import programs
 from tests.models.regions.small import CAPTIONS, sides_of_features, varied
 from tests.similarity.scan_loops import scan_of_pair
 
@@ -61,6 +64,17 @@ def test_it_scores_pairs_by_the_equations_from_weights_to_similarity(regions: in
         for caption in range(4):
             wanted = scan_of_pair(own, words_of(model, CAPTIONS[caption]), **asked)
             assert found[image, caption] == pytest.approx(wanted.item(), abs=2e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, {"attend": "i2t", "smoothing": 4.0, "lse": 5.0}])
+def test_it_is_what_the_loop_of_the_benchmark_gives(changes: dict) -> None:
+    model, rows = scan(4, **changes)
+    config, lengths = model.config, [2, 5, 1]
+    regions = model.regions(rows).detach().double()
+    words = F.normalize(torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64), dim=2)
+    found = all_pairs(model.comparison, regions, WordSets.of(words, lengths))
+    program = programs.scan(regions, words, lengths, config.attend, config.smoothing, config.lse)
+    torch.testing.assert_close(program, found, rtol=0, atol=1e-10)
 
 
 def test_every_weight_has_a_gradient() -> None:
