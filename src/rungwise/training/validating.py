@@ -50,9 +50,10 @@ class Validation:
     def measure(self, model: TrainableScorer) -> dict[str, float]:
         """The numbers of the model as it is now, by their canonical names; the one that chooses is among them."""
         scores = model.scores_of(self.pairs, self.autocast)
+        asked = scores.for_evaluation()
         whole, chosen = self.config.protocol == "full", self.config.chosen
         result = evaluate(
-            **scores.for_evaluation(),
+            **asked,
             image_of_caption=scores.data.image_of_caption,
             measures=[*_USUAL, chosen.measure] if whole else _USUAL,
             relevance=self._relevance if whole else None,
@@ -63,7 +64,7 @@ class Validation:
         if not whole:
             prefix = f"{self.config.protocol}/"
             result = evaluate(
-                **scores.for_evaluation(),
+                **asked,
                 image_of_caption=scores.data.image_of_caption,
                 measures=[chosen.measure],
                 protocol=self.config.protocol,
