@@ -4,8 +4,8 @@
 
 Every run is the preset ``SYSTEM/flickr8k:same-padding`` or ``sam-SYSTEM/flickr8k:same-padding`` (VSE++ with margins is
 the preset ``sam``): a grid of 7 x 7 regions under a frozen MobileNetV2, a short schedule, the validation split chooses
-the epoch. A tenth of the pictures is learnt in batches of 32, so that there are about as many steps. ``RUNS`` keeps what is
-done; a run that was interrupted goes on. ``--table`` trains nothing and prints what is there.
+the epoch. A tenth of the pictures is learnt in batches of 32, so that there are about as many steps. ``RUNS`` keeps
+what is done; a run that was interrupted goes on. ``--table`` trains nothing and prints what is there.
 
 Printed of the test split (1,000 pictures, 5,000 captions): R@K, rsum, and graded measures by two sources of degrees,
 CIDEr-D, which is also what the margins are made of, and a sentence model, which no loss has seen. An interval is over
