@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
-from rungwise.similarity.pair_blocks import VALUES, SetSimilarity, Side, all_pairs, products
+from rungwise.similarity.pair_blocks import VALUES, SetSimilarity, Side, all_pairs, products, widened
 from rungwise.similarity.word_sets import WordSets
 
 Attend = Literal["t2i", "i2t"]
@@ -101,14 +101,14 @@ class CrossAttention(SetSimilarity):
 
     def image_side(self, regions: Tensor) -> Side:
         """(n, R, D) regions; for t2i their (n, R, R) inner products, for i2t their (n, R) lengths."""
-        exact = regions if regions.dtype == torch.float64 else regions.float()
+        exact = widened(regions)
         if self.attend == "t2i":
             return regions, _own_products(exact)
         return regions, exact.norm(dim=2)
 
     def caption_side(self, words: Tensor) -> Side:
         """(m, L, D) words; for t2i their (m, L) lengths, for i2t their (m, L, L) inner products."""
-        exact = words if words.dtype == torch.float64 else words.float()
+        exact = widened(words)
         if self.attend == "t2i":
             return words, exact.norm(dim=2)
         return words, _own_products(exact)
