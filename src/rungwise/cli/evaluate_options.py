@@ -46,7 +46,7 @@ class Evaluate:
         out: Write the result as JSON here, with one value a query.
         format: What to print: table, markdown, latex, csv or json.
         intervals: Print 95 % bootstrap intervals over pictures, too. The report has them in any case.
-        rerank: Order the best candidates of every query anew with this model, a saved one or a run.
+        rerank: Order the best candidates anew with this model, a saved one or a run.
         top: How many of them; default 50.
         by_class: Under the protocol labels, print every number class by class, too. The report has it in any case.
         report: Write an HTML page with tables, plots and queries here.
