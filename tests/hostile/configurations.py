@@ -27,7 +27,7 @@ import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
 from safetensors.torch import load_file, save_file
 
-from rungwise.core.configuration import load_yaml, to_plain
+from rungwise.core.configuration import from_plain, load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
@@ -36,6 +36,8 @@ from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.text import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, family, load
+from rungwise.models.kinds import REGIONS
+from rungwise.models.regions.config import RegionConfig
 from rungwise.relevance.config import CONFIGS, degrees_of, names_source, source_config
 from rungwise.relevance.cross_encoder import CrossEncoder
 from rungwise.similarity import Order
@@ -162,6 +164,8 @@ class Walk:
             documents[f"sampler {kind}"] = {"sampler": {"kind": kind}}
         for kind in ("plain", "cached_gradients", "global_negatives"):
             documents[f"step {kind}"] = {"step": {"kind": kind}}
+        for kind in REGIONS:
+            documents[f"model {kind}"] = {"model": to_plain(_small(kind))}
         documents |= {f"encoder {name}": {"model": one} for name, one in configured.documents(self.home).items()}
         for name, document in documents.items():
             for said, values in self.variants(name, document):
@@ -198,6 +202,14 @@ class Walk:
             (place / name).write_text(before)
         weights = sound / "model.safetensors"
         tensors, data = load_file(weights), weights.read_bytes()
+        for kind in REGIONS:
+            small: Any = family(kind)
+            place = self.home / kind
+            small.create(_small(kind), CAPTIONS, FeatureRows(np.zeros((2, 2, 3), np.float32))).save_pretrained(place)
+            before = (place / "config.json").read_text()
+            for said, values in self.variants(f"{kind}/config.json", json.loads(before)):
+                yield said, lambda place=place, values=values: _regions(place, json.dumps(values))
+            (place / "config.json").write_text(before)
         for payload in self._payloads:
             said = json.dumps(payload)
             yield f"header {said}"[:100], lambda said=said: _weights(sound, tensors, said)
@@ -260,19 +272,35 @@ def _train(file: Path, text: str) -> None:
         load(config.start, "cpu")
     if config.data.path:
         read(Path(config.data.path))
-    if isinstance(config.model, VSEConfig) and config.model.dimension <= 4096:
-        rows = FeatureRows(np.zeros((2, 3), np.float32)) if config.model.image.kind == "features" else None
+    if isinstance(config.model, VSEConfig | RegionConfig) and config.model.dimension <= 4096:
+        shape = (2, 3) if isinstance(config.model, VSEConfig) else (2, 2, 3)
+        rows = FeatureRows(np.zeros(shape, np.float32)) if config.model.image.kind == "features" else None
         _created(repr(config.model), config.model, rows)
 
 
 _made: dict[str, bool] = {}
 
 
-def _created(key: str, config: VSEConfig, rows: FeatureRows | None) -> None:
+def _created(key: str, config: VSEConfig | RegionConfig, rows: FeatureRows | None) -> None:
     """Once for every configuration: most values that change leave the model as it is."""
     if key not in _made:
         family(config.kind).create(config, CAPTIONS, rows)  # type: ignore[attr-defined]
         _made[key] = True
+
+
+def _small(kind: str) -> Any:
+    """The configuration of a small model of regions of 3 numbers."""
+    config: Any = family(kind).config_type  # type: ignore[attr-defined]
+    more: dict[str, Any] = {"concepts": {"min_count": 1, "width": 3, "most_share": 1.0}} if kind == "cvse" else {}
+    if kind == "vsrn":
+        more = {"captions": {"hidden": 3, "word_dimension": 3}}
+    sides = {"image": {"kind": "features", "width": 3}, "text": {"word_dimension": 4, "min_count": 1}}
+    return from_plain(config, {"kind": kind, **sides, "dimension": 4, **more}, "small")
+
+
+def _regions(folder: Path, text: str) -> None:
+    (folder / "config.json").write_text(text)
+    load(folder, "cpu", altered=True).block(FeatureRows(np.zeros((1, 2, 3), np.float32)), ["a dog"])
 
 
 def _model(file: Path, text: str) -> None:

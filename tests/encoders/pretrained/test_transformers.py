@@ -151,6 +151,10 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
         spoilt("config.json", lambda said: said["text_config"].update(hidden_act="os.system")),
         "text_config: hidden_act",
     ),
+    "no end of a text": (
+        spoilt("config.json", lambda said: said["text_config"].update(eos_token_id=None)),
+        "text_config: eos_token_id is missing",
+    ),
     "a text for a tower": (spoilt("config.json", lambda said: said.update(text_config="x")), "text_config: expected"),
     "another end": (
         spoilt("config.json", lambda said: said["text_config"].update(eos_token_id=7)),

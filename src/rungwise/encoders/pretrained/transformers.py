@@ -206,6 +206,8 @@ def _text(family: str, config: Mapping[str, Any], where: Path) -> TransformerTex
     values = _merged(config, "text", usual, TransformerText, where)
     if family == "clip":
         values["projection"] = config.get("projection_dim", 512)
+        if values["eos_token_id"] is None:  # the text's vector is that of this token
+            raise UserError(f"{where}: text_config: eos_token_id is missing; copy the folder anew")
     else:
         values["projection"] = _part(config, "text_config", where).get("projection_size") or values["hidden_size"]
         values["eos_token_id"] = None  # its vector is that of the last place, whatever stands there
