@@ -349,9 +349,7 @@ class DualEncoder(PairScorer):
     def block(self, images: Pictures, captions: Texts) -> Vectors:
         """(len(images), len(captions)) float32 similarities."""
         encoded = self.encode_image(images)
-        if encoded.issues:
-            first = encoded.issues[0]
-            raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))
+        refuse_unreadable(encoded.issues)
         return self.similarity.array(encoded.vectors, self.encode_text(captions))
 
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> VectorScores:
@@ -366,6 +364,21 @@ class DualEncoder(PairScorer):
             self.encode_captions(read.texts, cache=cache),
             self.similarity,
         )
+
+
+def refuse_unreadable(issues: Sequence[Issue]) -> None:
+    """Refuse images of which some could not be read.
+
+    Raises:
+        UserError: Naming the first.
+
+    >>> refuse_unreadable([Issue("not a picture", "a.jpg")])
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: a.jpg: not a picture
+    """
+    if issues:
+        first = issues[0]
+        raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))
 
 
 def pictures_at(data: ImageCaptions, images: NDArray[np.int64]) -> Pictures:

@@ -6,6 +6,7 @@ by block (:mod:`rungwise.similarity.pair_blocks`).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
@@ -26,11 +27,11 @@ from rungwise.encoders.heads import LinearHead
 from rungwise.encoders.inference import computing
 from rungwise.encoders.sides import ImageSide, TextSide, in_words
 from rungwise.encoders.tokens import Tokens
-from rungwise.models.contracts import PairScores, Pictures, Progress, Texts, Vectors
+from rungwise.models.contracts import PairScores, Pictures, Progress, Texts, Vectors, refuse_unreadable
 from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Pairs, Rows, Scored
 from rungwise.models.regions.boxes import boxes_of
-from rungwise.models.regions.config import check_words, regions_of, suited_to_regions
+from rungwise.models.regions.config import check_words, regions_of, suited_to_regions, to_width
 from rungwise.models.sided import Batch, Sided
 from rungwise.similarity.explanation import Explanation
 from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs, some_pairs
@@ -110,10 +111,7 @@ class RegionScorer(Sided):
         self.region_projection = LinearHead().build(image.features, config.dimension)
         self.text_encoder = text()
         check_words(self.text_encoder)
-        width = self.text_encoder.state_width
-        self.word_projection: nn.Module = (
-            nn.Identity() if width == config.dimension else LinearHead().build(width, config.dimension)
-        )
+        self.word_projection = to_width(self.text_encoder.state_width, config.dimension)
         self.recompute = False
         self._freeze()
 
@@ -133,9 +131,9 @@ class RegionScorer(Sided):
         return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))
 
     @property
+    @abstractmethod
     def comparison(self) -> SetSimilarity:
         """How sets of regions and words are compared: as in training, or as in evaluation, by the mode of now."""
-        raise NotImplementedError
 
     @property
     def _texts_are_rows(self) -> bool:
@@ -151,17 +149,8 @@ class RegionScorer(Sided):
 
         Args:
             rows: (n, R, features) float32 of a frozen encoder, pixels, or rows of features.
-
-        Raises:
-            UserError: If there is one vector for each image.
         """
-        features = self.image_features(rows)
-        if features.ndim != 3:
-            raise UserError(
-                f"one vector for each picture, and a model of kind {self.kind!r} reads regions; give rows of shape"
-                " (images, regions, D)"
-            )
-        return F.normalize(self.region_projection(features).float(), dim=2)
+        return F.normalize(self.region_projection(self.image_features(rows)).float(), dim=2)
 
     def words(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest) token numbers and (n,) lengths to (n, longest, D) words of length 1."""
@@ -243,9 +232,7 @@ class RegionScorer(Sided):
 
     def _readable(self, images: Pictures) -> Rows:
         rows = self.rows_of(images)
-        if rows.issues:
-            first = rows.issues[0]
-            raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))
+        refuse_unreadable(rows.issues)
         return rows
 
     def _tokens(self, texts: Texts) -> Tokens:

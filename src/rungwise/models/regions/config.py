@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from torch import nn
+
 from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
 from rungwise.data.features import FeatureRows
+from rungwise.encoders.heads import LinearHead
 from rungwise.encoders.image import ImageConfig
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide, in_words
 from rungwise.encoders.text import GRUConfig
@@ -100,6 +103,15 @@ def check_regions_known(config: Any, folder: ModelFolder) -> None:
     """
     if config.regions is None:
         raise UserError(f"{folder.path / CONFIG}: model.regions is missing; copy the folder anew")
+
+
+def to_width(inputs: int, outputs: int) -> nn.Module:
+    """What brings vectors to another width: nothing where they have it, else a linear layer.
+
+    >>> to_width(3, 3), to_width(3, 2).out_features
+    (Identity(), 2)
+    """
+    return nn.Identity() if inputs == outputs else LinearHead().build(inputs, outputs)
 
 
 def check_words(side: TextSide) -> None:

@@ -58,6 +58,7 @@ from rungwise.models.regions.config import (
     check_words,
     regions_of,
     suited_to_regions,
+    to_width,
     with_regions,
 )
 from rungwise.models.regions.consensus import (
@@ -149,8 +150,7 @@ class CVSE(TwoSides):
         self.image_projection = LinearHead().build(image.features, width)
         self.text_encoder = text()
         check_words(self.text_encoder)
-        states = self.text_encoder.state_width
-        self.text_projection: nn.Module = nn.Identity() if states == width else LinearHead().build(states, width)
+        self.text_projection = to_width(self.text_encoder.state_width, width)
         self.image_attention = SelfAttention(width, config.dropout, config.regions)
         self.text_attention = SelfAttention(width, config.dropout, unit_mean=True)
         for attention in (self.image_attention, self.text_attention):

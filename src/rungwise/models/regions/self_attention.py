@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.heads import LinearHead
+from rungwise.encoders.pooling import inside
 from rungwise.similarity.pair_blocks import products, widened
 
 
@@ -66,7 +67,7 @@ class SelfAttention(nn.Module):
             UserError: If the sets have another number of regions than the model.
         """
         self.check(sets)
-        held = None if lengths is None else _held(lengths.to(sets.device), sets.shape[1])
+        held = None if lengths is None else inside(lengths, sets.shape[1], sets.device)
         with torch.autocast(sets.device.type, enabled=False):
             if held is not None:
                 sets = sets.masked_fill(~held.unsqueeze(2), 0)
@@ -131,7 +132,3 @@ def affine(weight: Tensor, bias: Tensor, vectors: Tensor) -> Tensor:
     """
     found = products(vectors.flatten(0, -2), weight.to(vectors.dtype))
     return found.add_(bias).view(*vectors.shape[:-1], -1)
-
-
-def _held(lengths: Tensor, longest: int) -> Tensor:
-    return torch.arange(longest, device=lengths.device) < lengths.unsqueeze(1)

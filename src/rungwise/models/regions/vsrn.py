@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from rungwise.core.configuration import ELSEWHERE, STRICT, check_size
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import TextFeatureInput
-from rungwise.encoders.heads import LinearHead
 from rungwise.encoders.sides import ImageSide, TextSide, in_words
 from rungwise.encoders.text import GRUConfig
 from rungwise.encoders.tokens import Tokens
@@ -35,7 +34,7 @@ from rungwise.models.contracts import Progress, Texts, texts_at
 from rungwise.models.folder import ModelFolder
 from rungwise.models.pairs import Autocast, Compilable, Pairs, Positions, Scored
 from rungwise.models.regions.caption_head import CaptionHead, CaptionHeadConfig
-from rungwise.models.regions.config import RegionConfig, regions_of
+from rungwise.models.regions.config import RegionConfig, regions_of, to_width
 from rungwise.models.regions.region_reasoning import Normalise, RegionReasoning
 from rungwise.models.saving import ModelConfig
 from rungwise.models.sided import Batch, check_regions, suited
@@ -139,10 +138,7 @@ class VSRN(TwoSides):
             batch_norm=config.batch_norm,
         )
         self.text_encoder = text()
-        width = self.text_encoder.width
-        self.text_projection = (
-            nn.Identity() if width == config.dimension else LinearHead().build(width, config.dimension)
-        )
+        self.text_projection = to_width(self.text_encoder.width, config.dimension)
         self.caption_head = self._caption_head() if config.captions.weight else None
         self._cut: tuple[int, int] = (0, 0)
         self._freeze()
