@@ -9,6 +9,9 @@ programs cut their galleries, and multiplied; ours is measured on all pairs. Bot
 * ``float64`` of the loop is what SCAN's evaluation does: its buffers are ``np.zeros``.
 * Memory is the highest resident memory during the job above what was resident before: inputs do not count.
 * ``largest difference`` is between the two, on the shard.
+* ``products alone`` is what SCAN cannot do without: inner products of all regions with all words.
+* The last line of a table says what bounds it: the arithmetic of the matrix products in ours, and how long that takes
+  at the speed of one large product of that precision here.
 
 Gradients of a batch (``--training``) are of the similarity and max of hinges alone; a whole step of ours is beside it.
 """
@@ -28,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 import region_programs
 from measuring import memory_of
@@ -48,6 +52,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 """Kind and settings by the names of this benchmark."""
 SHARD = {"scan-t2i": (128, 128), "scan-i2t": (128, 128), "sgr": (100, 100), "saf": (100, 100)}
 """Images and captions that the programs score at a time."""
+WORDS_AT_ONCE = 2048
+"""Of the products alone."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +171,10 @@ def _all_pairs(name: str, sizes: Sizes, share: float, repeats: int) -> None:
             held, texts = regions.to(kind), WordSets(words.words.to(kind), words.lengths)
             label = f"ours, {str(kind).removeprefix('torch.')}"
             runs[label] = lambda held=held, texts=texts: all_pairs(comparison, held[:ours], texts)
+            if name.startswith("scan"):
+                runs[f"products alone, {label.rpartition(' ')[2]}"] = lambda held=held, texts=texts: _products(
+                    held[:ours], texts
+                )
         exact = _program(name, model, regions[: shard[0]], padded, lengths)
         print(f"\n{name}: seconds for all {sizes.pairs:,} pairs")
         rows = []
@@ -175,13 +185,43 @@ def _all_pairs(name: str, sizes: Sizes, share: float, repeats: int) -> None:
             kind = torch.bfloat16 if "bfloat16" in label else torch.float32
             found = all_pairs(comparison, regions[: shard[0]].to(kind), WordSets(some.words.to(kind), some.lengths))
             seconds = _least(run, repeats) * sizes.images / ours
-            rows.append((label, seconds, memory_of(run), float((found - exact).abs().max())))
+            compared = float((found - exact).abs().max()) if label.startswith("ours") else math.nan
+            rows.append((label, seconds, memory_of(run), compared))
     beside = [seconds for label, seconds, _, _ in rows if label.startswith("loop")]
     titles = [f"x {label.rpartition(' ')[2]} loop" for label in programs]
     print(f"{'':<30}{'seconds':>9}{'peak GB':>9}{'largest difference':>20}{''.join(one.rjust(16) for one in titles)}")
     for label, seconds, memory, difference in rows:
         ratios = "".join(f"{other / seconds:.1f}".rjust(16) for other in beside) if label.startswith("ours") else ""
-        print(f"{label:<30}{seconds:>9.1f}{memory:>9.2f}{difference:>20.1e}{ratios}")
+        compared = "" if math.isnan(difference) else f"{difference:.1e}"
+        print(f"{label:<30}{seconds:>9.1f}{memory:>9.2f}{compared:>20}{ratios}", flush=True)
+    work = _arithmetic(comparison, regions[: shard[0]], some) * sizes.pairs / math.prod(shard)
+    bounds = []
+    for kind in (torch.float32, torch.bfloat16):
+        speed = _speed(kind)
+        bounds.append(f"{work / speed:.0f} s in {str(kind).removeprefix('torch.')} ({speed / 1e9:.0f} GFLOP/s)")
+    print(f"products of ours: {work / 1e12:.1f} TFLOP, at least {' and '.join(bounds)}")
+
+
+def _products(regions: Tensor, words: WordSets) -> Tensor:
+    """Inner products of all regions with all words, the last of them; the others are dropped."""
+    flat = regions.flatten(0, 1)
+    last = flat[:0]
+    for some in torch.split(words.words, WORDS_AT_ONCE):
+        last = flat @ some.T
+    return last
+
+
+def _arithmetic(comparison: SetSimilarity, regions: Tensor, words: WordSets) -> int:
+    """Floating-point operations of the matrix products in ours."""
+    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+        all_pairs(comparison, regions, words)
+    return counter.get_total_flops()
+
+
+def _speed(kind: torch.dtype) -> float:
+    """Floating-point operations a second of one large product."""
+    side = torch.randn(4096, 1024).to(kind), torch.randn(1024, 4096).to(kind)
+    return 2 * 4096 * 4096 * 1024 / _least(lambda: side[0] @ side[1], 5)
 
 
 def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
@@ -191,7 +231,7 @@ def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
     lengths = [sizes.lengths[at] for at in torch.randint(len(sizes.lengths), (batch,), generator=draw).tolist()]
     regions, words = _sets(Sizes(batch, sizes.regions, sizes.width, lengths))
     padded, counts = _padded(words)
-    loss, comparison = MaxOfHinges(), model.comparison
+    loss = MaxOfHinges()
 
     def slope(score: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], None]:
         def run() -> None:
@@ -202,7 +242,7 @@ def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
 
     def ours(kind: torch.dtype) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda image, text: all_pairs(
-            comparison, image.to(kind), WordSets.of(text.to(kind), counts), recompute=model.recompute
+            model.comparison, image.to(kind), WordSets.of(text.to(kind), counts), recompute=model.recompute
         )
 
     optimizer = torch.optim.Adam(model.parameters(), 2e-4)
