@@ -1,12 +1,12 @@
 """Models that look at regions, by their own losses and with semantic adaptive margins, on a tenth and all of Flickr8K.
 
-    python benchmarks/region_models.py --out RUNS [--systems vsepp scan sgr saf vsrn cvse] [--shares 0.1 1.0] [--table]
+    python benchmarks/region_models.py --out RUNS [--systems scan sgr saf vsrn cvse] [--shares 0.1 1.0] [--table]
 
-Every run is the preset ``SYSTEM/flickr8k:same-padding`` or ``sam-SYSTEM/flickr8k:same-padding`` (VSE++ with margins is
-the preset ``sam``): a grid of 7 x 7 regions under a frozen MobileNetV2, and a short schedule. The first 250 pictures of
-the validation split choose the epoch, since models of pairs take as long for all 1,000 as an epoch of training takes. A
-tenth of the pictures is learnt in batches of 32, so that there are about as many steps. ``RUNS`` keeps what is done; a
-run that was interrupted goes on. ``--table`` trains nothing and prints what is there.
+Every run is the preset ``SYSTEM/flickr8k`` or ``sam-SYSTEM/flickr8k``: a grid of 7 x 7 regions under a frozen
+MobileNetV2 (``same-padding``), and a short schedule. A tenth of the pictures is the variant ``share-10``. The first 250
+pictures of the validation split choose the epoch, since models of pairs take as long for all 1,000 as an epoch of
+training takes. ``RUNS`` keeps what is done; a run that was interrupted goes on. ``--table`` trains nothing and prints
+what is there.
 
 Printed of the test split (1,000 pictures, 5,000 captions): R@K, rsum, and graded measures by two sources of degrees,
 CIDEr-D, which is also what the margins are made of, and a sentence model, which no loss has seen. An interval is over
@@ -41,11 +41,11 @@ from rungwise.training.run_folder import MODEL, is_begun
 from rungwise.training.seeds import Spread
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
-SYSTEMS = ("vsepp", "scan", "sgr", "saf", "vsrn", "cvse")
+SYSTEMS = ("scan", "sgr", "saf", "vsrn", "cvse")
 SEEDS = {"scan": (0, 1, 2), "vsrn": (0, 1, 2)}
 """Of other systems 0 alone."""
-LESS, LESS_AT_ONCE = 0.1, 32
-"""The smaller share, and the batch that it is learnt in."""
+SHARES = {0.1: ":share-10", 1.0: ""}
+"""Of the training pictures, with the variant of the presets."""
 GRADED = ("NCS@10(non_gt)", "SR@10", "CS@100")
 RECALLS = tuple(f"{way}/R@{k}" for way in ("i2t", "t2i") for k in (1, 5, 10))
 DONE = "test.json"
@@ -69,9 +69,8 @@ class Row:
 
     @property
     def preset(self) -> str:
-        """Its name."""
-        base = {"vsepp": "sam"}.get(self.system, f"sam-{self.system}") if self.margins else self.system
-        return f"{base}/flickr8k:same-padding"
+        """Its name without a variant."""
+        return f"sam-{self.system}/flickr8k" if self.margins else f"{self.system}/flickr8k"
 
     @property
     def name(self) -> str:
@@ -98,7 +97,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--out", type=Path, required=True, help="folder of the runs")
     options.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
-    options.add_argument("--shares", nargs="+", type=float, default=[LESS, 1.0])
+    options.add_argument("--shares", nargs="+", type=float, choices=SHARES, default=list(SHARES))
     options.add_argument("--margins", nargs="+", choices=("without", "with"), default=("without", "with"))
     options.add_argument("--seeds", nargs="+", type=int, help="instead of those of each system")
     options.add_argument("--table", action="store_true", help="train nothing")
@@ -141,16 +140,9 @@ def _files() -> dict[str, str]:
 
 
 def _train(row: Row, data: ImageCaptions, folder: Path, seed: int, weights: Path) -> None:
-    config: Any = load_training(row.preset)
-    image = replace(config.model.image, weights=str(weights))
-    config = replace(
-        config,
-        model=replace(config.model, image=image),
-        data=replace(config.data, share=row.share),
-        batch_size=LESS_AT_ONCE if row.share <= LESS else config.batch_size,
-        logs=("jsonl",),
-        seed=seed,
-    )
+    config: Any = load_training(f"{row.preset}{SHARES[row.share]}")
+    image = replace(load_training(f"{row.preset}:same-padding").model.image, weights=str(weights))
+    config = replace(config, model=replace(config.model, image=image), logs=("jsonl",), seed=seed)
     print(f"{row.name}, seed {seed}", file=sys.stderr, flush=True)
     begun = time.perf_counter()
     found = train(config, data, folder, resume=is_begun(folder), watcher=Told())

@@ -1,6 +1,7 @@
 """All pairs of regions and words, beside a loop over captions as the authors' programs have it.
 
     python benchmarks/regions.py [--models scan-t2i scan-i2t sgr saf] [--training]
+    python benchmarks/regions.py --agreement RUN...
 
 The captions are those of Flickr8K's test split where ``RUNGWISE_DATA`` names the data, so that their lengths are real;
 regions and words are random vectors of length 1. The loop is measured on one shard of images and captions, as the
@@ -12,6 +13,9 @@ programs cut their galleries, and multiplied; ours is measured on all pairs. Bot
 * ``products alone`` is what SCAN cannot do without: inner products of all regions with all words.
 * The last line of a table says what bounds it: the arithmetic of the matrix products in ours, and how long that takes
   at the speed of one large product of that precision here.
+
+``--agreement`` scores all pairs of Flickr8K's test split by trained models in both precisions, and says how many of the
+first ten of every query, in both directions, stay the same.
 
 Gradients of a batch (``--training``) are of the similarity and max of hinges alone; a whole step of ours is beside it.
 """
@@ -35,13 +39,19 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import region_programs
 from measuring import memory_of
+from rungwise.data import read
 from rungwise.data.features import FeatureRows
+from rungwise.data.splits import with_splits
 from rungwise.encoders.features import FeatureConfig
+from rungwise.encoders.inference import computed_in
 from rungwise.encoders.text import GRUConfig
+from rungwise.evaluation import evaluate
 from rungwise.losses import MaxOfHinges
-from rungwise.models import family
+from rungwise.models import family, load
+from rungwise.models.regions.base import first_kept
 from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs
 from rungwise.similarity.word_sets import WordSets
+from rungwise.training.run_folder import MODEL
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "scan-t2i": ("scan", {"attend": "t2i", "smoothing": 9.0, "lse": 6.0}),
@@ -90,7 +100,11 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--training", action="store_true", help="gradients of a batch instead")
     options.add_argument("--batch", type=int, default=128)
+    options.add_argument("--agreement", type=Path, nargs="+", metavar="RUN", help="of bfloat16, by trained models")
     asked = options.parse_args()
+    if asked.agreement:
+        _agreement(asked.agreement)
+        return
     sizes = Sizes(asked.images, asked.regions, asked.width, _lengths(asked.captions))
     print(
         f"{sizes.images:,} images x {len(sizes.lengths):,} captions of {np.mean(sizes.lengths):.1f} words (at most"
@@ -108,8 +122,6 @@ def _lengths(captions: int) -> list[int]:
     """Words of so many captions of Flickr8K's test split; drawn where there are no data."""
     place = os.environ.get("RUNGWISE_DATA")
     if place and (Path(place) / "flickr8k").is_dir():
-        from rungwise.data import read
-
         texts = read(Path(place) / "flickr8k", captions_only=True).split("test").captions
         words = [len(text.split()) + 2 for text in texts]
     else:
@@ -269,6 +281,25 @@ def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
     for label, (seconds, memory) in found.items():
         ratio = f"{base / seconds:.1f}" if label.startswith("ours") else ""
         print(f"{label:<32}{seconds:>9.2f}{batch / seconds:>10.0f}{memory:>9.2f}{ratio:>8}")
+
+
+def _agreement(runs: Sequence[Path]) -> None:
+    """What bfloat16 changes in the rankings of trained models."""
+    data = with_splits(read(Path(os.environ["RUNGWISE_DATA"]) / "flickr8k")).split("test")
+    print(f"{'':<26}{'rsum, float32':>15}{'rsum, bfloat16':>16}{'first ten kept':>16}{'first one':>11}")
+    for run in runs:
+        found = {}
+        for precision in ("float32", "bfloat16"):
+            with computed_in(precision):
+                found[precision] = load(run / MODEL).on(data).matrix()
+        exact, quick = found.values()
+        sums = [
+            evaluate(similarity=one, image_of_caption=data.image_of_caption, measures="rsum")["rsum"]
+            for one in (exact, quick)
+        ]
+        kept = [f"{100 * first_kept(exact, quick, k=many):.1f} %" for many in (10, 1)]
+        name = str(run.parent.name if run.name.startswith("seed") else run.name)
+        print(f"{name:<26}{sums[0]:>15.1f}{sums[1]:>16.1f}{kept[0]:>16}{kept[1]:>11}", flush=True)
 
 
 def _padded(words: WordSets) -> tuple[Tensor, list[int]]:
