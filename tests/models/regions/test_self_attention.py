@@ -93,9 +93,10 @@ def test_other_pictures_are_refused_in_one_line():
         module(torch.zeros(4, 2, 5, dtype=torch.float64))
 
 
-def test_a_batch_of_one_picture_is_normalised_by_the_statistics_that_were_kept():
-    module = pooling(regions=3)
-    one = torch.randn(1, 3, 5, dtype=torch.float64)
-    kept = [buffer.clone() for buffer in module.buffers()]
-    assert torch.equal(module.train()(one), module.eval()(one))
-    assert all(map(torch.equal, kept, module.buffers()))
+def test_the_mean_of_one_picture_is_normalised_by_the_statistics_that_were_kept():
+    module = pooling(regions=3).train()
+    kept = [buffer.clone() for buffer in module.whole_norm.buffers()]
+    found = module(torch.randn(1, 3, 5, dtype=torch.float64))
+    assert torch.isfinite(found).all()
+    assert all(map(torch.equal, kept, module.whole_norm.buffers()))
+    assert module.local_norm.num_batches_tracked == 1

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.models.regions.self_attention import Norm
+from rungwise.models.regions.batch_norm import BatchNorm
 
 _SLOPE = 0.2
 
@@ -86,7 +86,7 @@ class ConceptAttention(nn.Module):
         super().__init__()
         self.smoothing = smoothing
         self.concept, self.concept_norm = nn.Linear(dimension, dimension), nn.BatchNorm1d(dimension)
-        self.instance, self.instance_norm = nn.Linear(dimension, dimension), Norm(dimension)
+        self.instance, self.instance_norm = nn.Linear(dimension, dimension), BatchNorm(dimension)
         self.common = nn.Linear(dimension, 1)
 
     def forward(self, instances: Tensor, concepts: Tensor) -> Tensor:

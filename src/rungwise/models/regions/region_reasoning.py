@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rungwise.encoders.heads import LinearHead
+from rungwise.models.regions.batch_norm import BatchNorm
 
 Normalise = Literal["features", "regions"]
 
@@ -105,16 +106,3 @@ class RegionReasoning(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """(n, R, inputs) to (n, D)."""
         return self.gathered(self.related(features))
-
-
-class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that takes the statistics so far where a batch has one value of each feature.
-
-    One value has no variance: torch refuses it, and so would the last batch of an epoch if it held one picture.
-    """
-
-    def forward(self, values: Tensor) -> Tensor:
-        """(n, D) or (n, D, R), likewise."""
-        if self.training and values.numel() == values.shape[1]:
-            return F.batch_norm(values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-        return super().forward(values)

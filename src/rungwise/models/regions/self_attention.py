@@ -11,7 +11,7 @@ For pictures N_l is batch norm whose channels are the *regions*: the first regio
 pictures of a batch and all D numbers, and so has each other. So the number of regions is part of the model. N_g is
 batch norm over the D numbers. Texts have neither. CVSE (Wang et al. 2020) has the same, but for a text m has length 1.
 
-A batch of one picture has no statistics; it is normalised by those that were kept, and leaves them as they are [ours].
+The mean of one picture alone has no statistics: N_g takes those that were kept, and leaves them as they are [ours].
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from rungwise.core.errors import UserError
 from rungwise.encoders.heads import LinearHead
 from rungwise.encoders.pooling import inside
+from rungwise.models.regions.batch_norm import BatchNorm
 from rungwise.similarity.pair_blocks import products, widened
 
 
@@ -47,8 +48,8 @@ class SelfAttention(nn.Module):
         self.regions = regions
         self.local = LinearHead().build(width, width)
         self.whole = LinearHead().build(width, width)
-        self.local_norm = nn.Identity() if regions is None else Norm(regions)
-        self.whole_norm = nn.Identity() if regions is None else Norm(width)
+        self.local_norm = nn.Identity() if regions is None else BatchNorm(regions)
+        self.whole_norm = nn.Identity() if regions is None else BatchNorm(width)
         self.common = LinearHead().build(width, 1)
         self.dropout = nn.Dropout(dropout)
 
@@ -93,20 +94,6 @@ class SelfAttention(nn.Module):
                 f"the pictures have {sets.shape[1]} regions, but the model was made for {self.regions}, since its batch"
                 " norm has statistics of each; give pictures with as many regions, or train a new model"
             )
-
-
-class Norm(nn.BatchNorm1d):
-    """Batch norm that takes a batch of one.
-
-    >>> Norm(2).train()(torch.ones(1, 2)).shape
-    torch.Size([1, 2])
-    """
-
-    def forward(self, values: Tensor) -> Tensor:
-        """As in torch; a lone member of a batch by the statistics that were kept."""
-        if len(values) > 1 or not self.training:
-            return super().forward(values)
-        return F.batch_norm(values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
 
 
 def linear(layer: nn.Module, vectors: Tensor) -> Tensor:
