@@ -167,12 +167,13 @@ class TwoSides(Sided, TrainableEncoder):
     def encode_tokens(self, tokens: Sequence[Sequence[int]], batch: int = 256) -> NDArray[np.float32]:
         """Vectors of tokenised captions, encoded shortest first so that batches hold little padding."""
         numbers = Tokens.of(tokens)
+        order = np.argsort(numbers.lengths, kind="stable")
+        return self._vectors(order, batch, lambda some: self._embed_tokens(numbers, some))
 
-        def embed(some: NDArray[np.int64]) -> Tensor:
-            padded, lengths = numbers.padded(some, self.text_encoder.pad_number)
-            return self.embed_captions(padded.to(self.device), lengths)
-
-        return self._vectors(np.argsort(numbers.lengths, kind="stable"), batch, embed)
+    def _embed_tokens(self, tokens: Tokens, some: NDArray[np.int64]) -> Tensor:
+        """(len(some), dimension) vectors of some of the captions."""
+        padded, lengths = tokens.padded(some, self.text_encoder.pad_number)
+        return self.embed_captions(padded.to(self.device), lengths)
 
     def _vectors(
         self, order: NDArray[np.int64], batch: int, embed: Callable[[NDArray[np.int64]], Tensor]

@@ -346,21 +346,12 @@ class CVSE(TwoSides):
         tokens = Tokens.of(self.text_encoder.tokenise(words))
         return self.encode_tokens(ConceptTexts.with_concepts(tokens, self.concepts.found(words)), batch=batch)
 
-    def encode_tokens(self, tokens: Sequence[Sequence[int]], batch: int = 256) -> Vectors:
-        """Vectors of tokenised captions with their concepts, encoded shortest first to hold little padding.
-
-        Args:
-            tokens: As :meth:`read` gives them.
-            batch: Texts a step.
-        """
+    def _embed_tokens(self, tokens: Tokens, some: NDArray[np.int64]) -> Tensor:
+        """Of tokenised captions with their concepts."""
         assert isinstance(tokens, ConceptTexts)  # as read() and encode_text() make them
-
-        def embed(some: NDArray[np.int64]) -> Tensor:
-            padded, lengths = tokens.padded(some, self.text_encoder.pad_number)
-            labels = tokens.labels(some, len(self.concepts)).to(self.device)
-            return self._chosen(self.text_levels(padded.to(self.device), lengths, labels))
-
-        return self._vectors(np.argsort(tokens.lengths, kind="stable"), batch, embed)
+        padded, lengths = tokens.padded(some, self.text_encoder.pad_number)
+        labels = tokens.labels(some, len(self.concepts)).to(self.device)
+        return self._chosen(self.text_levels(padded.to(self.device), lengths, labels))
 
 
 def _start_as_torch(attention: SelfAttention) -> None:
