@@ -84,7 +84,7 @@ class SetScores(PairScores):
 class RegionScorer(Sided):
     """S of a pair from its regions and its words.
 
-    A family names its ``kind`` and configuration, and gives :attr:`comparison`.
+    A family names its ``kind`` and configuration, and gives :attr:`comparison` and :meth:`attention`.
 
     Attributes:
         region_projection: Features of regions to D.
@@ -201,22 +201,20 @@ class RegionScorer(Sided):
 
     @property
     def explains(self) -> bool:
-        """Whether the family gives :meth:`attention`."""
-        return type(self).attention is not RegionScorer.attention
+        """Always."""
+        return True
 
+    @abstractmethod
     def attention(self, regions: Tensor, words: Tensor) -> Attention:
-        """Which regions answered which words of one pair; a family whose words attend to regions gives it.
+        """Which regions answered which words of one pair.
 
         Args:
             regions: (R, D) of length 1.
             words: (L, D) of length 1.
         """
-        raise NotImplementedError
 
     def explain(self, picture: Picture | bytes | FeatureRows, text: str) -> Explanation:
         """See :meth:`PairScorer.explain <rungwise.models.contracts.PairScorer.explain>`."""
-        if not self.explains:
-            return super().explain(picture, text)
         if not text.strip():
             raise UserError("the text is empty; write a few words about the picture")
         rows = self._readable(picture if isinstance(picture, FeatureRows) else [picture])
