@@ -143,3 +143,10 @@ def test_options_that_are_not_known_are_refused(options: dict) -> None:
     regions, words = sets(1, 2, [2])
     with pytest.raises(UserError, match=next(iter(options))):
         cross_attention(regions, words, [2], **options)
+
+
+@pytest.mark.parametrize(("first", "second"), [("int64", "int64"), ("float64", "float32"), ("int64", "float32")])
+def test_sides_of_other_kinds_of_numbers_are_refused(first: str, second: str) -> None:
+    regions, words = sets(1, 2, [2])
+    with pytest.raises(UserError, match=f"of one kind, got torch.{first} and torch.{second}"):
+        cross_attention(regions.to(getattr(torch, first)), words.to(getattr(torch, second)), [2])

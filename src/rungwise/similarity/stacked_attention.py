@@ -225,7 +225,7 @@ def cross_attention(
         (images, captions), in float64 for such sets, else in float32.
 
     Raises:
-        UserError: If shapes do not fit, or an option is not known.
+        UserError: If shapes or kinds of numbers do not fit, or an option is not known.
 
     >>> regions = F.normalize(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), dim=2)
     >>> words = torch.tensor([[[1.0, 0.0], [9.0, 9.0]], [[0.6, 0.8], [0.0, 1.0]]])
@@ -233,4 +233,8 @@ def cross_attention(
     torch.Size([1, 2])
     """
     similarity = CrossAttention(attend, smoothing, pooling, lse, normalise)
+    if regions.dtype != words.dtype or not regions.is_floating_point():
+        raise UserError(
+            f"regions and words must hold floating-point numbers of one kind, got {regions.dtype} and {words.dtype}"
+        )
     return all_pairs(similarity, regions, WordSets.of(words, lengths), values=values)
