@@ -113,12 +113,14 @@ def main() -> None:
     ]
     results: dict[Row, list[dict[str, Result]]] = {}
     data = None if asked.table else _data(Path(shared) / "flickr8k")
+    degrees: dict[str, Any] = {}
     for row in rows:
         for seed in asked.seeds or SEEDS.get(row.system, (0,)):
             folder = row.folder(asked.out, seed)
             if data is not None and not (folder / DONE).exists():
                 _train(row, data, folder, seed, Path(shared) / WEIGHTS)
-                _measure(data, folder)
+                degrees = degrees or _degrees(data)
+                _measure(data, folder, degrees)
             if (folder / DONE).exists():
                 results.setdefault(row, []).append(
                     {name: Result.from_json(folder / file) for name, file in _files().items()}
@@ -152,21 +154,27 @@ def _train(row: Row, data: ImageCaptions, folder: Path, seed: int, weights: Path
     print(f"  best epoch {found.best_epoch}, {seconds:.0f} s", file=sys.stderr, flush=True)
 
 
-def _measure(data: ImageCaptions, folder: Path) -> None:
+def _degrees(data: ImageCaptions) -> dict[str, Any]:
+    """Of the test split, by source."""
     test = data.split("test")
-    with computed_in("auto"):
-        scores = load(folder / MODEL).on(test)
-        matrix = scores.for_evaluation()
     sources = {
         "cider-d": CIDErD(test.captions, test.image_of_caption),
         "sentences": BiEncoder(test.captions, test.image_of_caption, reference="mean"),
     }
+    return {name: np.maximum(source.dense(), 0) for name, source in sources.items()}
+
+
+def _measure(data: ImageCaptions, folder: Path, degrees: dict[str, Any]) -> None:
+    test = data.split("test")
+    with computed_in("auto"):
+        scores = load(folder / MODEL).on(test)
+        matrix = scores.for_evaluation()
     for name, file in _files().items():
         result = evaluate(
             **matrix,
             image_of_caption=test.image_of_caption,
             measures=["R@1", "R@5", "R@10", "rsum", *GRADED],
-            relevance=np.maximum(sources[name].dense(), 0),
+            relevance=degrees[name],
             dataset="flickr8k",
         )
         result.to_json(folder / file, per_query=True)
