@@ -14,8 +14,8 @@ programs cut their galleries, and multiplied; ours is measured on all pairs. Bot
 * The last line of a table says what bounds it: the arithmetic of the matrix products in ours, and how long that takes
   at the speed of one large product of that precision here.
 
-``--agreement`` scores all pairs of Flickr8K's test split by trained models in both precisions, and says how many of the
-first ten of every query, in both directions, stay the same.
+``--agreement`` compares all pairs of Flickr8K's test split by trained models in both precisions, from the same
+features, and says how many of the first ten of every query stay: the mean of both directions.
 
 Gradients of a batch (``--training``) are of the similarity and max of hinges alone; a whole step of ours is beside it.
 """
@@ -43,12 +43,11 @@ from rungwise.data import read
 from rungwise.data.features import FeatureRows
 from rungwise.data.splits import with_splits
 from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.inference import computed_in
 from rungwise.encoders.text import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.losses import MaxOfHinges
 from rungwise.models import family, load
-from rungwise.models.regions.base import first_kept
+from rungwise.models.regions.base import first_kept, in_half
 from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs
 from rungwise.similarity.word_sets import WordSets
 from rungwise.training.run_folder import MODEL
@@ -288,16 +287,14 @@ def _agreement(runs: Sequence[Path]) -> None:
     data = with_splits(read(Path(os.environ["RUNGWISE_DATA"]) / "flickr8k")).split("test")
     print(f"{'':<26}{'rsum, float32':>15}{'rsum, bfloat16':>16}{'first ten kept':>16}{'first one':>11}")
     for run in runs:
-        found = {}
-        for precision in ("float32", "bfloat16"):
-            with computed_in(precision):
-                found[precision] = load(run / MODEL).on(data).matrix()
-        exact, quick = found.values()
+        scores: Any = load(run / MODEL).on(data)
+        exact, quick = scores.matrix(), in_half(scores).matrix()
         sums = [
-            evaluate(similarity=one, image_of_caption=data.image_of_caption, measures="rsum")["rsum"]
+            evaluate(similarity=one, image_of_caption=data.image_of_caption, measures=["rsum"])["rsum"]
             for one in (exact, quick)
         ]
-        kept = [f"{100 * first_kept(exact, quick, k=many):.1f} %" for many in (10, 1)]
+        both = ((exact, quick), (exact.T, quick.T))
+        kept = [f"{100 * np.mean([first_kept(*one, k=many) for one in both]):.1f} %" for many in (10, 1)]
         name = str(run.parent.name if run.name.startswith("seed") else run.name)
         print(f"{name:<26}{sums[0]:>15.1f}{sums[1]:>16.1f}{kept[0]:>16}{kept[1]:>11}", flush=True)
 

@@ -122,32 +122,59 @@ def test_under_autocast_products_are_rounded_once() -> None:
     assert 0 < difference.max() < 0.03
 
 
-def test_auto_compares_in_half_where_the_ranking_stays_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kept", "kind"), [(0.985, "bfloat16"), (0.975, "float32")])
+def test_auto_compares_in_half_where_the_ranking_stays_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, kept: float, kind: str
+) -> None:
     data = coloured_regions()
     model = of_features(data, dimension=64)
-    for least, kind in ((0.0, torch.bfloat16), (1.01, torch.float32)):
-        said: list[str] = []
-        monkeypatch.setattr(base, "LEAST_OVERLAP", least)
-        with computed_in("auto", say=said.append):
-            scores = model.on(data)
-        assert scores.regions.dtype == kind
-        assert any(str(kind).removeprefix("torch.") in line.partition(":")[0] for line in said)
+    monkeypatch.setattr(base, "first_kept", lambda exact, quick: kept)
+    said: list[str] = []
+    with computed_in("auto", say=said.append):
+        scores = model.on(data)
+    assert scores.regions.dtype == scores.words.words.dtype == getattr(torch, kind)
+    assert said[-1].startswith(f"pairs compared in {kind}: bfloat16 leaves {100 * kept:.1f} %")
+
+
+def test_a_precision_that_is_asked_for_is_taken() -> None:
+    data = coloured_regions()
+    model = of_features(data, dimension=64)
     with computed_in("bfloat16"):
         assert model.on(data).regions.dtype == torch.bfloat16
     assert model.on(data).regions.dtype == torch.float32
+
+
+def test_the_probe_takes_queries_of_both_directions_from_the_whole_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = coloured_regions()
+    monkeypatch.setattr(base, "PROBE", 3)
+    monkeypatch.setattr(base, "PROBE_GALLERY", 5)
+    seen: list[tuple[list[int], list[int]]] = []
+    block = SetScores.block
+
+    def watched(scores: SetScores, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
+        seen.append((images.tolist(), captions.tolist()))
+        return block(scores, images, captions)
+
+    monkeypatch.setattr(SetScores, "block", watched)
+    with computed_in("auto"):
+        of_features(data, dimension=64).on(data)
+    count, captions = len(data), len(data.captions)
+    assert [len(one) for one in seen[0]] == [3, 5]
+    assert [len(one) for one in seen[1]] == [5, 3]
+    assert seen[0][0] == [0, count // 3, 2 * count // 3]
+    assert seen[1][1] == [0, captions // 3, 2 * captions // 3]
 
 
 def test_first_candidates_that_two_rankings_share() -> None:
     draw = np.random.default_rng(0)
     one, other = draw.normal(size=(6, 30)), draw.normal(size=(6, 30))
     shares = []
-    for a, b in ((one, other), (one.T, other.T)):
-        top = min(4, a.shape[1])
-        for row, second in zip(a, b, strict=True):
-            first = sorted(range(len(row)), key=lambda at, row=row: -row[at])[:top]
-            shares.append(len(set(first) & set(sorted(range(len(row)), key=lambda at, s=second: -s[at])[:top])) / top)
+    for row, second in zip(one, other, strict=True):
+        first = sorted(range(30), key=lambda at, row=row: -row[at])[:4]
+        shares.append(len(set(first) & set(sorted(range(30), key=lambda at, s=second: -s[at])[:4])) / 4)
     assert first_kept(one, other, k=4) == pytest.approx(sum(shares) / len(shares))
     assert first_kept(one, one) == 1.0
+    assert first_kept(one[:, :0], one[:, :0]) == first_kept(one[:0], one[:0]) == 1.0
 
 
 def test_features_of_another_width_or_vectors_are_refused() -> None:

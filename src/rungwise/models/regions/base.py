@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -38,9 +38,11 @@ from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs, some_pairs
 from rungwise.similarity.stacked_attention import Attention
 from rungwise.similarity.word_sets import WordSets
 
-PROBE = (64, 256)
-"""Images and captions that ``auto`` scores both ways."""
-LEAST_OVERLAP = 0.95
+PROBE = 16
+"""Queries of each direction that ``auto`` compares both ways."""
+PROBE_GALLERY = 2000
+"""Candidates of each of them at most. Of few candidates the first ten would stay even where those of many change."""
+LEAST_OVERLAP = 0.98
 """What ``auto`` asks of bfloat16: the share of the first ten candidates that stay, over the queries of the probe."""
 
 
@@ -177,15 +179,15 @@ class RegionScorer(Sided):
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> SetScores:
         """Every image and caption of a collection, encoded once.
 
-        Pairs are compared in the precision of :func:`~rungwise.encoders.inference.computed_in`; ``auto`` takes bfloat16
-        where it leaves nearly all first candidates of a probe in their places.
+        Pairs are compared in the precision of :func:`~rungwise.encoders.inference.computed_in`. ``auto`` takes
+        bfloat16 where nearly all first candidates of a probe stay.
         """
         rows = self.rows_of(data.pictures, cache=cache, progress=progress)
         read = data if len(rows.kept) == len(data) else data.select(rows.kept)
         with self._inference():
             regions, words = self._regions_of(rows), self._words_of(self._tokens(read.texts))
             scores = SetScores(read, rows.kept, rows.issues, regions, words, self.comparison)
-            return _in_half(scores) if self._compares_in_half(scores) else scores
+            return _in_precision_asked(scores)
 
     def block(self, images: Pictures, captions: Texts) -> Vectors:
         """(len(images), len(captions)) float32 scores of any images with any texts.
@@ -261,42 +263,63 @@ class RegionScorer(Sided):
         sorted_sets = WordSets(torch.cat([one.words for one in parts]), torch.cat([one.lengths for one in parts]))
         return sorted_sets.select(torch.from_numpy(np.argsort(order, kind="stable")))
 
-    def _compares_in_half(self, scores: SetScores) -> bool:
-        asked = computing()
-        if asked.precision != "auto":
-            return asked.precision == "bfloat16"
-        images, captions = np.arange(len(scores.regions))[: PROBE[0]], np.arange(len(scores.words))[: PROBE[1]]
-        kept = first_kept(scores.block(images, captions), _in_half(scores).block(images, captions))
-        enough = kept >= LEAST_OVERLAP
-        asked.say(
-            f"pairs compared in {'bfloat16' if enough else 'float32'}: bfloat16 leaves {100 * kept:.1f} % of the first"
-            f" ten candidates of a probe ({100 * LEAST_OVERLAP:g} % are asked)"
-        )
-        return enough
-
 
 def first_kept(exact: Vectors, quick: Vectors, k: int = 10) -> float:
-    """The share of the first k candidates that two rankings have in common, over the queries of both directions.
+    """The share of the first k candidates that two rankings have in common, over their queries.
 
     Args:
-        exact: (n, m) scores.
-        quick: (n, m) others of the same pairs.
+        exact: (queries, candidates) scores.
+        quick: (queries, candidates) others of the same pairs.
         k: How many; all of a gallery that is smaller.
 
+    Returns:
+        A share in 0..1; 1 where there is no pair.
+
     >>> first_kept(np.array([[3.0, 2.0, 1.0]]), np.array([[3.0, 1.0, 2.0]]), k=2)
-    0.875
+    0.5
     """
-    shares = []
-    for one, other in ((exact, quick), (exact.T, quick.T)):
-        top = min(k, one.shape[1])
-        first, second = (np.argsort(-scores, axis=1, kind="stable")[:, :top] for scores in (one, other))
-        shares += [len(set(a) & set(b)) / top for a, b in zip(first.tolist(), second.tolist(), strict=True)]
-    return float(np.mean(shares)) if shares else 1.0
+    if not exact.size:
+        return 1.0
+    top = min(k, exact.shape[1])
+    first, second = (np.argsort(-scores, axis=1, kind="stable")[:, :top].tolist() for scores in (exact, quick))
+    shares = [len(set(one) & set(other)) / top for one, other in zip(first, second, strict=True)]
+    return float(np.mean(shares))
 
 
-def _in_half(scores: SetScores) -> SetScores:
+def _in_precision_asked(scores: SetScores) -> SetScores:
+    asked = computing()
+    if asked.precision == "float32":
+        return scores
+    if asked.precision == "bfloat16":
+        return in_half(scores)
+    quick = in_half(scores)
+    kept = float(np.mean([first_kept(*both) for both in zip(_probe(scores), _probe(quick), strict=True)]))
+    enough = kept >= LEAST_OVERLAP
+    asked.say(
+        f"pairs compared in {'bfloat16' if enough else 'float32'}: bfloat16 leaves {100 * kept:.1f} % of the first"
+        f" ten candidates of a probe ({100 * LEAST_OVERLAP:g} % are asked)"
+    )
+    return quick if enough else scores
+
+
+def _probe(scores: SetScores) -> tuple[Vectors, Vectors]:
+    """(queries, candidates) scores of some images, and of some captions."""
+    images, captions = len(scores.regions), len(scores.words)
+    return (
+        scores.block(_spread(images, PROBE), _spread(captions, PROBE_GALLERY)),
+        scores.block(_spread(images, PROBE_GALLERY), _spread(captions, PROBE)).T,
+    )
+
+
+def _spread(count: int, most: int) -> NDArray[np.int64]:
+    """So many positions at most, from the whole of a collection."""
+    return np.arange(min(count, most)) * count // max(1, min(count, most))
+
+
+def in_half(scores: SetScores) -> SetScores:
+    """The same sets of regions and words, rounded to bfloat16, in which their products are computed too."""
     words = WordSets(scores.words.words.bfloat16(), scores.words.lengths)
-    return SetScores(scores.data, scores.kept, scores.issues, scores.regions.bfloat16(), words, scores.comparison)
+    return replace(scores, regions=scores.regions.bfloat16(), words=words)
 
 
 def _in_precision(sets: Tensor) -> Tensor:
