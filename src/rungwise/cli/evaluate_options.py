@@ -59,7 +59,8 @@ class Evaluate:
         paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
-        precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
+        precision: Of picture features that are not at hand, and of comparing regions with words; auto takes bfloat16
+            where it is faster and close enough.
         least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
         altered_model: Take a model whose files are not as its SHA256SUMS says.
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
