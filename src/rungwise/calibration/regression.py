@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.calibration.judgement import Values
 from rungwise.calibration.logistic import Logistic, Scale, fields_of, folds_of, names_of, numbers_of
 from rungwise.core.errors import UserError
+from rungwise.core.positions import evenly_spread
 
 _ROWS = 60_000
 """Rows that a fit looks at, drawn at random."""
@@ -268,5 +269,5 @@ def isotonic(given: ArrayLike, wanted: ArrayLike) -> tuple[Values, Values]:
     fitted = isotonic_regression(total / size, weights=size)
     starts = fitted.blocks[:-1]
     places, means = np.add.reduceat(size * place, starts) / np.add.reduceat(size, starts), fitted.x[starts]
-    kept = np.unique(np.linspace(0, len(places) - 1, min(len(places), _KNOTS)).round().astype(np.int64))
+    kept = evenly_spread(len(places), _KNOTS)
     return places[kept], np.clip(means[kept], 0.0, 1.0)

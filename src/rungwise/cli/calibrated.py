@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from rungwise.calibration import Calibration
+from rungwise.core.positions import evenly_spread
 from rungwise.core.printable import printable
 from rungwise.evaluation.cross_validation import CrossValidation
 
@@ -83,8 +84,7 @@ def render_learnt(found: CrossValidation, calibration: Calibration, texts: Seque
 def _examples(found: CrossValidation) -> list[int]:
     """Queries from the fewest hits shown to the most, evenly; the first of those that show alike."""
     order = np.lexsort((np.arange(len(found.cuts)), found.cuts))
-    places = np.linspace(0, len(order) - 1, min(_EXAMPLES, len(order))).round().astype(np.int64)
-    return list(dict.fromkeys(int(order[place]) for place in places))
+    return [int(query) for query in order[evenly_spread(len(order), _EXAMPLES)]]
 
 
 def _example(found: CrossValidation, text: str, query: int) -> str:

@@ -20,6 +20,7 @@ from rungwise.cli.models import read_dual_encoder, read_model_of
 from rungwise.cli.scored import Scored, read_part, scored_by
 from rungwise.cli.terminal import console, say, say_issues
 from rungwise.core.errors import UserError
+from rungwise.core.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.pretrained.source import Source
 from rungwise.evaluation.cross_validation import cross_validated, has_enough
@@ -134,7 +135,7 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
     relevance, title = _relevance(asked, scored)
     count = max(FEWEST_QUERIES, min(asked.queries, _MOST_PAIRS // max(1, len(scored.data))))
     captions = len(scored.data.captions)
-    chosen = np.unique(np.linspace(0, captions - 1, min(captions, count)).round().astype(np.int64))
+    chosen = evenly_spread(captions, count)
     pictures = np.arange(len(scored.data))
     similarity = np.empty((len(chosen), len(pictures)), dtype=np.float32)
     for which, scores in scored.similarity.select(pictures, chosen).columns(256):
@@ -157,7 +158,7 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
         source=f"{title}, of {scored.data.name}",
         model_fingerprint=scored.model_hash,
     )
-    some = np.unique(np.linspace(0, len(chosen) - 1, min(len(chosen), _CHECKED)).round().astype(np.int64))
+    some = evenly_spread(len(chosen), _CHECKED)
     if not has_enough(degrees[some], start, owners[some]):
         say("too few captions to say what it is worth on others")
         return calibration

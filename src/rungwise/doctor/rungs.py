@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
+from rungwise.core.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
 from rungwise.doctor.finding import Finding, share
 from rungwise.models.pairs import captions_of
@@ -61,7 +62,7 @@ def empty_rungs(
     long = np.array(lengths([data.captions[one] for one in captions.tolist()]), np.int64)
     drawn = Drawn(long, image, labels, _OfPairs(source, images, captions), config.batch_size, config.seed)
     batches = config.sampler.epochs(drawn)(0)
-    chosen = sorted({round(at) for at in np.linspace(0, len(batches) - 1, BATCHES)})
+    chosen = evenly_spread(len(batches), BATCHES).tolist()
     for thresholds in sorted(set(_thresholds(to_plain(config.loss)))):
         counts = np.concatenate(
             [_counts(degrees, thresholds, captions[batches[at]], images[image[batches[at]]]) for at in chosen]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation.evaluate import evaluate
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives
@@ -238,7 +239,7 @@ def _rungs(
 ) -> tuple[tuple[float, ...], tuple[RungSlice, ...]]:
     """Thresholds, and what a sample of image queries says of each rung, where values are similarities."""
     images, captions = source.shape
-    asked = np.unique(np.linspace(0, images - 1, min(images, _SAMPLE)).round().astype(np.int64))
+    asked = evenly_spread(images, _SAMPLE)
     everything = np.arange(captions)
     degrees = np.asarray(relevance.block(asked, everything), dtype=np.float64)
     known = ~np.isnan(degrees)
@@ -309,7 +310,7 @@ def _gap(source: SimilaritySource) -> Gap | None:
         return None
     sides = []
     for vectors in (image, text):
-        some = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), 10 * _SHOWN)).round().astype(np.int64))
+        some = evenly_spread(len(vectors), 10 * _SHOWN)
         rows = np.asarray(vectors[some], dtype=np.float64)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         sides.append(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0))

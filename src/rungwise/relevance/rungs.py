@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rungwise.core.errors import UserError
 from rungwise.core.page import embedded_jpeg, page, whole_characters
+from rungwise.core.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.describe import Sample, sample
@@ -106,8 +107,7 @@ def _rung(
     low: float,
     high: float,
 ) -> Rung:
-    places = np.unique(np.linspace(0, len(members) - 1, min(examples, len(members))).round().astype(np.int64))
-    chosen = members[places] if len(members) else members
+    chosen = members[evenly_spread(len(members), examples)]
     return Rung(
         low=low,
         high=high,

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
+from rungwise.core.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
@@ -306,14 +307,9 @@ def _probe(scores: SetScores) -> tuple[Vectors, Vectors]:
     """(queries, candidates) scores of some images, and of some captions."""
     images, captions = len(scores.regions), len(scores.words)
     return (
-        scores.block(_spread(images, PROBE), _spread(captions, PROBE_GALLERY)),
-        scores.block(_spread(images, PROBE_GALLERY), _spread(captions, PROBE)).T,
+        scores.block(evenly_spread(images, PROBE), evenly_spread(captions, PROBE_GALLERY)),
+        scores.block(evenly_spread(images, PROBE_GALLERY), evenly_spread(captions, PROBE)).T,
     )
-
-
-def _spread(count: int, most: int) -> NDArray[np.int64]:
-    """So many positions at most, from the whole of a collection."""
-    return np.arange(min(count, most)) * count // max(1, min(count, most))
 
 
 def in_half(scores: SetScores) -> SetScores:
