@@ -161,8 +161,8 @@ def test_the_probe_takes_queries_of_both_directions_from_the_whole_collection(mo
     count, captions = len(data), len(data.captions)
     assert [len(one) for one in seen[0]] == [3, 5]
     assert [len(one) for one in seen[1]] == [5, 3]
-    assert seen[0][0] == [0, count // 3, 2 * count // 3]
-    assert seen[1][1] == [0, captions // 3, 2 * captions // 3]
+    assert seen[0][0] == [0, round((count - 1) / 2), count - 1]
+    assert seen[1][1] == [0, round((captions - 1) / 2), captions - 1]
 
 
 def test_first_candidates_that_two_rankings_share() -> None:

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
 from rungwise.core.positions import evenly_spread
+from rungwise.core.topk import top_columns
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
@@ -281,10 +282,8 @@ def first_kept(exact: Vectors, quick: Vectors, k: int = 10) -> float:
     """
     if not exact.size:
         return 1.0
-    top = min(k, exact.shape[1])
-    first, second = (np.argsort(-scores, axis=1, kind="stable")[:, :top].tolist() for scores in (exact, quick))
-    shares = [len(set(one) & set(other)) / top for one, other in zip(first, second, strict=True)]
-    return float(np.mean(shares))
+    first, second = (top_columns(scores, k).tolist() for scores in (exact, quick))
+    return float(np.mean([len(set(one) & set(other)) / len(one) for one, other in zip(first, second, strict=True)]))
 
 
 def _in_precision_asked(scores: SetScores) -> SetScores:
