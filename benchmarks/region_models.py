@@ -1,6 +1,7 @@
 """Models that look at regions, by their own losses and with semantic adaptive margins, on a tenth and all of Flickr8K.
 
     python benchmarks/region_models.py --out RUNS [--systems scan sgr saf vsrn cvse] [--shares 0.1 1.0] [--table]
+    python benchmarks/region_models.py --out RUNS --margins with --temperature 3
 
 Every run is the preset ``SYSTEM/flickr8k`` or ``sam-SYSTEM/flickr8k``: a grid of 7 x 7 regions under a frozen
 MobileNetV2 (``same-padding``), and a short schedule. A tenth of the pictures is the variant ``share-10``. The first 250
@@ -49,6 +50,8 @@ SHARES = {0.1: ":share-10", 1.0: ""}
 GRADED = ("NCS@10(non_gt)", "SR@10", "CS@100")
 RECALLS = tuple(f"{way}/R@{k}" for way in ("i2t", "t2i") for k in (1, 5, 10))
 DONE = "test.json"
+NAMES = 20
+"""Letters in the column of names."""
 VALIDATION = 250
 """Pictures that choose the epoch."""
 
@@ -61,11 +64,13 @@ class Row:
         system: Such as ``scan``.
         margins: With semantic adaptive margins.
         share: Of the training pictures.
+        temperature: What divides the margins; None takes that of the preset.
     """
 
     system: str
     margins: bool
     share: float
+    temperature: float | None = None
 
     @property
     def preset(self) -> str:
@@ -75,11 +80,21 @@ class Row:
     @property
     def name(self) -> str:
         """For people, and of the folder."""
-        return f"{self.system}{'+sam' if self.margins else ''} {100 * self.share:g}%"
+        divided = "" if self.temperature is None else f" tau {self.temperature:g}"
+        return f"{self.system}{'+sam' if self.margins else ''}{divided} {100 * self.share:g}%"
 
     def folder(self, out: Path, seed: int) -> Path:
         """Of a run."""
         return out / self.name.replace(" ", "-").rstrip("%") / f"seed-{seed}"
+
+    def config(self, seed: int, weights: Path) -> Any:
+        """Of a run on a backbone with these weights."""
+        config: Any = load_training(f"{self.preset}{SHARES[self.share]}")
+        image = replace(load_training(f"{self.preset}:same-padding").model.image, weights=str(weights))
+        config = replace(config, model=replace(config.model, image=image), logs=("jsonl",), seed=seed)
+        if self.temperature is None:
+            return config
+        return replace(config, loss=replace(config.loss, temperature=self.temperature))
 
 
 class Told(Watcher):
@@ -99,6 +114,7 @@ def main() -> None:
     options.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     options.add_argument("--shares", nargs="+", type=float, choices=SHARES, default=list(SHARES))
     options.add_argument("--margins", nargs="+", choices=("without", "with"), default=("without", "with"))
+    options.add_argument("--temperature", type=float, help="of the margins, instead of that of the presets")
     options.add_argument("--seeds", nargs="+", type=int, help="instead of those of each system")
     options.add_argument("--table", action="store_true", help="train nothing")
     asked = options.parse_args()
@@ -106,7 +122,7 @@ def main() -> None:
     if shared is None:
         options.error("set RUNGWISE_DATA to the folder of the data")
     rows = [
-        Row(system, margins == "with", share)
+        Row(system, margins == "with", share, asked.temperature if margins == "with" else None)
         for share in asked.shares
         for system in asked.systems
         for margins in asked.margins
@@ -142,12 +158,9 @@ def _files() -> dict[str, str]:
 
 
 def _train(row: Row, data: ImageCaptions, folder: Path, seed: int, weights: Path) -> None:
-    config: Any = load_training(f"{row.preset}{SHARES[row.share]}")
-    image = replace(load_training(f"{row.preset}:same-padding").model.image, weights=str(weights))
-    config = replace(config, model=replace(config.model, image=image), logs=("jsonl",), seed=seed)
     print(f"{row.name}, seed {seed}", file=sys.stderr, flush=True)
     begun = time.perf_counter()
-    found = train(config, data, folder, resume=is_begun(folder), watcher=Told())
+    found = train(row.config(seed, weights), data, folder, resume=is_begun(folder), watcher=Told())
     if not found.finished:
         raise SystemExit(f"{folder}: stopped before its end; start again to go on")
     seconds = time.perf_counter() - begun
@@ -181,19 +194,19 @@ def _measure(data: ImageCaptions, folder: Path, degrees: dict[str, Any]) -> None
 
 
 def _print(results: dict[Row, list[dict[str, Result]]]) -> None:
-    print(f"{'test split':<18}seeds{'':>2}" + "".join(f"{name[:3]} {name[4:]:<5}" for name in RECALLS), end="")
+    print(f"{'test split':<{NAMES}}seeds{'':>2}" + "".join(f"{name[:3]} {name[4:]:<5}" for name in RECALLS), end="")
     print(f"{'rsum [95 %]':<24}")
     for row, found in results.items():
         of = [one["cider-d"] for one in found]
         numbers = "".join(f"{np.mean([one[name] for one in of]):9.1f}" for name in RECALLS)
-        print(f"{row.name:<18}{len(found):>5}{numbers}  {_sure(of, ('rsum',))}")
+        print(f"{row.name:<{NAMES}}{len(found):>5}{numbers}  {_sure(of, ('rsum',))}")
     for source in ("cider-d", "sentences"):
         print(f"\nmeans of both directions by degrees of {source}")
-        print(f"{'':<18}" + "".join(f"{name:<27}" for name in GRADED))
+        print(" " * NAMES + "".join(f"{name:<27}" for name in GRADED))
         for row, found in results.items():
             of = [one[source] for one in found]
             cells = (_sure(of, (f"i2t/{name}", f"t2i/{name}")) for name in GRADED)
-            print(f"{row.name:<18}" + "".join(f"{cell:<27}" for cell in cells))
+            print(f"{row.name:<{NAMES}}" + "".join(f"{cell:<27}" for cell in cells))
 
 
 def _sure(results: Sequence[Result], names: tuple[str, ...]) -> str:
