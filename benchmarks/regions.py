@@ -39,6 +39,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import region_programs
 from measuring import memory_of
+from reranking import opened
 from rungwise.data import read
 from rungwise.data.features import FeatureRows
 from rungwise.data.splits import with_splits
@@ -46,11 +47,10 @@ from rungwise.encoders.features import FeatureConfig
 from rungwise.encoders.text import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.losses import MaxOfHinges
-from rungwise.models import family, load
+from rungwise.models import family
 from rungwise.models.regions.base import first_kept, in_half
 from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs
 from rungwise.similarity.word_sets import WordSets
-from rungwise.training.run_folder import MODEL
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "scan-t2i": ("scan", {"attend": "t2i", "smoothing": 9.0, "lse": 6.0}),
@@ -287,7 +287,7 @@ def _agreement(runs: Sequence[Path]) -> None:
     data = with_splits(read(Path(os.environ["RUNGWISE_DATA"]) / "flickr8k")).split("test")
     print(f"{'':<26}{'rsum, float32':>15}{'rsum, bfloat16':>16}{'first ten kept':>16}{'first one':>11}")
     for run in runs:
-        scores: Any = load(run / MODEL).on(data)
+        scores: Any = opened(run, "cpu").on(data)
         exact, quick = scores.matrix(), in_half(scores).matrix()
         sums = [
             evaluate(similarity=one, image_of_caption=data.image_of_caption, measures=["rsum"])["rsum"]

@@ -121,3 +121,11 @@ def test_a_file_is_mapped_not_loaded(tmp_path: Path) -> None:
     rows = map_rows(tmp_path / "a.npy")
     assert isinstance(rows, np.memmap)
     assert FeatureRows(rows)[1].tolist() == [2.0, 3.0]
+
+
+def test_the_file_of_a_selection_is_that_of_its_first_image() -> None:
+    rows = FeatureRows(np.zeros((1, 2)), np.zeros((3, 2)), places=("train.npy", "test.npy"))
+    assert [rows.file, rows.take([3, 0]).file, rows.take([0, 3]).file] == ["train.npy", "test.npy", "train.npy"]
+    assert rows.take([]).file == "train.npy"
+    with pytest.raises(UserError, match=r"^train\.npy: positions run 0\.\.4"):
+        FeatureRows(*rows.parts, positions=[0, 4], places=("train.npy", "test.npy"))

@@ -1,8 +1,10 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.index.answers import SearchOptions
 from rungwise.index.reranking import reranked
 from rungwise.models.contracts import PairScorer
 
@@ -36,3 +38,27 @@ def test_pictures_that_cannot_be_scored_come_last_as_they_stood() -> None:
     assert done.order == [3, 2, 0, 1, 4]
     assert "the first 2 by" in done.note
     assert done.note.endswith("; 3 without a file that can be read stand after them")
+
+
+class OfRows(Lengths):
+    """Rows of features stand for its pictures, or for its texts."""
+
+    def __init__(self, pictures: bool, words: bool) -> None:
+        super().__init__()
+        self.reads = pictures, words
+
+    @property
+    def reads_pictures(self) -> bool:
+        return self.reads[0]
+
+    @property
+    def reads_words(self) -> bool:
+        return self.reads[1]
+
+
+def test_a_model_that_reads_no_pictures_or_no_words_is_no_reranker() -> None:
+    for reads, what in (((False, True), "pictures"), ((True, False), "words")):
+        with pytest.raises(UserError, match=f"'OfRows', was trained on .* reads no {what}; rerank by one") as caught:
+            SearchOptions(rerank=OfRows(*reads))
+        assert "\n" not in str(caught.value)
+    assert SearchOptions(rerank=OfRows(True, True)).rerank is not None

@@ -141,6 +141,12 @@ def test_each_measure_is_kept_once():
     assert parse_all([R(1), "R@1", "rsum", "rsum"]) == (R(1), parse("rsum"))
 
 
+def test_a_single_name_is_no_list_of_letters():
+    assert parse_all("rsum") == (parse("rsum"),)
+    with pytest.raises(UserError, match="'R@1,R@5'"):
+        parse_all("R@1,R@5")
+
+
 def test_semantic_recall_says_where_nothing_is_left_to_find():
     rankings = rank_all([[0.3, 0.1], [0.2, 0.4]], [[0, 1], [1]], relevance=[[1.0, 0.5], [0.2, 0.9]])
     measure = SR(k=1, m=1, non_gt=True)

@@ -129,6 +129,14 @@ def test_it_says_of_texts_what_one_of_the_members_would():
     assert model.known_words == {"dog"}
 
 
+@pytest.mark.parametrize("name", ["reads_pictures", "reads_words"])
+def test_it_reads_pictures_and_words_where_all_members_do(name, monkeypatch):
+    one, other = Lengths(1.0), Lengths(2.0)
+    assert getattr(Average([one, other]), name)
+    monkeypatch.setattr(type(other), name, property(lambda model: model is one))
+    assert not getattr(Average([one, other]), name)
+
+
 def test_one_model_is_no_average():
     with pytest.raises(UserError, match="^an average is of two models or more, got 1; give them, or take the one"):
         Average([Lengths(1.0)])

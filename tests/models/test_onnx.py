@@ -91,6 +91,7 @@ def test_pictures_and_rows_are_not_taken_for_each_other(exported, of_rows: Path,
         load(exported[1]).encode_text(rows)
     with pytest.raises(UserError, match="was trained on rows of features and reads no pictures"):
         load(of_rows).encode_image(pictures(tmp_path))
+    assert [load(one).reads_pictures for one in (exported[1], of_rows)] == [True, False]
     with pytest.raises(UserError, match="features of length 4, but the model reads features of length 5"):
         load(of_rows).encode_image(FeatureRows(np.zeros((2, 4), np.float32)))
     with pytest.raises(UserError, match=r"features, row 1 \(from 0\): holds numbers that are not finite"):

@@ -206,6 +206,7 @@ def test_rows_of_features_may_stand_on_both_sides(tmp_path: Path) -> None:
     again = load(tmp_path / "model", "cpu")
     assert again.fingerprint == model.fingerprint
     np.testing.assert_array_equal(again.encode_text(words), model.encode_text(words))
+    assert [(one.reads_pictures, one.reads_words) for one in (again, make())] == [(False, False), (True, True)]
     with pytest.raises(UserError, match="reads no words"):
         model.encode_text(["a dog"])
     with pytest.raises(UserError, match="shape"):

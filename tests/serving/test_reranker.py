@@ -7,8 +7,10 @@ from fastapi.testclient import TestClient
 from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.models.contracts import PairScorer
+from rungwise.models.regions.scan import SCAN, SCANConfig
 from rungwise.serving import Reranker, create_app
 from tests.colour_model import ColourModel, colour_pictures
+from tests.models.regions.small import coloured_regions, sides_of_features
 
 
 class Green(PairScorer):
@@ -59,3 +61,9 @@ def test_pictures_alone_are_searched_as_before(client: TestClient) -> None:
 def test_a_reranker_looks_at_one_hit_at_least() -> None:
     with pytest.raises(UserError, match="looks at 0 hits"):
         Reranker(Green(), 0)
+
+
+def test_a_reranker_of_features_is_refused_before_anyone_searches() -> None:
+    data = coloured_regions()
+    with pytest.raises(UserError, match="a model of kind 'scan', was trained on rows of features in place of pictures"):
+        Reranker(SCAN.create(SCANConfig(**sides_of_features(), dimension=8), data.captions, data.features))

@@ -58,7 +58,7 @@ class FeatureRows:
         self.positions = np.arange(total) if positions is None else np.asarray(positions, np.int64).reshape(-1)
         if self.positions.size and not (self.positions.min() >= 0 and self.positions.max() < total):
             raise UserError(
-                f"{place_of(parts[0])}: positions run {self.positions.min()}..{self.positions.max()} but there are"
+                f"{self._places[0]}: positions run {self.positions.min()}..{self.positions.max()} but there are"
                 f" {total} rows, so positions must lie in 0..{total - 1}"
             )
 
@@ -103,8 +103,21 @@ class FeatureRows:
         'features, row 2'
         """
         row = self.positions[position]
-        part = int(np.searchsorted(self._starts, row, side="right")) - 1
+        part = self._part(row)
         return f"{self._places[part]}, row {row - self._starts[part]}"
+
+    @property
+    def file(self) -> str:
+        """File of the first image here, for messages about all of them.
+
+        >>> rows = FeatureRows(np.zeros((1, 2)), np.zeros((3, 2)), places=["train.npy", "test.npy"])
+        >>> rows.file, rows.take([3, 2]).file
+        ('train.npy', 'test.npy')
+        """
+        return self._places[self._part(self.positions[0]) if len(self) else 0]
+
+    def _part(self, row: np.int64) -> int:
+        return int(np.searchsorted(self._starts, row, side="right")) - 1
 
     def digest(self, position: int) -> str:
         """SHA-256 of one row with its type and shape, as 64 hexadecimal digits; reads that row alone.

@@ -15,7 +15,7 @@ from torch import Tensor
 from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
-from rungwise.data.features import FeatureRows, place_of
+from rungwise.data.features import FeatureRows
 from rungwise.encoders.sides import ImageSide, SavedFiles, TextSide
 
 
@@ -107,7 +107,7 @@ class FeatureInput(ImageSide):
         """
         if features.shape[-1] != self.features:
             raise UserError(
-                f"{place_of(features.parts[0])}: features of length {features.shape[-1]}, but the model reads features"
+                f"{features.file}: features of length {features.shape[-1]}, but the model reads features"
                 f" of length {self.features}; give those of the extractor that it was trained with"
             )
         return ReadFeatures(features)
@@ -206,7 +206,7 @@ class TextFeatureInput(TextSide):
         """
         if features.shape[1:] != (self.width,):
             raise UserError(
-                f"{place_of(features.parts[0])}: features of shape {features.shape[1:]}, but the model reads features"
+                f"{features.file}: features of shape {features.shape[1:]}, but the model reads features"
                 f" of length {self.width} in place of texts; give those of the extractor that it was trained with"
             )
         return ReadFeatures(features)

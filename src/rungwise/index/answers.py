@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from rungwise.core.errors import UserError
 from rungwise.index.diversity import check_diversity
 from rungwise.index.hits import Hit
+from rungwise.index.reranking import check_reranks
 from rungwise.index.unknown_words import UnknownWord
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class SearchOptions:
         end: Judge where relevance ends. Hits after the end then stand after all others.
 
     Raises:
-        UserError: If a value is out of range.
+        UserError: If a value is out of range, or the reranker reads no pictures or no words.
 
     >>> SearchOptions(diversity=1.5)
     Traceback (most recent call last):
@@ -54,6 +55,8 @@ class SearchOptions:
             raise UserError(f"words is {self.words!r}; give auto, on or off")
         if self.rerank_top < 1:
             raise UserError(f"rerank_top is {self.rerank_top}; give at least 1")
+        if self.rerank is not None:
+            check_reranks(self.rerank)
 
 
 @dataclass(frozen=True)

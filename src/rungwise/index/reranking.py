@@ -29,6 +29,21 @@ class Reranked:
     note: str
 
 
+def check_reranks(scorer: PairScorer) -> None:
+    """See that a model can look at the pictures of an index and at a query.
+
+    Raises:
+        UserError: If rows of features stand for its pictures or texts.
+    """
+    for reads, what in ((scorer.reads_pictures, "pictures"), (scorer.reads_words, "words")):
+        if not reads:
+            kind = scorer.kind or type(scorer).__name__
+            raise UserError(
+                f"the reranker, a model of kind {kind!r}, was trained on rows of features in place of {what} and reads"
+                f" no {what}; rerank by one that was trained on {what}"
+            )
+
+
 def reranked(
     scorer: PairScorer, pictures: Sequence[Picture | None], texts: Sequence[str], weights: Sequence[float]
 ) -> Reranked:

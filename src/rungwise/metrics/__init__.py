@@ -43,11 +43,15 @@ def parse(text: str) -> Measure | Total:
 
 
 def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Total, ...]:
-    """Measures from values and names alike, each once, in the order given.
+    """Measures from values and names alike, each once, in the order given; a single name is that one measure.
 
     >>> [str(measure) for measure in parse_all(["R@1", R(1), "MedR"])]
     ['R@1', 'MedR']
+    >>> [str(measure) for measure in parse_all("rsum")]
+    ['rsum']
     """
+    if isinstance(measures, str):
+        measures = (measures,)
     return tuple(dict.fromkeys(parse(one) if isinstance(one, str) else one for one in measures))
 
 

@@ -128,6 +128,16 @@ class Average(PairScorer):
         return frozenset.intersection(*(frozenset(model.known_words) for model in self.models))
 
     @property
+    def reads_pictures(self) -> bool:
+        """Whether all members do."""
+        return all(model.reads_pictures for model in self.models)
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether all members do."""
+        return all(model.reads_words for model in self.models)
+
+    @property
     def decoded_side(self) -> int | None:
         """The largest of the members'; None where one of them reads every pixel."""
         sides = [model.decoded_side for model in self.models]

@@ -216,6 +216,16 @@ class PairScorer(ABC):
         """
 
     @property
+    def reads_pictures(self) -> bool:
+        """Whether an image is a picture for it; False where rows of features stand for images."""
+        return True
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether a text is words for it; False where rows of features stand for texts."""
+        return True
+
+    @property
     def explains(self) -> bool:
         """Whether it can say which regions of a picture answered which words; see :meth:`explain`."""
         return False

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain, identity
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
-from rungwise.data.features import FeatureRows, place_of
+from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 from rungwise.data.picture_files import picture_name
 from rungwise.data.pictures import load_array
@@ -242,6 +242,11 @@ class OnnxModel(StoredModel, DualEncoder):
         return vectors
 
     @property
+    def reads_pictures(self) -> bool:
+        """See :meth:`PairScorer.reads_pictures <rungwise.models.contracts.PairScorer.reads_pictures>`."""
+        return self.config.preprocessing is not None
+
+    @property
     def decoded_side(self) -> int | None:
         """See :meth:`PairScorer.decoded_side <rungwise.models.contracts.PairScorer.decoded_side>`."""
         seen = self.config.preprocessing
@@ -277,12 +282,12 @@ class OnnxModel(StoredModel, DualEncoder):
             raise UserError("the data are rows of features, but the model reads pictures; give picture files")
         if rows.shape[-1] != self.config.features:
             raise UserError(
-                f"{place_of(rows.parts[0])}: features of length {rows.shape[-1]}, but the model reads features of"
+                f"{rows.file}: features of length {rows.shape[-1]}, but the model reads features of"
                 f" length {self.config.features}; give those of the extractor that it was trained with"
             )
         if self.config.regions and len(rows.shape) != 3:
             raise UserError(
-                f"{place_of(rows.parts[0])}: one vector for each image, but the model reads regions; give an array"
+                f"{rows.file}: one vector for each image, but the model reads regions; give an array"
                 " (images, regions, D)"
             )
         vectors = np.zeros((len(rows), self.dimension), np.float32)

@@ -24,7 +24,7 @@ from rungwise.core.configuration import identity
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import add_tensors
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows, place_of
+from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureInput
 from rungwise.encoders.picture_rows import ImageRows, feature_rows, picture_features, pixel_rows
 from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
@@ -83,7 +83,7 @@ def check_regions(features: FeatureRows, kind: str) -> None:
     """
     if len(features.shape) != 3:
         raise UserError(
-            f"{place_of(features.parts[0])}: one vector of {features.shape[-1]} numbers for each image, and a model of"
+            f"{features.file}: one vector of {features.shape[-1]} numbers for each image, and a model of"
             f" kind {kind!r} reads regions; give an array (images, regions, D), or pictures"
         )
 
@@ -230,6 +230,16 @@ class Sided(TrainableScorer):
             return Batch(rows, pairs.text_rows.take(chosen).to(self.device), None)
         tokens, lengths = Tokens.of(pairs.texts).padded(chosen, self.text_encoder.pad_number)
         return Batch(rows, tokens.to(self.device), lengths)
+
+    @property
+    def reads_pictures(self) -> bool:
+        """See :meth:`PairScorer.reads_pictures <rungwise.models.contracts.PairScorer.reads_pictures>`."""
+        return self.backbone.preprocessing is not None
+
+    @property
+    def reads_words(self) -> bool:
+        """See :meth:`PairScorer.reads_words <rungwise.models.contracts.PairScorer.reads_words>`."""
+        return not isinstance(self.text_encoder, TextFeatureInput)
 
     @property
     def decoded_side(self) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from rungwise.core.errors import UserError
 from rungwise.index.answers import SearchOptions
 from rungwise.index.queries import Query
+from rungwise.index.reranking import check_reranks
 from rungwise.models.contracts import PairScorer
 
 
@@ -19,7 +20,7 @@ class Reranker:
         top: How many of the first hits it looks at.
 
     Raises:
-        UserError: If it is to look at none.
+        UserError: If it is to look at none, or reads no pictures or no words.
     """
 
     model: PairScorer
@@ -28,6 +29,7 @@ class Reranker:
     def __post_init__(self) -> None:
         if self.top < 1:
             raise UserError(f"a reranker looks at {self.top} hits; give at least 1")
+        check_reranks(self.model)
 
     @property
     def name(self) -> str:
