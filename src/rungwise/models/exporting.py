@@ -29,7 +29,6 @@ from rungwise.core.folders import replacing_folder
 from rungwise.core.limits import readable
 from rungwise.core.reading import read_bytes
 from rungwise.core.version import __version__
-from rungwise.encoders.features import TextFeatureInput
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.sides import PretrainedTextSide
 from rungwise.encoders.vocabulary import read_vocabulary
@@ -124,7 +123,7 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
         raise UserError(
             f"a model of kind {model.kind!r} is not exported: it reads the words of a text beside its tokens"
         )
-    if isinstance(model.text_encoder, TextFeatureInput):
+    if not model.reads_words:
         raise UserError("the model reads rows of features in place of texts: there is no text side to export")
     if type(model.backbone.preprocessing) not in (Preprocessing, type(None)):
         raise UserError("the model cuts pictures of any shape into patches: it is not exported; give one of squares")

@@ -325,7 +325,7 @@ class Sided(TrainableScorer):
         return self.text_encoder.read(texts)
 
     def _picture_side(self) -> PictureSide:
-        if self.backbone.preprocessing is None:
+        if not self.reads_pictures:
             raise UserError(
                 "the model was trained on rows of features and reads no pictures; give features of the same extractor"
             )
