@@ -1,6 +1,7 @@
 """What all tests share: the real data, a cache of their own, and no quiet skipping."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,16 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OfflineModeIsEnabled("no network in tests")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "repo_info", ask)
+
+
+@pytest.fixture(scope="session")
+def two_workers() -> Iterator[None]:
+    """Ray with two workers on this machine, which whoever asks for Ray then uses."""
+    pytest.importorskip("ray")
+    from rungwise.core.cluster import cluster
+
+    with cluster(workers=2):
+        yield
 
 
 @pytest.fixture(scope="session")

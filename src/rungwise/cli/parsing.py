@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import tyro
 
+from rungwise.core.cluster import ADDRESS, LOCAL
 from rungwise.core.errors import UserError
 
 T = TypeVar("T")
@@ -110,6 +111,21 @@ def parse(
         if not end.code:
             raise
         raise UserError(f"{_reason(said.getvalue())}; {command} --help lists the options") from None
+
+
+def with_ray(arguments: Sequence[str]) -> list[str]:
+    """The words of a command whose option ``--ray`` may stand without its value: workers on this machine.
+
+    >>> with_ray(["photos", "--ray"]), with_ray(["--ray", "head:6379", "photos"]), with_ray(["--ray", "photos"])
+    (['photos', '--ray', 'local'], ['--ray', 'head:6379', 'photos'], ['--ray', 'local', 'photos'])
+    """
+    words: list[str] = []
+    for at, word in enumerate(arguments):
+        words.append(word)
+        following = arguments[at + 1] if at + 1 < len(arguments) else ""
+        if word == "--ray" and following != LOCAL and not ADDRESS.fullmatch(following):
+            words.append(LOCAL)
+    return words
 
 
 def options(kind: type[Any], default: Any = None) -> list[str]:

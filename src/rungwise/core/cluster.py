@@ -1,0 +1,93 @@
+"""Ray: processes on this machine, or on the machines of a cluster, that share out one job."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
+from typing import Any
+
+from rungwise.core.errors import UserError
+from rungwise.core.threads import cores
+
+LOCAL = "local"
+"""In place of an address: workers on this machine, for as long as the job lasts."""
+ADDRESS = re.compile(r"(?:ray://)?([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})")
+"""Of the head of a cluster."""
+_SECONDS_TO_ANSWER = 5.0
+_SHARED_BYTES = 256 << 20
+"""Memory in which the workers of one machine hand each other data; what does not fit goes to the disk."""
+
+
+@contextmanager
+def cluster(address: str = LOCAL, *, workers: int | None = None) -> Iterator[Any]:
+    """The module ``ray``, connected for as long as the block lasts.
+
+    Where this process is connected already, that connection is used, and stays.
+
+    Args:
+        address: ``"local"`` starts workers on this machine and ends them with the block. ``HOST:PORT`` is that of a
+            cluster's head, which this machine is a part of; ``ray://HOST:PORT`` reaches one from outside.
+        workers: How many tasks may run at a time on this machine; all of its cores if not given.
+
+    Raises:
+        UserError: If Ray is not installed, the address is none, or nobody answers there.
+
+    >>> with cluster("nowhere"):
+    ...     pass
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: Ray: 'nowhere' is no address; give HOST:PORT or ray://HOST:PORT of its head, or...
+    """
+    if address != LOCAL:
+        _require_answer(address)
+    # Nothing is reported to anybody; Ray reads this when it is loaded.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # A task that asks for no GPU would lose sight of those there are; a later Ray does so by itself.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise UserError(f"Ray is not installed ({error}); install it with `pip install 'rungwise[ray]'`") from error
+    if ray.is_initialized():
+        yield ray
+        return
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == LOCAL:
+        settings |= {
+            "num_cpus": workers or cores(),
+            "include_dashboard": False,
+            "object_store_memory": _SHARED_BYTES,
+        }
+    else:
+        settings["address"] = address
+    try:
+        with redirect_stderr(StringIO()):  # which Ray fills with advice
+            ray.init(**settings)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise UserError(f"Ray at {address}: {said}; check that `ray status` answers there") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _require_answer(address: str) -> None:
+    """Refuse an address where nobody answers: Ray itself would try for many minutes.
+
+    Raises:
+        UserError: If it is no address, or nobody answers.
+    """
+    found = ADDRESS.fullmatch(address)
+    if found is None:
+        raise UserError(f"Ray: {address!r} is no address; give HOST:PORT or ray://HOST:PORT of its head, or local")
+    try:
+        socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_SECONDS_TO_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"Ray at {address}: nobody answers ({error}); start it with `ray start --head`, or check the address"
+        ) from error

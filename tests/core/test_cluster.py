@@ -1,0 +1,53 @@
+"""Ray on this machine, and addresses where there is none."""
+
+import builtins
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from rungwise.core.cluster import cluster
+from rungwise.core.errors import UserError
+
+
+def test_tasks_run_in_other_processes(two_workers: None) -> None:
+    with cluster() as ray:
+        assert ray.get(ray.remote(lambda: os.getpid()).remote()) != os.getpid()
+    assert ray.is_initialized(), "the connection was there before"
+
+
+def test_workers_of_this_machine_end_with_the_block() -> None:
+    program = (
+        "from rungwise.core.cluster import cluster\n"
+        "with cluster(workers=1) as ray:\n"
+        "    print(ray.get(ray.remote(lambda: 6 * 7).remote()))\n"
+        "print(ray.is_initialized())\n"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["42", "False"]
+    assert said.stderr == ""
+
+
+def test_nobody_there_is_one_line() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(UserError, match=rf"Ray at 127.0.0.1:{port}: nobody answers .*`ray start --head`"):
+        cluster(f"127.0.0.1:{port}").__enter__()
+    with pytest.raises(UserError, match="nobody answers"):
+        cluster("ray://127.0.0.1:99999").__enter__()
+
+
+def test_without_ray_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = builtins.__import__
+
+    def missing(name: str, *rest: object, **how: object) -> object:
+        if name == "ray":
+            raise ImportError("No module named 'ray'")
+        return there(name, *rest, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(UserError, match=r"Ray is not installed .*pip install 'rungwise\[ray\]'"):
+        cluster().__enter__()
