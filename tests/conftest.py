@@ -49,6 +49,17 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
+def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Milvus server on this machine, without the name of an index."""
+    pytest.importorskip("milvus", reason="a server to try comes with: pip install milvus")
+    pytest.importorskip("pymilvus")
+    from tests.milvus_server import local_milvus
+
+    with local_milvus(tmp_path_factory.mktemp("milvus")) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="session")
 def two_workers() -> Iterator[None]:
     """Ray with two workers on this machine, which whoever asks for Ray then uses."""
     pytest.importorskip("ray")

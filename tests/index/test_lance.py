@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.index import Both, Condition, Either, LanceStore, Where, lance_view
-from rungwise.index.lance_rows import as_list, as_text, column_of, from_engine, to_engine
+from rungwise.index.engine_rows import as_text, column_of, from_engine, to_engine
+from rungwise.index.lance_rows import as_list
 from rungwise.index.where import Expression
 from rungwise.similarity import Cosine, Inner
 from tests.index.filters import EXPRESSIONS, RECORDS, TEXTS

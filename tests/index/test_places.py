@@ -9,7 +9,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Index, places, storage
-from rungwise.index.places import address_of
+from rungwise.index.addresses import address_of
 from rungwise.index.verification import verify_index
 from tests.colour_model import ColourModel, colour_pictures
 

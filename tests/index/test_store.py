@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where
 from rungwise.index.lance import LanceStore
+from rungwise.index.milvus import MilvusStore
 from rungwise.index.store import Batch, Side
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from tests.index.toy_store import ToyStore
@@ -39,12 +42,45 @@ def lance(folder: Path) -> Make:
     return make
 
 
+def lance_s3(address: str) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return LanceStore.create(f"{address}/{uuid4().hex}", "store", dimension, similarity or Cosine(), side)
+
+    return make
+
+
+def milvus(address: str) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        place = f"{address}/made_{uuid4().hex}"
+        known = {"legs": "number", "name": "text", "indoors": "truth"}
+        return MilvusStore.create(place, "store", dimension, similarity or Cosine(), side, columns=known)
+
+    return make
+
+
 STORES = {"exact": exact, "lance": lance, "toy": toy}
+SERVED = {"lance_s3": (lance_s3, "bucket"), "milvus": (milvus, "milvus")}
+"""Stores on a server, and the fixture that runs it."""
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=[*STORES, *SERVED])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    if request.param in SERVED:
+        made, fixture = SERVED[request.param]
+        return made(request.getfixturevalue(fixture))
     return STORES[request.param](tmp_path)
+
+
+def opened_again(store: Store) -> Store:
+    """The same store, as another process opens it."""
+    match store:
+        case ExactStore():
+            return ExactStore.open(store.folder)
+        case LanceStore():
+            return LanceStore.open(store.place, store.name)
+        case MilvusStore():
+            return MilvusStore.open(str(store.address), store.name)
+    pytest.skip("a store in memory alone is gone with its process")
 
 
 PETS = {
@@ -146,7 +182,7 @@ def test_scores_are_the_similarity(
 ) -> None:
     generator = np.random.default_rng(0)
     rows, queries = (generator.standard_normal((n, 5)).astype(np.float32) for n in (7, 2))
-    if similarity.metric is None and request.node.callspec.params["make"] == "lance":
+    if similarity.metric is None and request.node.callspec.params["make"] in ("lance", *SERVED):
         with pytest.raises(UserError, match=f"'{similarity.kind}'.*exact store"):
             make(5, similarity, side)
         return
@@ -283,3 +319,48 @@ def test_words_are_found_without_case_and_accents(tagged: Store, words: str, tex
     assert len(found.scores[0]) == len(fit)
     assert all(np.diff(found.scores[0]) <= 0)
     assert tagged.find_words(words, 1, where).ids[0] == found.ids[0][:1]
+
+
+def test_what_was_written_is_there_when_the_store_is_opened_again(pets: Store) -> None:
+    pets.delete(["cat"])
+    pets.upsert(["dog"], [[0.6, 0.8]], [{"legs": 3}])
+    pets.close()
+    with opened_again(pets) as again:
+        assert (again.dimension, again.similarity, again.side) == (pets.dimension, pets.similarity, pets.side)
+        assert again.identity == pets.identity != ""
+        assert dict(again.records()) == {"bird": PETS["bird"][1], "fish": PETS["fish"][1], "dog": {"legs": 3}}
+        assert again.search([[0.6, 0.8]], 9).ids == (("bird", "fish", "dog"),)
+        assert again.verified().startswith("3 rows of 2")
+
+
+def test_two_clients_see_what_the_other_wrote(pets: Store) -> None:
+    with opened_again(pets) as other:
+        assert ids(other) == list(PETS)
+        pets.upsert(["worm"], [[1.0, 0.0]], [{"legs": 0}])
+        pets.delete(["dog"])
+        other.refresh()
+        assert ids(other) == ["cat", "bird", "fish", "worm"]
+        assert other.search([[1.0, 0.0]], 1).ids == (("worm",),)
+        other.upsert(["cat"], [[1.0, 0.0]], [{"legs": 4}])
+        pets.refresh()
+        assert ids(pets) == ["bird", "fish", "worm", "cat"]
+        assert pets.search([[1.0, 0.0]], 2).ids == (("worm", "cat"),)
+        assert pets.count(Where((Condition("legs", "==", 0),))) == 2
+
+
+def test_two_clients_that_write_at_once_lose_nothing(make: Make) -> None:
+    store = make()
+    names = {client: [f"{client}{n}" for n in range(40)] for client in "ab"}
+    store.upsert([*names["a"], *names["b"]], np.zeros((80, 2)))
+
+    def write(client: str) -> None:
+        with opened_again(store) as mine:
+            for start in range(0, 40, 10):
+                mine.upsert(names[client][start : start + 10], np.ones((10, 2)), [{"client": client}] * 10)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, names))
+    store.refresh()
+    assert sorted(ids(store)) == sorted([*names["a"], *names["b"]])
+    assert all(record["client"] == one[0] for one, record in store.records())
+    assert store.count(Where((Condition("client", "==", "a"),))) == 40

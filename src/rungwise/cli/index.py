@@ -44,7 +44,8 @@ class MakeIndex:
         model: Folder or name of a model. A hub repository, or a published model: hf:, open_clip: or st:, and a folder
             or a name; default the one that made the index, and for a new one a published one, which is said and
             fetched.
-        out: Folder of the index. Default beside the pictures, PICTURES.index.
+        out: Folder of the index. Default beside the pictures, PICTURES.index; s3://BUCKET/PREFIX and
+            milvus://HOST:PORT/NAME are addresses of stores for many machines.
         watch: Stay, and index what changes, until Ctrl-C.
         thumbnails: Keep small copies of the pictures in the index. The page then opens no large files; an index
             remembers it.
@@ -55,7 +56,7 @@ class MakeIndex:
         allow_empty: Remove all from the index when all pictures are gone. Without it, a folder that suddenly holds
             nothing is refused, since it may only not be mounted.
         store: Which store keeps the rows. auto takes LanceDB's, and exact where LanceDB lacks the model's similarity;
-            exact is a memory map, for an index that seldom changes.
+            exact is a memory map, for an index that seldom changes. What --out names at milvus:// is in Milvus.
         half: Keep vectors in half precision. They take half the place; LanceDB's store only.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
@@ -72,7 +73,7 @@ class MakeIndex:
     overwrite: bool = False
     rehash: bool = field(default=False, metadata=ADVANCED)
     allow_empty: bool = field(default=False, metadata=ADVANCED)
-    store: Literal["auto", "lance", "exact"] = field(default="auto", metadata=ADVANCED)
+    store: Literal["auto", "lance", "exact", "milvus"] = field(default="auto", metadata=ADVANCED)
     half: bool = field(default=False, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)
     precision: Literal["auto", "float32", "bfloat16"] = field(default="auto", metadata=ADVANCED)
@@ -86,7 +87,7 @@ def main(arguments: list[str]) -> int:
         return command(arguments[1:])
     asked = parse(MakeIndex, arguments, "rungwise index", examples=_EXAMPLES)
     from rungwise.index import storage
-    from rungwise.index.places import address_of
+    from rungwise.index.addresses import address_of
 
     out = asked.out or beside(asked.pictures)
     again = storage.is_index(out) and not asked.overwrite
@@ -246,6 +247,7 @@ class _First(_Run):
             model_location=location(self.name),
             store=self.asked.store,
             half=self.asked.half,
+            data=data,
         )
         try:
             self._update(data)

@@ -31,6 +31,12 @@ LONGEST_TAG = 100
 """Letters of a keyword; longer ones are passed over."""
 
 _EXIF, _GPS = 0x8769, 0x8825
+FACTS = {
+    **dict.fromkeys(("file", "folder", "modified", "format", "taken"), "text"),
+    **dict.fromkeys(("bytes", "width", "height", "year", "latitude", "longitude"), "number"),
+}
+"""What is known of pictures, each with its type; ``tags`` are a list of texts."""
+
 _TIMES = ((0x9003, 0x9011), (0x9004, 0x9012))  # original and digitized, each with its offset from UTC
 _TIME = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
 _OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):[0-5]\d", re.ASCII)

@@ -15,11 +15,11 @@ from rungwise.index import opening, storage, stores
 from rungwise.index.encoding import Progress, one_line, require_pictures
 from rungwise.index.grades import Grade, GradeName, add_grade, now, take_back
 from rungwise.index.items import source_of
-from rungwise.index.lance import LanceStore
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.places import alone, writing_alone
 from rungwise.index.readable import ReadableIndex
 from rungwise.index.thumbnails import Thumbnails
+from rungwise.index.tunable import Tunable
 from rungwise.index.update import Changes, Stored, Target, Update
 from rungwise.index.version1 import bring_up_to_date
 
@@ -113,7 +113,7 @@ class Index(ReadableIndex):
         ):
             require_pictures(data)
             manifest, both = opening.created(
-                draft, data.name, model, model_location, store, half=half, thumbnails=thumbnails
+                draft, data.name, model, model_location, store, half=half, thumbnails=thumbnails, data=data
             )
             kept = Thumbnails(draft) if thumbnails else None
             update = Update(Target(*both, folder.resolve(), nullcontext, kept), data, model, progress=progress)
@@ -135,6 +135,7 @@ class Index(ReadableIndex):
         store: stores.Wished = "auto",
         half: bool = False,
         thumbnails: bool = False,
+        data: ImageCaptions | None = None,
     ) -> Index:
         """Make an empty index, which :meth:`update` or :meth:`upsert` fills.
 
@@ -146,13 +147,16 @@ class Index(ReadableIndex):
             store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
             half: Keep vectors in half precision, which LanceDB's store can.
             thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
+            data: What it will hold, as far as that is known: a store may give its columns fields of their own.
 
         Raises:
             UserError: If the folder is taken, or cannot be written.
         """
         folder = Path(folder)
         with storage.replacing_folder(folder, overwrite=False) as draft:
-            manifest, _ = opening.created(draft, name, model, model_location, store, half=half, thumbnails=thumbnails)
+            manifest, _ = opening.created(
+                draft, name, model, model_location, store, half=half, thumbnails=thumbnails, data=data
+            )
             storage.write_issues(draft, manifest, ())
         index = cls.open(folder)
         index._checked = model
@@ -278,7 +282,7 @@ class Index(ReadableIndex):
             UserError: If every picture is compared, so that there is nothing to set, or the place cannot be written.
         """
         with self._changing():
-            if not isinstance(self.picture_store, LanceStore) or self.picture_store.approximation is None:
+            if not isinstance(self.picture_store, Tunable) or self.picture_store.approximation is None:
                 raise UserError(f"{self._where}: there is nothing to set: {self.picture_store.about().why}")
             self.picture_store.keep(settings)
 

@@ -18,23 +18,10 @@ from numpy.typing import ArrayLike
 
 from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
+from rungwise.index.engine_rows import ID, RECORD, SEAL_OF_RECORD, SEAL_OF_VECTOR, SEQ, TEXT, VECTOR, to_engine
 from rungwise.index.files import damaged
 from rungwise.index.lance_description import APPROXIMATION, DESCRIPTION, Description
-from rungwise.index.lance_rows import (
-    ID,
-    MOST_COLUMNS,
-    RECORD,
-    SEAL_OF_RECORD,
-    SEAL_OF_VECTOR,
-    SEQ,
-    TEXT,
-    VECTOR,
-    filterable,
-    nothing_of,
-    schema_of,
-    table_of,
-    to_engine,
-)
+from rungwise.index.lance_rows import MOST_COLUMNS, filterable, nothing_of, schema_of, table_of
 from rungwise.index.lance_tables import Tables
 from rungwise.index.lance_tuning import (
     GRAPH_UP_TO_ROWS,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rungwise.core.configuration import STRICT, check_size, from_plain
+from rungwise.index.engine_rows import VECTOR
 from rungwise.index.files import damaged
-from rungwise.index.lance_rows import VECTOR, schema_of
+from rungwise.index.lance_rows import schema_of
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.store import Side
 from rungwise.similarity import AnySimilarity

@@ -6,15 +6,8 @@ from collections.abc import Callable, Collection, Iterable
 from operator import and_, or_
 from typing import TYPE_CHECKING, TypeAlias
 
-from rungwise.index.lance_rows import (
-    NO_NUMBER,
-    NO_TEXT,
-    as_list,
-    as_number,
-    as_text,
-    column_of,
-    sought_in_folded,
-)
+from rungwise.index.engine_rows import NO_NUMBER, NO_TEXT, as_number, as_text, column_of
+from rungwise.index.lance_rows import as_list, sought_in_folded
 from rungwise.index.where import OWN, Both, Condition, Either, Expression, Not, Scalar
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.index.lance_rows import ID, LENGTH, SEAL_OF_VECTOR, SEQ, VECTOR
+from rungwise.index.engine_rows import ID, LENGTH, SEAL_OF_VECTOR, SEQ, VECTOR
 from rungwise.index.scan import inverse_lengths
 from rungwise.index.store import Vectors
 from rungwise.index.where import Where

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.index.files import damaged
-from rungwise.index.lance_description import described
-from rungwise.index.lance_filters import Compiled, all_of, compiled
-from rungwise.index.lance_memory import Held, Streamed
-from rungwise.index.lance_rows import (
+from rungwise.index.candidates import Candidates, exact_scores
+from rungwise.index.engine_rows import (
     ID,
     LENGTH,
     RECORD,
@@ -29,8 +26,12 @@ from rungwise.index.lance_rows import (
     from_engine,
     seals,
     to_engine,
-    vectors_of,
 )
+from rungwise.index.files import damaged
+from rungwise.index.lance_description import described
+from rungwise.index.lance_filters import Compiled, all_of, compiled
+from rungwise.index.lance_memory import Held, Streamed
+from rungwise.index.lance_rows import vectors_of
 from rungwise.index.lance_tuning import HELD_BYTES, Approximation, partitions_of, usual
 from rungwise.index.scan import compare_all
 from rungwise.index.store import Metric, Record, Row, Vectors
@@ -212,7 +213,7 @@ class View:
                 query = query.where(only)
             found = query.select([ID, SEQ, "_score"]).to_arrow()
             scores = found["_score"].to_numpy().astype(np.float32)
-            hits = _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), scores)
+            hits = Candidates(found[ID].to_pylist(), found[SEQ].to_numpy(), scores)
             if len(scores) < wanted or hits.whole(k, without, float(scores.min())):
                 return hits.best(k, without)
             wanted *= 4
@@ -280,14 +281,14 @@ class View:
             probes = probes * self.rows // max(1, self._passing(Where(where.conditions)))
         return max(1, min(probes, partitions_of(self.rows)))
 
-    def _all_zero(self, only: Compiled) -> _Hits:
+    def _all_zero(self, only: Compiled) -> Candidates:
         """A query of zeros has the score 0 with all rows."""
         found = self.rows_of(only, [ID, SEQ])
-        return _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), np.zeros(found.num_rows, np.float32))
+        return Candidates(found[ID].to_pylist(), found[SEQ].to_numpy(), np.zeros(found.num_rows, np.float32))
 
     def _near(
         self, sought: Vectors, k: int, where: Where | None, only: Compiled, without: frozenset[str], cosine: bool
-    ) -> _Hits | None:
+    ) -> Candidates | None:
         """What the approximate index finds; None if it finds fewer rows than there may be."""
         wanted, chosen = k + len(without), self.approximation
         query = self._query(sought, "dot", wanted, only).refine_factor(chosen.refine)
@@ -306,7 +307,7 @@ class View:
         without: frozenset[str],
         cosine: bool,
         engine: Literal["dot", "cosine"],
-    ) -> _Hits:
+    ) -> Candidates:
         """Of all rows: at least the k best, and whatever is equal to the last of them."""
         wanted = min(self.rows, k + len(without) + _MORE)
         rounding = _ROUNDING_OF_HALVES if self.description.half else _ROUNDING
@@ -332,17 +333,12 @@ class View:
         query = query.select([ID, SEQ, VECTOR, SEAL_OF_VECTOR, "_distance"])
         return query if isinstance(only, bool) else query.where(only)
 
-    def _scored(self, found: pa.Table, sought: Vectors, cosine: bool) -> _Hits:
+    def _scored(self, found: pa.Table, sought: Vectors, cosine: bool) -> Candidates:
         """What was found with exact scores, in double precision: of equal vectors they are equal."""
-        vectors = self.vectors(found).astype(np.float64)
-        scores = (vectors * sought.astype(np.float64)).sum(axis=1)
-        if cosine:
-            lengths = np.sqrt((vectors * vectors).sum(axis=1)) * np.linalg.norm(sought.astype(np.float64))
-            scores = np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
-        # Adding zero turns -0.0 into 0.0.
-        return _Hits(found[ID].to_pylist(), found[SEQ].to_numpy(), scores.astype(np.float32) + np.float32(0))
+        scores = exact_scores(self.vectors(found), sought, cosine=cosine)
+        return Candidates(found[ID].to_pylist(), found[SEQ].to_numpy(), scores)
 
-    def _without_direction(self, only: Compiled) -> _Hits:
+    def _without_direction(self, only: Compiled) -> Candidates:
         """Rows of zeros, which the engine cannot compare by cosine; theirs is 0."""
         from lancedb.expr import col, lit
 
@@ -356,35 +352,6 @@ class _Lengths:
     unit: bool
     longest: float
     zeros: bool
-
-
-@dataclass(frozen=True)
-class _Hits:
-    """Rows that were found: ids as the engine has them, places in the order of rows, and scores."""
-
-    ids: list[str]
-    order: NDArray[np.int64]
-    scores: Vectors
-
-    def best(self, k: int, without: frozenset[str]) -> tuple[list[str], Vectors]:
-        """The k best but for some, equal ones in the order of rows."""
-        places = [at for at in np.lexsort((self.order, -self.scores)) if self.ids[at] not in without][:k]
-        return [self.ids[at] for at in places], self.scores[places]
-
-    def whole(self, k: int, without: frozenset[str], reached: float) -> bool:
-        """Whether the k best are among them, if what was not found has scores of at most ``reached``."""
-        _, scores = self.best(k, without)
-        return len(scores) == k and float(scores[-1]) > reached
-
-    def and_those(self, others: _Hits) -> _Hits:
-        """Both, each row once."""
-        known = set(self.ids)
-        new = [at for at, one in enumerate(others.ids) if one not in known]
-        return _Hits(
-            self.ids + [others.ids[at] for at in new],
-            np.concatenate([self.order, others.order[new]]),
-            np.concatenate([self.scores, others.scores[new]]),
-        )
 
 
 def ids_of(keys: Iterable[str]) -> tuple[str, ...]:

@@ -8,11 +8,16 @@ from uuid import uuid4
 
 from rungwise.core.errors import UserError
 from rungwise.index import storage, stores, version1
+from rungwise.index.addresses import address_of
+from rungwise.index.facts import FACTS
 from rungwise.index.files import damaged
-from rungwise.index.places import address_of
 from rungwise.index.store import Store
 
+_TYPES = {"numbers": "number", "texts": "text", "truth values": "truth"}
+"""Of the columns of a collection, as records have them."""
+
 if TYPE_CHECKING:
+    from rungwise.data.collection import ImageCaptions
     from rungwise.models.contracts import DualEncoder
 
 
@@ -25,6 +30,7 @@ def created(
     *,
     half: bool = False,
     thumbnails: bool = False,
+    data: ImageCaptions | None = None,
 ) -> tuple[storage.Manifest, tuple[Store, Store]]:
     """The two empty stores of a new index, and what ``index.json`` is to say.
 
@@ -36,16 +42,19 @@ def created(
         store: Which kind of store keeps the rows.
         half: Whether vectors are kept in half precision.
         thumbnails: Whether small copies of the pictures will be kept.
+        data: The collection, whose columns a store may give fields of their own.
 
     Raises:
         UserError: If stores stand there already, or the place cannot be written.
     """
     refuse_thumbnails(folder, thumbnails)
     kind = stores.choose(store, folder, model.similarity)
-    both = (
-        stores.create_store(kind, folder, storage.PICTURES, model.dimension, model.similarity, "image", half=half),
-        stores.create_store(kind, folder, storage.CAPTIONS, model.dimension, model.similarity, "text", half=half),
+    dimension, similarity, columns = model.dimension, model.similarity, _columns(data)
+    pictures = stores.create_store(
+        kind, folder, storage.PICTURES, dimension, similarity, "image", half=half, columns=columns
     )
+    captions = stores.create_store(kind, folder, storage.CAPTIONS, dimension, similarity, "text", half=half)
+    both = pictures, captions
     manifest = storage.Manifest(
         name,
         model.fingerprint,
@@ -91,6 +100,12 @@ def opened(folder: Path, manifest: storage.Manifest, *, all_vectors: bool = Fals
         if store.dimension != manifest.dimension:
             raise damaged(folder, f"dimension {store.dimension} where index.json says {manifest.dimension}")
     return both
+
+
+def _columns(data: ImageCaptions | None) -> dict[str, str]:
+    """What the records of pictures will hold for filters, as far as that is known, each with its type."""
+    kinds = {} if data is None else data.column_kinds
+    return {**FACTS, **{name: _TYPES[kind] for name, kind in kinds.items() if kind in _TYPES}}
 
 
 def refuse_thumbnails(folder: Path, wanted: bool) -> None:

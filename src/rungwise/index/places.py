@@ -1,14 +1,13 @@
-"""Where an index lies: in a folder, or under an address of an object store such as ``s3://bucket/prefix``.
+"""Where an index lies: in a folder, or under an address of an object store or of Milvus.
 
-An address may come as a text or as a path, which has one slash less. Small files of an index under an address are
-brought to a folder of this machine while they are read or written, and what was written is sent back whole.
+Small files of an index under an address are brought to a folder of this machine while they are read or written, and
+what was written is sent back whole.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -18,28 +17,17 @@ from typing import Any
 
 from rungwise.core import locks
 from rungwise.core.errors import UserError
+from rungwise.index import milvus_places
+from rungwise.index.addresses import address_of, is_milvus
 
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)", re.DOTALL)
 _SMALL = 256 << 20
 _SECONDS = 1.0
 """For so long what tells one state of a file from another is not asked again."""
 _stamps: dict[tuple[str, str], tuple[float, tuple[int, ...] | None]] = {}
 
 
-def address_of(place: Path | str) -> str | None:
-    """The address that a place is, with both of its slashes; None for a folder.
-
-    >>> address_of(Path("s3://bucket/pets")), address_of("s3://bucket/pets/"), address_of(Path("pets"))
-    ('s3://bucket/pets', 's3://bucket/pets', None)
-    >>> address_of("C:/pets") is None
-    True
-    """
-    found = _ADDRESS.fullmatch(str(place))
-    return f"{found[1]}://{found[2].rstrip('/')}" if found else None
-
-
 def writing_alone(place: Path, name: str = locks.LOCK) -> AbstractContextManager[None]:
-    """As :func:`rungwise.core.locks.writing_alone`; under an address, commits of LanceDB decide who was first."""
+    """As :func:`rungwise.core.locks.writing_alone`; under an address, the engine decides who was first."""
     return nullcontext() if address_of(place) else locks.writing_alone(place, name=name)
 
 
@@ -89,7 +77,15 @@ def stamp(address: str, name: str) -> tuple[int, ...] | None:
     return known[1]
 
 
+def forget(address: str) -> None:
+    """Ask again what tells the states of the files of this place."""
+    for one in [key for key in _stamps if key[0] == address]:
+        _stamps.pop(one, None)
+
+
 def _read(address: str, name: str) -> bytes | None:
+    if is_milvus(address):
+        return milvus_places.read_file(address, name)
     with _speaking(address):
         files, prefix = _files(address)
         try:
@@ -104,6 +100,9 @@ def _read(address: str, name: str) -> bytes | None:
 
 def _write(address: str, name: str, content: bytes) -> None:
     _stamps.pop((address, name), None)
+    if is_milvus(address):
+        milvus_places.write_file(address, name, content)
+        return
     with _speaking(address):
         files, prefix = _files(address)
         # An object appears when the stream is closed, whole.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,8 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.core.seals import digest_of
-from rungwise.index import places
+from rungwise.index import milvus_places, places
+from rungwise.index.addresses import address_of, is_milvus
 from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
 from rungwise.index.lance_tables import FILES as LANCE_FILES
 from rungwise.index.lance_tables import Tables
@@ -249,7 +250,7 @@ def sweep(folder: Path) -> None:
 
     >>> sweep(Path("nowhere"))
     """
-    if not places.address_of(folder):  # where there are no drafts
+    if not address_of(folder):  # where there are no drafts
         drafts.sweep(folder)
         for name in (*_REPLACED, *_REPLACED_AT_TIMES):
             drafts.sweep(folder / name)
@@ -265,7 +266,7 @@ def stamps(folder: Path) -> Stamps:
     >>> stamps(Path("nowhere"))
     (None, None, None)
     """
-    if address := places.address_of(folder):
+    if address := address_of(folder):
         return places.stamp(address, DESCRIPTION), None, None
     return tuple(stamp(folder / name) for name in _REPLACED)
 
@@ -276,7 +277,7 @@ def is_index(folder: Path) -> bool:
     >>> is_index(Path("nowhere"))
     False
     """
-    if address := places.address_of(folder):
+    if address := address_of(folder):
         return places.stamp(address, DESCRIPTION) is not None
     return is_regular(folder / DESCRIPTION)
 
@@ -289,7 +290,7 @@ def refuse_strangers(folder: Path) -> None:
 
     >>> refuse_strangers(Path("nowhere"))
     """
-    if places.address_of(folder):
+    if address_of(folder):
         return  # what else lies in a bucket is never touched
     folders.refuse_strangers(folder, _KNOWN, "an index")
 
@@ -303,7 +304,9 @@ def discard(folder: Path) -> None:
     >>> discard(Path("nowhere"))
     """
     refuse_strangers(folder)
-    if places.address_of(folder):
+    if is_milvus(folder):
+        milvus_places.drop(folder)
+    elif address_of(folder):
         _drop_tables(folder)
     else:
         shutil.rmtree(folder, ignore_errors=True)
@@ -318,7 +321,8 @@ def _drop_tables(folder: Path) -> None:
 def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a sibling folder to write to; it takes the place of ``folder`` only when the block ends well.
 
-    An address is written to at once: ``index.json``, which is written last, makes it an index.
+    In an object store the address is written to at once: ``index.json``, which is written last, makes it an index. In
+    Milvus the new index gets collections of its own, and takes the name once it is whole.
 
     Raises:
         UserError: If an index stands there and ``overwrite`` is false; else see
@@ -331,7 +335,11 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     >>> [file.name for file in target.iterdir()]
     ['index.json']
     """
-    if address := places.address_of(folder):
+    if is_milvus(folder):
+        with _replacing_in_milvus(folder, overwrite=overwrite) as made:
+            yield made
+        return
+    if address := address_of(folder):
         if is_index(folder):
             raise UserError(f"{address}: an index stands here already; name another address, or delete it there first")
         _drop_tables(folder)  # of a process that died before it wrote index.json, without which there is no index
@@ -345,3 +353,20 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     # Without a seal: pictures come and go, and every part of a store has its own checksums.
     with folders.replacing_folder(folder, _KNOWN, "an index", seal=False) as draft:
         yield draft
+
+
+@contextmanager
+def _replacing_in_milvus(place: Path, *, overwrite: bool) -> Iterator[Path]:
+    if milvus_places.is_index(place) and not overwrite:
+        raise UserError(
+            f"{address_of(place)}: an index stands here already; name another one, or replace it with overwrite=True"
+        )
+    draft = milvus_places.drafted(milvus_places.address_in(place))
+    try:
+        yield draft
+    except BaseException:
+        with suppress(UserError):  # the server may be away; the next who makes an index here removes what is left
+            milvus_places.drop(draft)
+        raise
+    milvus_places.publish(draft)
+    places.forget(address_of(place) or "")

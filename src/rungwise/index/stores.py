@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, get_args
 
 from rungwise.core.errors import UserError
+from rungwise.index.addresses import address_of, is_milvus
 from rungwise.index.exact import ExactStore
 from rungwise.index.lance import LanceStore
-from rungwise.index.places import address_of
+from rungwise.index.milvus import MilvusStore
 from rungwise.index.store import Side, Store
 from rungwise.similarity import Similarity
 
-Kind = Literal["exact", "lance"]
-Wished = Literal["auto", "exact", "lance"]
+Kind = Literal["exact", "lance", "milvus"]
+Wished = Literal["auto", "exact", "lance", "milvus"]
 """What a user asks for; ``auto`` leaves the choice to :func:`choose`."""
+_ENGINES = {"lance": "LanceDB", "milvus": "Milvus"}
 
 
 def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
-    """The kind of store for a new index: LanceDB's where it can compare by the similarity.
+    """The kind of store for a new index: Milvus's under an address of it, else LanceDB's where it can compare so.
 
     Args:
         kind: As a user wishes; ``"auto"`` leaves the choice here.
@@ -33,15 +37,20 @@ def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
     >>> choose("auto", Path("pets"), Cosine()), choose("auto", Path("pets"), Order())
     ('lance', 'exact')
     """
+    if is_milvus(place) != (kind == "milvus"):
+        if kind != "auto":
+            other = "milvus" if is_milvus(place) else f"{kind}, at milvus://HOST:PORT/NAME"
+            raise UserError(f"{address_of(place) or place}: not the place of a store {kind}; choose the store {other}")
+        kind = "milvus"
     if kind == "auto":
         kind = "exact" if similarity.metric is None and not address_of(place) else "lance"
     _check(kind)
     if kind == "exact" and address_of(place):
         raise UserError(f"{place}: an exact store is a folder; keep the index there, or choose the store lance")
-    if kind == "lance" and similarity.metric is None:
+    if kind != "exact" and similarity.metric is None:
         raise UserError(
-            f"LanceDB does not compare by the similarity {getattr(similarity, 'kind', similarity)!r}; choose the store"
-            " exact, in a folder"
+            f"{_ENGINES[kind]} does not compare by the similarity {getattr(similarity, 'kind', similarity)!r}; choose"
+            " the store exact, in a folder"
         )
     return kind
 
@@ -55,17 +64,19 @@ def create_store(
     side: Side,
     *,
     half: bool = False,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Store:
     """Make an empty store in the folder of an index.
 
     Args:
         kind: Of store.
-        folder: Of the index; an address such as ``s3://bucket/prefix`` for LanceDB.
+        folder: Of the index; an address such as ``s3://bucket/prefix`` for LanceDB, or ``milvus://HOST:PORT/NAME``.
         name: Of the store: pictures or captions.
         dimension: D.
         similarity: How queries and rows are compared.
         side: Which side of it the rows are.
         half: Keep vectors in half precision.
+        columns: Entries that the records will have, each with its type; Milvus gives them fields of their own.
 
     Raises:
         UserError: If one stands there already, the kind is unknown or cannot do what is asked, or the place cannot be
@@ -75,7 +86,9 @@ def create_store(
     if kind == "lance":
         return LanceStore.create(folder, name, dimension, similarity, side, half=half)
     if half:
-        raise UserError("an exact store keeps vectors in full precision; choose the store lance for half of it")
+        raise UserError(f"a store {kind} keeps vectors in full precision; choose the store lance for half of it")
+    if kind == "milvus":
+        return MilvusStore.create(folder, name, dimension, similarity, side, columns=columns)
     return ExactStore.create(Path(folder) / name, dimension, similarity, side)
 
 
@@ -94,9 +107,11 @@ def open_store(kind: Kind, folder: Path | str, name: str, *, all_vectors: bool =
     _check(kind)
     if kind == "lance":
         return LanceStore.open(folder, name)
+    if kind == "milvus":
+        return MilvusStore.open(folder, name)
     return ExactStore.open(Path(folder) / name, all_vectors=all_vectors)
 
 
 def _check(kind: str) -> None:
     if kind not in get_args(Kind):
-        raise UserError(f"index.json names a store of kind {kind!r}; this rungwise has {' and '.join(get_args(Kind))}")
+        raise UserError(f"index.json names a store of kind {kind!r}; this rungwise has {', '.join(get_args(Kind))}")

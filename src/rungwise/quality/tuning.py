@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal
 
 import numpy as np
 
 from rungwise.core.errors import UserError
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.store import Store
+from rungwise.index.tunable import Tunable
 from rungwise.index.where import Where
 from rungwise.metrics import NDCG
 from rungwise.quality.check import Answered, Latency, Progress, answered, graded_values, recalls_of
@@ -18,23 +19,6 @@ from rungwise.quality.degrees import Grading
 from rungwise.quality.queries import Queries
 
 LossIn = Literal["recall", "ndcg"]
-
-
-class Tunable(Protocol):
-    """What is asked of a store that can be tuned."""
-
-    @property
-    def approximation(self) -> Approximation | None:
-        """How hard the approximate index looks; None while every row is compared."""
-        ...
-
-    def alternatives(self) -> tuple[Approximation, ...]:
-        """Settings that are worth trying, the present one first."""
-        ...
-
-    def trying(self, settings: Approximation) -> Self:
-        """The same store, whose searches look so hard; nothing is written."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -98,9 +82,9 @@ def approximate_store(store: Store) -> Tunable:
     Raises:
         UserError: If it compares every picture, so that there is nothing to tune.
     """
-    if getattr(store, "approximation", None) is None:
+    if not isinstance(store, Tunable) or store.approximation is None:
         raise UserError(f"there is nothing to tune: {store.about().why}")
-    return store  # type: ignore[return-value]  # it has what Tunable asks for
+    return store
 
 
 def candidates(worth: Sequence[Approximation], passing: Sequence[int]) -> list[Approximation]:

@@ -1,0 +1,469 @@
+"""The Milvus store: rows in a collection of a Milvus server, which several processes write to and search."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from types import MappingProxyType
+from typing import Any, Self
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.core.configuration import from_plain, to_plain
+from rungwise.core.errors import UserError
+from rungwise.index.candidates import Candidates, exact_scores
+from rungwise.index.engine_rows import (
+    ID,
+    RECORD,
+    SEAL_OF_RECORD,
+    SEAL_OF_VECTOR,
+    SEQ,
+    TEXT,
+    VECTOR,
+    from_engine,
+    to_engine,
+)
+from rungwise.index.files import damaged
+from rungwise.index.lance_tuning import Approximation
+from rungwise.index.milvus_collection import KEYS_AT_ONCE, ROWS_AT_ONCE, Collection, Streamed
+from rungwise.index.milvus_filters import Filter, both, compiled, either, literal, one_of, without
+from rungwise.index.milvus_places import address_in, collection_at
+from rungwise.index.milvus_rows import COLUMNS, CUT, Description, fields_of, rows_of, schema_of
+from rungwise.index.milvus_server import MissingError, Server
+from rungwise.index.scan import compare_all
+from rungwise.index.store import (
+    WORDS,
+    Batch,
+    Found,
+    Metric,
+    Record,
+    Row,
+    Side,
+    Store,
+    StoreFacts,
+    Vectors,
+    check_k,
+    checked_queries,
+    checked_rows,
+)
+from rungwise.index.where import Both, Where
+from rungwise.index.words import best_by_words, words_of
+from rungwise.similarity import Similarity
+
+DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
+"""Properties of a collection: what it holds, and how hard to look in it."""
+LINKS, BREADTH = 16, 200
+"""M and efConstruction of the graph (HNSW, Malkov and Yashunin 2020)."""
+USUAL = Approximation(probes=1, ef=200, refine=1, flat=10_000)
+_EF = (32, 64, 100, 200, 400, 800)
+_MORE = 16
+"""So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
+_MOST, _MOST_EF = 16_384, 32_768
+"""The largest k and ef that Milvus takes."""
+_BYTES_AT_ONCE = 16 << 20
+_ROUNDING = 4e-6
+"""How far the engine's scores of vectors of length 1 may be from exact ones."""
+_NONE = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True)
+class _Hits:
+    """What Milvus found for one query.
+
+    Attributes:
+        candidates: Those that fulfil the filter.
+        asked: How many it found in all.
+        reached: The engine's score of the last one.
+        longest: The length of the longest vector among them.
+    """
+
+    candidates: Candidates
+    asked: int
+    reached: float
+    longest: float
+
+
+class MilvusStore(Store):
+    """A store in a collection of Milvus; see :class:`rungwise.index.Store` for what it does.
+
+    Any number of processes may write and search at a time. A batch of up to some thousand rows becomes whole or not at
+    all; larger ones are written in such parts. In a collection that a column parts, rows that are replaced are first
+    removed: who dies between the two leaves them out, and the next update of the index brings them back.
+
+    What this object has written it finds at once, and what others wrote before :meth:`refresh`. Make one with
+    :meth:`create`, open one with :meth:`open`.
+
+    Attributes:
+        address: Of the server and of what the collection belongs to.
+        name: Of the store.
+        collection: What Milvus calls it.
+    """
+
+    def __init__(self, server: Server, name: str, collection: str) -> None:
+        self._server, self.address, self.name, self.collection = server, server.address, name, collection
+        self._label = f"{self.address}/{name}"
+        self._description, self._chosen = self._described()
+        described = self._description
+        self.dimension, self.similarity, self.side = described.dimension, described.similarity, described.side
+        self._kept = Collection(server, collection, self._label, self.dimension, parted=bool(described.partition))
+        self._door = Lock()
+        self._next = 0
+
+    @property
+    def identity(self) -> str:
+        """Differs from that of every other store."""
+        return self._description.identity
+
+    @property
+    def approximation(self) -> Approximation:
+        """How hard the graph is looked through; only ``ef`` counts here."""
+        return self._chosen
+
+    @classmethod
+    def create(
+        cls,
+        place: Path | str,
+        name: str,
+        dimension: int,
+        similarity: Similarity,
+        side: Side = "image",
+        *,
+        columns: Mapping[str, str] = MappingProxyType({}),
+    ) -> Self:
+        """Make an empty store.
+
+        Args:
+            place: Such as ``milvus://HOST:19530/NAME``; see :mod:`rungwise.index.milvus_server`.
+            name: Of the store.
+            dimension: D, the length of a vector.
+            similarity: How queries and rows are compared.
+            side: Which side of it the rows are.
+            columns: Names of entries of the records, each with its type (``number``, ``text``, ``truth``), as far as
+                they are known. They get fields of their own, in which filters are faster.
+
+        Raises:
+            UserError: If a store stands there already, Milvus does not compare by this similarity, or the server does
+                not answer.
+        """
+        address = address_in(place)
+        if similarity.metric is None:
+            raise UserError(
+                f"Milvus does not compare by the similarity {getattr(similarity, 'kind', similarity)!r}; keep this"
+                " index in an exact store"
+            )
+        server = Server(address)
+        collection = collection_at(server, name)
+        if server.has(collection):
+            raise UserError(f"{address}/{name}: a store stands here already; open it, or choose another place")
+        fields = fields_of(columns, address.partition)
+        described = Description(dimension, similarity, side, uuid4().hex, fields, address.partition)  # type: ignore[arg-type]  # a union
+        schema, properties = schema_of(described), {DESCRIPTION: json.dumps(to_plain(described))}
+
+        def made(client: Any, wait: float) -> None:
+            client.create_collection(
+                collection, schema=schema, num_shards=address.shards, consistency_level="Session",
+                properties=properties, timeout=wait,
+            )  # fmt: skip
+            index = client.prepare_index_params()
+            graph = {"M": LINKS, "efConstruction": BREADTH}
+            index.add_index(VECTOR, index_type="HNSW", metric_type="IP", params=graph)
+            client.create_index(collection, index, timeout=wait)
+
+        server.call(made)
+        return cls(server, name, collection)
+
+    @classmethod
+    def open(cls, place: Path | str, name: str) -> Self:
+        """Open a store.
+
+        Raises:
+            UserError: If there is none, it is no store, or the server does not answer.
+        """
+        server = Server(address_in(place))
+        return cls(server, name, collection_at(server, name))
+
+    def alternatives(self) -> tuple[Approximation, ...]:
+        """Settings that are worth :meth:`trying`, the present one first."""
+        others = (Approximation(probes=1, ef=ef, refine=1, flat=self._chosen.flat) for ef in _EF)
+        return tuple(dict.fromkeys((self._chosen, *others)))
+
+    def trying(self, settings: Approximation) -> Self:
+        """The same store, whose searches look so hard; nothing is written."""
+        tried = copy(self)
+        tried._chosen = settings
+        return tried
+
+    def keep(self, settings: Approximation) -> None:
+        """Look so hard from now on, also when others open the store.
+
+        Raises:
+            UserError: If the server does not answer.
+        """
+        properties = {APPROXIMATION: json.dumps(to_plain(settings))}
+        self._server.call(
+            lambda client, wait: client.alter_collection_properties(self.collection, properties, timeout=wait)
+        )
+        self._chosen = settings
+
+    def refresh(self) -> None:
+        """See :meth:`Store.refresh`; the next search waits until the server has what was written before."""
+        self._description, self._chosen = self._described()
+        self._kept.forget()
+
+    def close(self) -> None:
+        """See :meth:`Store.close`."""
+        self._server.close()
+
+    def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
+        """See :meth:`Store.upsert`; rows of more than 16 MB are written in several parts."""
+        ids, vectors, records = checked_rows(Batch(ids, vectors, records), self.dimension)
+        if not ids:
+            return
+        with self._door:
+            # Others may write at the same time, and no two rows may have one place.
+            first = max(self._next, time.time_ns())
+            self._next = first + len(ids)
+        rows = list(rows_of(ids, vectors, records, first, self._description.fields))
+        part: list[dict[str, Any]] = []
+        size = 0
+        for row in rows:
+            took = 4 * self.dimension + len(row[RECORD]) * 2
+            if part and (size + took > _BYTES_AT_ONCE or len(part) == ROWS_AT_ONCE):
+                self._kept.write(part)
+                part, size = [], 0
+            part.append(row)
+            size += took
+        self._kept.write(part)
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """See :meth:`Store.delete`."""
+        keys = sorted({to_engine(one) for one in ids})
+        starts = range(0, len(keys), KEYS_AT_ONCE)
+        return sum(self._kept.remove(keys[start : start + KEYS_AT_ONCE]) for start in starts)
+
+    def compact(self) -> None:
+        """Have all rows brought into the index of near neighbours, and wait for it; Milvus frees place by itself.
+
+        Raises:
+            UserError: If the server does not answer.
+        """
+        self._kept.put_together()
+
+    def search(
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        metric: Metric | None = None,
+        exact: bool = False,
+    ) -> Found:
+        """See :meth:`Store.search`; ``exact`` fetches every vector, which takes long where there are many."""
+        queries, only = checked_queries(vectors, self.dimension, k), self._only(where)
+        if only.text is False or not len(queries):
+            return Found(((),) * len(queries), (_NONE,) * len(queries))
+        cosine = metric == "cosine"
+        near = not exact and k + _MORE <= _MOST and not (cosine and not self._kept.unit)
+        found: list[tuple[tuple[str, ...], Vectors] | None] = [None] * len(queries)
+        if near:
+            found = self._near(queries, k, where, only, cosine=cosine)
+        if left := [at for at, one in enumerate(found) if one is None]:
+            for at, one in zip(left, self._compared(queries[left], k, where, only, metric), strict=True):
+                found[at] = one
+        ids, scores = zip(*(one for one in found if one is not None), strict=True)
+        if metric is None and near:
+            near_ones = set(range(len(queries))) - set(left)
+            scores = tuple(self.similarity.of_metric(one) if at in near_ones else one for at, one in enumerate(scores))
+        return Found(tuple(ids), tuple(np.asarray(one, np.float32) for one in scores))
+
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
+        """See :meth:`Store.find_words`; how rare a word is counts among the rows that hold one of the words."""
+        check_k(k)
+        sought = sorted(set(words_of(words)))
+        if not sought:
+            return Found(((),), (_NONE,))
+        values = ", ".join(map(literal, sought))
+        holding = either(f'json_contains_any({COLUMNS}["{TEXT}"], [{values}])', self._or_cut)
+        only = self._only(where)
+        asked = Filter(both(only.text, holding), only.whole)
+        texts = {
+            one: record[WORDS] for one, record in self._records(where, asked) if isinstance(record.get(WORDS), str)
+        }
+        ids, scores = best_by_words(words, texts, k)
+        return Found((ids,), (scores,))
+
+    def get(self, ids: Sequence[str]) -> dict[str, Row]:
+        """See :meth:`Store.get`."""
+        keys = {to_engine(one): one for one in ids}
+        rows: dict[str, Row] = {}
+        asked = list(keys)
+        for start in range(0, len(asked), KEYS_AT_ONCE):
+            found = self._kept.rows(
+                one_of(ID, asked[start : start + KEYS_AT_ONCE]), [ID, VECTOR, RECORD, SEAL_OF_VECTOR, SEAL_OF_RECORD]
+            )
+            vectors, records = self._kept.vectors(found), self._kept.parsed(found)
+            rows |= {row[ID]: Row(*both) for row, *both in zip(found, vectors, records, strict=True)}
+        return {one: rows[key] for key, one in keys.items() if key in rows}
+
+    def count(self, where: Where | None = None) -> int:
+        """See :meth:`Store.count`."""
+        only = self._only(where)
+        if only.text is False:
+            return 0
+        return self._kept.counted(only.text) if only.whole else sum(1 for _ in self._records(where, only))
+
+    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
+        """See :meth:`Store.records`."""
+        return self._records(where, self._only(where))
+
+    def ids(self) -> Iterator[str]:
+        """See :meth:`Store.ids`."""
+        return (from_engine(key) for _, key in sorted((row[SEQ], row[ID]) for row in self._kept.every(True, [ID, SEQ])))
+
+    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
+        """See :meth:`Store.newest`."""
+        only = self._only(where)
+        places = self._kept.in_order(only.text)[::-1]
+        if only.whole:
+            places = places[offset : offset + count]
+        found: list[str] = []
+        wanted = count if only.whole else offset + count
+        for start in range(0, len(places), KEYS_AT_ONCE):
+            found += [one for one, _ in self._taken(places[start : start + KEYS_AT_ONCE][::-1], where, only)][::-1]
+            if len(found) >= wanted:
+                break
+        return tuple(found[:wanted] if only.whole else found[offset:wanted])
+
+    def verified(self) -> str:
+        """See :meth:`Store.verified`; every vector and record is compared with its checksum."""
+        found = super().verified()
+        places = self._kept.in_order(True)
+        for start in range(0, len(places), KEYS_AT_ONCE):
+            rows = self._kept.at(places[start : start + KEYS_AT_ONCE], [VECTOR, SEAL_OF_VECTOR])
+            if not np.isfinite(self._kept.vectors(rows)).all():
+                raise damaged(self._label, "a vector holds NaN or infinity")
+        return f"{found} in the collection {self.collection}: checksums, ids, finite numbers"
+
+    def about(self) -> StoreFacts:
+        """See :meth:`Store.about`."""
+        rows, chosen = self.count(), self._chosen
+        why = (
+            f"{rows:,} vectors of {self.dimension} numbers ({4 * rows * self.dimension / 1e6:,.1f} MB) on"
+            f" {self.address}: an index of near neighbours (HNSW, M {LINKS}, ef {chosen.ef})"
+        )
+        return StoreFacts("milvus", exact=False, why=why)
+
+    def _described(self) -> tuple[Description, Approximation]:
+        try:
+            properties = self._server.described(self.collection)["properties"]
+        except MissingError as error:
+            raise UserError(
+                f"{self._label}: not found ({self.collection} is no collection there); build the index with"
+                " `rungwise index`"
+            ) from error
+        try:
+            description = from_plain(Description, json.loads(properties[DESCRIPTION]), self._label)
+            chosen = properties.get(APPROXIMATION)
+            settings = from_plain(Approximation, json.loads(chosen), self._label) if chosen else USUAL
+        except (KeyError, ValueError, RecursionError) as error:
+            raise damaged(self._label, f"the collection {self.collection} does not say what it holds") from error
+        return description, settings
+
+    def _only(self, where: Where | None) -> Filter:
+        """What Milvus is asked for, for a filter."""
+        if where is None:
+            return Filter(True, True)
+        fields = self._description.fields
+        found = compiled(Both(where.conditions), fields) if where.conditions else Filter(True, True)
+        cut = self._or_cut if where.conditions else False
+        return Filter(both(either(found.text, cut), without(where.without)), found.whole and cut is False)
+
+    @property
+    def _or_cut(self) -> str | bool:
+        """What lets rows through whose columns are too large for the engine; False where there are none."""
+        return f"{CUT} == true" if self._kept.has_cut else False
+
+    def _records(self, where: Where | None, only: Filter) -> Iterator[tuple[str, Record]]:
+        places = self._kept.in_order(only.text)
+        for start in range(0, len(places), KEYS_AT_ONCE):
+            yield from self._taken(places[start : start + KEYS_AT_ONCE], where, only)
+
+    def _taken(self, places: NDArray[np.int64], where: Where | None, only: Filter) -> list[tuple[str, Record]]:
+        """Ids and records at places that rise, of rows that fulfil a filter."""
+        rows = self._kept.at(places, [RECORD, SEAL_OF_RECORD])
+        pairs = zip((from_engine(row[ID]) for row in rows), self._kept.parsed(rows), strict=True)
+        return [(one, record) for one, record in pairs if only.whole or where is None or where.holds(one, record)]
+
+    def _near(
+        self, queries: Vectors, k: int, where: Where | None, only: Filter, *, cosine: bool
+    ) -> list[tuple[tuple[str, ...], Vectors] | None]:
+        """What the index of near neighbours finds for each query; None where it finds fewer rows than there may be."""
+        found: list[tuple[tuple[str, ...], Vectors] | None] = []
+        at_once = max(1, _BYTES_AT_ONCE // (4 * self.dimension * (k + _MORE)))
+        for start in range(0, len(queries), at_once):
+            some = queries[start : start + at_once]
+            lengths = np.linalg.norm(some.astype(np.float64), axis=1, keepdims=True)
+            sought = np.divide(some, lengths, out=np.zeros_like(some), where=lengths > 0) if cosine else some
+            for query, hits in zip(sought, self._asked(sought, k + _MORE, where, only, cosine=cosine), strict=True):
+                found.append(self._best(query, k, where, only, hits, cosine=cosine) if query.any() else None)
+        return found
+
+    def _best(
+        self, query: Vectors, k: int, where: Where | None, only: Filter, hits: _Hits, *, cosine: bool
+    ) -> tuple[tuple[str, ...], Vectors] | None:
+        """The k best of what was found, and of more of it until no equal score can have been cut off."""
+        wanted = k + _MORE
+        while True:
+            if hits.asked < wanted:  # the graph led no further, or there are no more rows
+                if hits.asked < min(wanted, self._kept.counted(only.text)):
+                    return None
+                break
+            longest = float(np.linalg.norm(query)) * hits.longest
+            if hits.candidates.whole(k, frozenset(), hits.reached + _ROUNDING * max(longest, 1e-30)):
+                break
+            if wanted == _MOST:
+                return None
+            wanted = min(_MOST, wanted * 4)
+            hits = self._asked(query[None], wanted, where, only, cosine=cosine)[0]
+        keys, scores = hits.candidates.best(k, frozenset())
+        return tuple(map(from_engine, keys)), scores
+
+    def _asked(self, queries: Vectors, wanted: int, where: Where | None, only: Filter, *, cosine: bool) -> list[_Hits]:
+        """What Milvus finds, with exact scores, but for rows that a filter did not let through after all."""
+        names = [SEQ, VECTOR, SEAL_OF_VECTOR, *([] if only.whole else [RECORD, SEAL_OF_RECORD])]
+        ef = min(_MOST_EF, max(self._chosen.ef, wanted))
+        found = self._kept.nearest(queries, wanted, only.text, names, ef)
+        answers = []
+        for query, hits in zip(queries, found, strict=True):
+            rows = [row for row, _ in hits]
+            reached = min((score for _, score in hits), default=0.0)
+            if not only.whole and where is not None:
+                records = self._kept.parsed(rows)
+                holds = [where.holds(from_engine(row[ID]), record) for row, record in zip(rows, records, strict=True)]
+                rows = [row for row, fits in zip(rows, holds, strict=True) if fits]
+            vectors = self._kept.vectors(rows)
+            longest = float(np.linalg.norm(vectors, axis=1).max(initial=0))
+            order = np.array([row[SEQ] for row in rows], np.int64)
+            scores = exact_scores(vectors, query, cosine=cosine)
+            answers.append(_Hits(Candidates([row[ID] for row in rows], order, scores), len(hits), reached, longest))
+        return answers
+
+    def _compared(
+        self, queries: Vectors, k: int, where: Where | None, only: Filter, metric: Metric | None
+    ) -> list[tuple[tuple[str, ...], Vectors]]:
+        """The k best of all rows, whose vectors are fetched block by block."""
+        if only.whole:
+            rows = Streamed(self._kept, self._kept.in_order(only.text))
+        else:
+            fit = {one for one, _ in self._records(where, only)}
+            listed = sorted((row[SEQ], row[ID]) for row in self._kept.every(only.text, [ID, SEQ]))
+            rows = Streamed(self._kept, np.array([seq for seq, key in listed if from_engine(key) in fit], np.int64))
+        positions, scores = compare_all(rows, queries, k, self.similarity, self.side, metric)
+        return [(rows.ids_at(places), found) for places, found in zip(positions, scores, strict=True)]

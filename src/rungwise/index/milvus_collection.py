@@ -1,0 +1,291 @@
+"""One collection of Milvus: what is written to it and read from it, whole rows compared with their checksums."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.index.engine_rows import (
+    ID,
+    LENGTH,
+    RECORD,
+    SEAL_OF_RECORD,
+    SEAL_OF_VECTOR,
+    SEQ,
+    VECTOR,
+    from_engine,
+    seals,
+)
+from rungwise.index.files import damaged
+from rungwise.index.milvus_filters import both, literal, one_of
+from rungwise.index.milvus_rows import CUT
+from rungwise.index.milvus_server import Server
+from rungwise.index.scan import inverse_lengths
+from rungwise.index.store import Record, Vectors
+
+KEYS_AT_ONCE = 1000
+"""Ids or places in one expression."""
+ROWS_AT_ONCE = 4096
+_PAUSE = 0.2
+_LOADING_SECONDS = 600.0
+_UNIT = 1e-4
+"""How far the length of a vector may be from 1 where its inner product stands for its cosine in choosing candidates."""
+
+
+@dataclass
+class _Learnt:
+    """What is known of the rows until somebody writes.
+
+    Attributes:
+        fresh: Nothing was read since the collection was opened, or since rows were deleted.
+        loaded: The server has it in memory, where nothing can be searched otherwise.
+        cut: Whether there are rows whose columns are too large for the engine; None if nobody has asked.
+        unit: Whether all vectors have the length 1; None if nobody has asked.
+    """
+
+    fresh: bool = True
+    loaded: bool = False
+    cut: bool | None = None
+    unit: bool | None = None
+
+
+class Collection:
+    """A collection that a :class:`rungwise.index.milvus.MilvusStore` keeps its rows in.
+
+    Args:
+        server: That has it.
+        name: As Milvus calls it.
+        label: What messages call it.
+        dimension: D, the length of a vector.
+        parted: Whether the values of a column part its rows.
+
+    Attributes:
+        server: As given.
+        name: As given.
+        dimension: As given.
+        parted: As given.
+    """
+
+    def __init__(self, server: Server, name: str, label: str, dimension: int, *, parted: bool) -> None:
+        self.server, self.name, self.parted = server, name, parted
+        self._label, self.dimension = label, dimension
+        self._learnt = _Learnt()
+
+    def forget(self) -> None:
+        """The next answer waits until the server has all that others wrote before."""
+        self._learnt = _Learnt()
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        """Insert rows, or replace those with the same ids, in one request; in a parted collection in two."""
+        if self.parted:
+            # Milvus 2.3 writes replaced rows to another part than the one in which it looks for them.
+            self.remove([row[ID] for row in rows])
+            self.server.call(lambda client, wait: client.insert(self.name, rows, timeout=wait))
+        else:
+            self.server.call(lambda client, wait: client.upsert(self.name, rows, timeout=wait))
+        self._learnt = replace(self._learnt, cut=None, unit=None)
+
+    def remove(self, keys: Sequence[str]) -> int:
+        """Remove rows in one request; gives how many there were."""
+        found = [row[ID] for row in self.rows(one_of(ID, keys), [ID])]
+        if found:
+            only = one_of(ID, found)
+            self.server.call(lambda client, wait: client.delete(self.name, filter=only, timeout=wait))
+            # Milvus 2.3 does not say when it deleted, so that the next answer waits for everything.
+            self._learnt = replace(self._learnt, fresh=True, cut=None, unit=None)
+        return len(found)
+
+    @property
+    def level(self) -> str:
+        """How new an answer must be.
+
+        The first one after opening, or after rows were deleted, waits until the server has all that was written before.
+        Others need only what this process wrote since: what a server has answered once, it answers again.
+        """
+        return "Strong" if self._learnt.fresh else "Session"
+
+    def load(self) -> None:
+        """Have the collection in the server's memory, where nothing can be searched otherwise."""
+        if not self._learnt.loaded:
+            self.server.call(
+                lambda client, wait: client.load_collection(self.name, timeout=wait), patience=_LOADING_SECONDS
+            )
+            self._learnt.loaded = True
+
+    def rows(self, only: str, names: list[str]) -> list[dict[str, Any]]:
+        """Fields of some rows, in no order."""
+        self.load()
+        learnt = self._learnt
+        level = self.level
+        found: list[dict[str, Any]] = self.server.call(
+            lambda client, wait: client.query(
+                self.name, filter=only, output_fields=names, consistency_level=level, timeout=wait
+            )
+        )
+        learnt.fresh = False
+        return found
+
+    def every(self, only: str | bool, names: list[str]) -> Iterator[dict[str, Any]]:
+        """Fields of any number of rows, in no order: Milvus gives some thousands at a time, in order of ids."""
+        if only is False:
+            return
+        after = ""
+        while True:
+            beyond: str | bool = f"{ID} > {literal(after)}" if after else True
+            text = both(only, beyond)
+            found = self._page(f'{ID} >= ""' if text is True else str(text), names)
+            yield from found
+            if len(found) < ROWS_AT_ONCE:
+                return
+            after = max(row[ID] for row in found)
+
+    def _page(self, only: str, names: list[str]) -> list[dict[str, Any]]:
+        self.load()
+        learnt, level = self._learnt, self.level
+        found: list[dict[str, Any]] = self.server.call(
+            lambda client, wait: client.query(
+                self.name, filter=only, output_fields=list({*names, ID}), limit=ROWS_AT_ONCE,
+                consistency_level=level, timeout=wait,
+            )
+        )  # fmt: skip
+        learnt.fresh = False
+        return found
+
+    def counted(self, only: str | bool) -> int:
+        """How many rows there are, of those that are asked for."""
+        if only is False:
+            return 0
+        return int(self.rows("" if only is True else str(only), ["count(*)"])[0]["count(*)"])
+
+    def in_order(self, only: str | bool) -> NDArray[np.int64]:
+        """Places of rows in their order."""
+        return np.sort(np.array([row[SEQ] for row in self.every(only, [SEQ])], np.int64))
+
+    def at(self, places: NDArray[np.int64], names: list[str]) -> list[dict[str, Any]]:
+        """Fields of the rows at places, in order."""
+        found = self.rows(one_of(SEQ, places.tolist()), [*names, ID, SEQ])
+        return sorted(found, key=lambda row: row[SEQ])
+
+    def parsed(self, rows: Sequence[Mapping[str, Any]]) -> list[Record]:
+        """Records of rows, compared with their checksums."""
+        texts = [row[RECORD] for row in rows]
+        self._check(rows, SEAL_OF_RECORD, texts)
+        return [json.loads(text) for text in texts]
+
+    def vectors(self, rows: Sequence[Mapping[str, Any]]) -> Vectors:
+        """(rows, D) vectors of rows, compared with their checksums."""
+        vectors = np.array([row[VECTOR] for row in rows], np.float32).reshape(-1, self.dimension)
+        self._check(rows, SEAL_OF_VECTOR, vectors)
+        return vectors
+
+    def _check(self, rows: Sequence[Mapping[str, Any]], column: str, contents: Any) -> None:
+        keys = [row[ID] for row in rows]
+        wrong = np.flatnonzero(seals(keys, contents) != np.array([row[column] for row in rows], np.int64))
+        if wrong.size:
+            raise damaged(self._label, f"the row {keys[wrong[0]]!r} is not as it was written"[:200])
+
+    @property
+    def has_cut(self) -> bool:
+        """Whether there are rows whose columns are too large for the engine."""
+        learnt = self._learnt
+        if learnt.cut is None:
+            learnt.cut = self.counted(f"{CUT} == true") > 0
+        return learnt.cut
+
+    @property
+    def unit(self) -> bool:
+        """Whether all vectors have the length 1, so that inner products are cosines."""
+        learnt = self._learnt
+        if learnt.unit is None:
+            learnt.unit = self.counted(f"({LENGTH} < {1 - _UNIT} or {LENGTH} > {1 + _UNIT})") == 0
+        return learnt.unit
+
+    def nearest(
+        self, queries: Vectors, wanted: int, only: str | bool, names: list[str], ef: int
+    ) -> list[list[tuple[dict[str, Any], float]]]:
+        """Fields of the rows that the index of near neighbours finds, each with the engine's score.
+
+        Args:
+            queries: (queries, D).
+            wanted: How many for each at most.
+            only: Which rows may be found.
+            names: Of the fields.
+            ef: How many candidates the walk through the graph keeps.
+        """
+        self.load()
+        learnt, level = self._learnt, self.level
+        found = self.server.call(
+            lambda client, wait: client.search(
+                self.name, data=list(queries), filter="" if only is True else str(only), limit=wanted,
+                output_fields=names, search_params={"metric_type": "IP", "params": {"ef": ef}}, anns_field=VECTOR,
+                consistency_level=level, timeout=wait,
+            )
+        )  # fmt: skip
+        learnt.fresh = False
+        return [[({ID: hit[ID], **hit["entity"]}, float(hit["distance"])) for hit in hits] for hits in found]
+
+    def put_together(self) -> None:
+        """Bring all rows into the index of near neighbours; Milvus itself frees the place of those that are gone."""
+
+        def wait_for(client: Any, wait: float) -> None:
+            client.flush(self.name, timeout=wait)
+            while client.describe_index(self.name, VECTOR, timeout=wait).get("pending_index_rows"):
+                time.sleep(_PAUSE)
+
+        self.server.call(wait_for, patience=_LOADING_SECONDS)
+
+
+class Streamed:
+    """Some rows of a collection, fetched block by block; a :class:`rungwise.index.scan.Rows`.
+
+    Args:
+        collection: That has them.
+        places: (rows,) their places in the order of rows, which rise.
+
+    Attributes:
+        shape: (rows, D).
+    """
+
+    def __init__(self, collection: Collection, places: NDArray[np.int64]) -> None:
+        self._collection, self._places = collection, places
+        self.shape = (len(places), collection.dimension)
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(self._places)
+
+    def __getitem__(self, block: slice) -> Vectors:
+        """Vectors at consecutive positions."""
+        return self.gathered(np.arange(len(self))[block])
+
+    def gathered(self, positions: NDArray[np.int64]) -> Vectors:
+        """Vectors at positions that rise; zeros for a row that somebody has deleted meanwhile."""
+        vectors = np.zeros((len(positions), self.shape[1]), np.float32)
+        for start in range(0, len(positions), KEYS_AT_ONCE):
+            places = self._places[positions[start : start + KEYS_AT_ONCE]]
+            rows = self._collection.at(places, [VECTOR, SEAL_OF_VECTOR])
+            at = np.searchsorted(places, [row[SEQ] for row in rows])
+            vectors[start + at] = self._collection.vectors(rows)
+        return vectors
+
+    @cached_property
+    def inverse_lengths(self) -> Vectors:
+        """(rows,) 1 / length of each vector."""
+        blocks = range(0, len(self), KEYS_AT_ONCE)
+        found = [inverse_lengths(self[start : start + KEYS_AT_ONCE]) for start in blocks]
+        return np.concatenate(found) if found else np.empty(0, np.float32)
+
+    def ids_at(self, positions: NDArray[np.int64]) -> tuple[str, ...]:
+        """Ids at positions."""
+        places = self._places[positions]
+        found: dict[int, str] = {}
+        for start in range(0, len(places), KEYS_AT_ONCE):
+            found |= {row[SEQ]: row[ID] for row in self._collection.at(places[start : start + KEYS_AT_ONCE], [])}
+        return tuple(from_engine(found[place]) for place in places.tolist() if place in found)

@@ -1,0 +1,296 @@
+"""What is Milvus's own: its server, large rows, filters that look at records, and indexes under an address of it.
+
+These are the tests of ``milvus_collection``, ``milvus_filters``, ``milvus_places``, ``milvus_rows`` and
+``milvus_server`` too. What every store does is tested in ``test_store.py``.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rungwise.core.errors import UserError
+from rungwise.index import Condition, Index, Not, Where, parse_where, places, storage
+from rungwise.index.lance_tuning import Approximation
+from rungwise.index.milvus import MilvusStore
+from rungwise.index.milvus_places import read_file, write_file
+from rungwise.index.milvus_server import Address
+from rungwise.index.verification import verify_index
+from rungwise.index.where import Expression
+from rungwise.similarity import Cosine, Inner
+from tests.colour_model import ColourModel, colour_pictures
+from tests.index.filters import EXPRESSIONS, RECORDS
+from tests.milvus_server import LocalMilvus, free_port
+
+
+@pytest.fixture
+def place(milvus: str) -> str:
+    return f"{milvus}/made_{uuid4().hex}"
+
+
+def unit(rows: int, dimension: int, seed: int = 0) -> np.ndarray:
+    vectors = np.random.default_rng(seed).standard_normal((rows, dimension)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("milvus://localhost", "no address of Milvus; write milvus://HOST:PORT/NAME"),
+        ("milvus://localhost/a/b/c", "no address of Milvus"),
+        ("milvus://localhost/my-pets", "'my-pets' is no name for Milvus"),
+        ("milvus://localhost/pets?colour=red", "no setting 'colour'; there are partition and shards"),
+        ("milvus://localhost/pets?shards=0", "shards is '0'; give a number from 1 to 16"),
+        ("pets", "no address of Milvus"),
+    ],
+)
+def test_addresses_that_are_none_are_said(place: str, message: str) -> None:
+    with pytest.raises(UserError, match=message.replace("?", r"\?")):
+        MilvusStore.open(place, "pictures")
+
+
+def test_an_address_with_all_its_parts() -> None:
+    found = Address.of("milvus://[::1]:19531/zoo/pets@0123abcd?partition=album&shards=2")
+    assert found == Address("[::1]", 19531, "zoo", "pets", "0123abcd", "album", 2)
+    assert str(found) == "milvus://[::1]:19531/zoo/pets"
+
+
+def test_nobody_there_is_one_line_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILVUS_PATIENCE", "1")
+    start = time.monotonic()
+    with pytest.raises(UserError, match=r"milvus://.*/pets: the server does not answer \(asked for 1 s\)"):
+        MilvusStore.open(f"milvus://127.0.0.1:{free_port()}/pets", "pictures")
+    assert 0.4 < time.monotonic() - start < 8
+    monkeypatch.setenv("MILVUS_PATIENCE", "soon")
+    with pytest.raises(UserError, match="MILVUS_PATIENCE is 'soon'"):
+        MilvusStore.open("milvus://127.0.0.1/pets", "pictures")
+
+
+def test_a_file_of_certificates_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILVUS_TLS", "1")
+    monkeypatch.setenv("MILVUS_CA_FILE", "nowhere.pem")
+    with pytest.raises(UserError, match=r"nowhere\.pem: no such file"):
+        MilvusStore.open("milvus://127.0.0.1/pets", "pictures")
+
+
+def test_what_is_no_store_is_said(place: str) -> None:
+    with pytest.raises(UserError, match="not found .*build the index"):
+        MilvusStore.open(place, "store")
+    with MilvusStore.create(place, "store", 2, Cosine()) as store:
+        with pytest.raises(UserError, match="a store stands here already"):
+            MilvusStore.create(place, "store", 2, Cosine())
+        store._server.call(
+            lambda client, _: client.alter_collection_properties(store.collection, {"rungwise": '{"dimension": 0}'})
+        )
+        with pytest.raises(UserError, match="damaged|dimension"):
+            MilvusStore.open(place, "store")
+
+
+def test_rows_that_are_altered_in_the_server_are_noticed(place: str) -> None:
+    with MilvusStore.create(place, "store", 2, Cosine()) as store:
+        store.upsert(["dog"], [[1.0, 0.0]], [{"legs": 4}])
+        (row,) = store._kept.rows('id == "dog"', ["*"])
+        for name, value in (("vector", [0.0, 1.0]), ("record", '{"legs": 5}')):
+            store._kept.write([{**row, name: value}])
+            with pytest.raises(UserError, match="'dog' is not as it was written"):
+                store.verified()
+        store._kept.write([row])
+        assert store.verified().startswith("1 rows of 2")
+
+
+def test_a_record_that_is_too_large_is_refused_and_columns_that_are_too_large_are_looked_at(place: str) -> None:
+    with MilvusStore.create(place, "store", 2, Cosine(), columns={"title": "text"}) as store:
+        with pytest.raises(UserError, match="'huge'.*65,535 bytes"):
+            store.upsert(["huge"], [[1.0, 0.0]], [{"title": "x" * 70_000}])
+        # As UTF-8 a list of these letters is larger than as JSON without them, and too large for the JSON field.
+        large = {"title": "a boat", "tags": ["犬" * 9_000, "sea"]}
+        store.upsert(["large", "small"], [[1.0, 0.0], [0.0, 1.0]], [large, {"title": "a boat", "tags": ["sea"]}])
+        for text, fit in (
+            ("tags has 'sea'", ["large", "small"]),
+            ("not tags has 'sea'", []),
+            ("title == 'a boat'", ["large", "small"]),
+            ("tags contains '犬犬'", ["large"]),
+            ("not tags contains '犬'", ["small"]),
+        ):
+            where = parse_where(text)
+            assert [one for one, _ in store.records(where)] == fit
+            assert store.count(where) == len(fit)
+            assert sorted(store.search([[1.0, 0.0]], 5, where).ids[0]) == fit
+            assert store.newest(1, where=where) == tuple(fit[-1:])
+
+
+def test_more_rows_than_one_answer_of_the_server_holds(place: str) -> None:
+    vectors = unit(9000, 8)
+    names = [f"p{n}" for n in range(len(vectors))]
+    with MilvusStore.create(place, "store", 8, Cosine(), columns={"n": "number"}) as store:
+        store.upsert(names, vectors, [{"n": n, "even": n % 2 == 0} for n in range(len(names))])
+        assert list(store.ids()) == names
+        assert store.count() == 9000
+        where = Where((Condition("even", "==", True),))
+        assert [one for one, _ in store.records(where)] == names[::2]
+        assert store.newest(2, offset=1, where=where) == ("p8996", "p8994")
+        truth = np.argsort(-(vectors[:3] @ vectors.T), axis=1, kind="stable")[:, :10]
+        wanted = tuple(tuple(names[at] for at in row) for row in truth)
+        assert store.search(vectors[:3], 10, exact=True).ids == wanted
+        assert len(store.search(vectors[:1], 9000).ids[0]) == 9000
+        many = frozenset(names[:3000])
+        assert store.search(vectors[:1], 5, Where(without=many)).ids[0][0] not in many
+        assert store.delete(names[:3000]) == 3000
+        assert store.count() == 6000
+
+
+def test_equal_rows_stand_in_order_however_many_there_are(place: str) -> None:
+    with MilvusStore.create(place, "store", 2, Inner()) as store:
+        names = [f"{n}" for n in range(300)]
+        store.upsert(names, [[1.0, 0.0]] * 300)
+        assert store.search([[1.0, 0.0], [0.0, 0.0]], 5).ids == (tuple(names[:5]),) * 2
+        store.upsert(["long"], [[3.0, 4.0]])
+        assert store.search([[1.0, 0.0]], 2, metric="cosine").ids == (("0", "1"),)
+        assert store.search([[1.0, 0.0]], 2).ids == (("long", "0"),)
+
+
+def test_how_hard_to_look_is_kept(place: str) -> None:
+    with MilvusStore.create(place, "store", 2, Cosine()) as store:
+        harder = Approximation(probes=1, ef=321, refine=1)
+        assert harder not in store.alternatives()
+        assert store.trying(harder).approximation == harder != store.approximation
+        store.keep(harder)
+        with MilvusStore.open(place, "store") as other:
+            assert other.approximation == harder
+            assert "ef 321" in other.about().why
+
+
+@pytest.fixture(scope="module")
+def drawn(milvus: str) -> MilvusStore:
+    """One store for all examples; its rows are replaced."""
+    known = {"year": "number", "tags": "text", "Year": "truth"}
+    return MilvusStore.create(f"{milvus}/drawn_{uuid4().hex}", "store", 2, Cosine(), columns=known)
+
+
+@settings(max_examples=25)
+@given(records=RECORDS, expressions=st.lists(EXPRESSIONS, min_size=3, max_size=6))
+def test_filters_are_what_python_says(drawn: MilvusStore, records: list, expressions: list[Expression]) -> None:
+    drawn.delete(list(drawn.ids()))
+    names = [str(n) for n in range(len(records))]
+    drawn.upsert(names, [[1.0, 0.0]] * len(records), records)
+    kept = [record for _, record in drawn.records()]
+    for expression in [one for given_one in expressions for one in (given_one, Not(given_one))]:
+        where = Where((expression,))
+        fit = [one for one, record in zip(names, kept, strict=True) if where.holds(one, record)]
+        assert sorted(drawn.search([[1.0, 0.0]], 10, where).ids[0]) == sorted(fit), expression
+        assert drawn.count(where) == len(fit), expression
+
+
+def test_rows_are_parted_by_a_column(milvus: str) -> None:
+    place = f"{milvus}/made_{uuid4().hex}?partition=album&shards=2"
+    with MilvusStore.create(place, "store", 2, Cosine()) as store:
+        assert store._server.described(store.collection)["num_shards"] == 2
+        store.upsert(["a", "b", "c"], [[1.0, 0.0]] * 3, [{"album": "rome"}, {"album": "oslo"}, {}])
+        assert store.search([[1.0, 0.0]], 5, parse_where("album == 'rome'")).ids == (("a",),)
+        store.upsert(["a"], [[1.0, 0.0]], [{"album": "oslo"}])
+        assert store.count() == 3
+        assert store.search([[1.0, 0.0]], 5, parse_where("album == 'oslo'")).ids == (("b", "a"),)
+        assert store.search([[1.0, 0.0]], 5, parse_where("album in ('oslo', 'rome')")).ids == (("b", "a"),)
+        assert store.search([[1.0, 0.0]], 5, parse_where("not album == 'oslo'")).ids == (("c",),)
+
+
+def test_small_and_large_files_are_replaced_whole(place: str) -> None:
+    with storage.replacing_folder(Path(place), overwrite=False) as draft:
+        assert read_file(draft, "a.json") is None
+        write_file(draft, "a.json", b"one")
+    assert read_file(place, "a.json") == b"one"
+    for content in (b"", bytes(range(256)) * 700, b"two", b"x" * 100_000):
+        write_file(place, "a.json", content)
+        assert read_file(place, "a.json") == content
+    assert read_file(place, "b.json") is None
+    storage.discard(Path(place))
+    assert read_file(place, "a.json") is None
+    with pytest.raises(UserError, match="no index here"):
+        write_file(place, "a.json", b"one")
+
+
+def test_an_index_in_milvus(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "_SECONDS", 0.0)
+    where, model = Path(place), ColourModel()
+    data = colour_pictures(tmp_path / "photos", ["red", "blue", "green"])
+    with pytest.raises(UserError, match=r"milvus://.*: no index here"):
+        Index.open(where)
+    with pytest.raises(UserError, match="small copies"):
+        Index.create(where, model, thumbnails=True)
+    for other in ("exact", "lance"):
+        with pytest.raises(UserError, match=f"not the place of a store {other}; choose the store milvus"):
+            Index.create(where, model, store=other)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="full precision"):
+        Index.create(where, model, half=True)
+    with pytest.raises(UserError, match="milvus://HOST:PORT/NAME"):
+        Index.create(tmp_path / "folder", model, store="milvus")
+
+    index = Index.create(where, model)
+    index.update(data.select(range(2)), model)
+    other = Index.open(where)
+    assert (len(other), sorted(item.id for item in other.items())) == (2, sorted(data.image_ids[:2]))
+    with pytest.raises(UserError, match="an index stands here already"):
+        Index.create(where, model)
+    changes = index.update(data, model)
+    assert (changes.added, changes.unchanged) == (1, 2)
+    assert other.is_replaced()
+    other = Index.open(where)
+    assert not other.is_replaced()
+    assert other.remove(data.image_ids[:1]) == 1
+    assert len(Index.open(where)) == 2
+    assert [check.wrong for check in verify_index(where) if check.wrong] == []
+    assert not list(Path.cwd().glob("milvus:*"))
+
+
+def test_a_new_index_takes_the_place_of_the_old_one_in_one_step(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_SECONDS", 0.0)
+    where, model = Path(place), ColourModel()
+    red, blue = (colour_pictures(tmp_path / colour, [colour]) for colour in ("red", "blue"))
+    old = Index.build(red, model, where, store="auto")
+
+    def die(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Index.build(blue, model, where, store="auto", overwrite=True, progress=die)
+    assert [item.id for item in Index.open(where).items()] == list(red.image_ids)
+    new = Index.build(blue, model, where, store="auto", overwrite=True)
+    assert [item.id for item in new.items()] == list(blue.image_ids)
+    assert old.is_replaced()
+    assert [hits[0].id for hits in old.search(np.ones((1, model.dimension)), 1)] == list(red.image_ids)
+    new.compact()
+    assert [item.id for item in Index.open(where).items()] == list(blue.image_ids)
+
+
+@pytest.mark.slow
+def test_a_server_that_goes_and_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows are on its disk, a call waits for it, and whoever asks too early is told so."""
+    pytest.importorskip("milvus")
+    monkeypatch.setenv("MILVUS_PATIENCE", "2")
+    server = LocalMilvus(tmp_path / "server", authorization_enabled=True)
+    server.start()
+    try:
+        place = f"{server.address}/pets"
+        with pytest.raises(UserError, match="does not answer .*MILVUS_TOKEN"):
+            MilvusStore.create(place, "store", 2, Cosine())
+        monkeypatch.setenv("MILVUS_TOKEN", "root:Milvus")
+        store = MilvusStore.create(place, "store", 2, Cosine())
+        store.upsert(["dog", "cat"], [[1.0, 0.0], [0.0, 1.0]], [{"legs": 4}] * 2)
+        server.stop()
+        with pytest.raises(UserError, match="the server does not answer"):
+            store.search([[1.0, 0.0]], 1)
+        server.start()
+        with MilvusStore.open(place, "store") as again:
+            assert again.search([[1.0, 0.0]], 2).ids == (("dog", "cat"),)
+            assert again.verified().startswith("2 rows of 2")
+        assert store.search([[1.0, 0.0]], 1).ids == (("dog",),)
+    finally:
+        server.stop()

@@ -1,0 +1,86 @@
+"""A Milvus server for tests, started from its package, with ports of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class LocalMilvus:
+    """A standalone server, which can be stopped and started again with what it holds."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        from milvus import MilvusServer, MilvusServerConfig
+
+        self.port, client, peer = free_port(), free_port(), free_port()
+        config = MilvusServerConfig()
+        config.set("etcd_port", client)
+        config.set("proxy.timeTickInterval", 50)  # what was written is seen by others after as many milliseconds
+        for name, value in settings.items():
+            config.set(name, value)
+        # The server would take port 2380 for its etcd in any case, which lets one of them run on a machine.
+        etcd = folder / "etcd.yaml"
+        folder.mkdir(parents=True, exist_ok=True)
+        etcd.write_text(
+            f"name: default\ndata-dir: {folder}/etcd\n"
+            f"listen-client-urls: http://127.0.0.1:{client}\nadvertise-client-urls: http://127.0.0.1:{client}\n"
+            f"listen-peer-urls: http://127.0.0.1:{peer}\ninitial-advertise-peer-urls: http://127.0.0.1:{peer}\n"
+            f"initial-cluster: default=http://127.0.0.1:{peer}\n"
+        )
+        self._etcd = etcd
+        self._server = MilvusServer(config)
+        self._server.set_base_dir(str(folder))
+        self._server.listen_port = self.port
+        self._server.show_startup_banner = False
+
+    def start(self) -> None:
+        before = os.environ.get("ETCD_CONFIG_PATH")
+        os.environ["ETCD_CONFIG_PATH"] = str(self._etcd)
+        try:
+            with redirect_stdout(StringIO()):
+                self._server.start()
+        finally:
+            if before is None:
+                del os.environ["ETCD_CONFIG_PATH"]
+            else:
+                os.environ["ETCD_CONFIG_PATH"] = before
+
+    def stop(self) -> None:
+        process = self._server.server_proc
+        self._server.stop()
+        with suppress(AttributeError, OSError):
+            process.wait(10)
+
+    @property
+    def address(self) -> str:
+        return f"milvus://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def local_milvus(folder: Path, **settings: Any) -> Iterator[LocalMilvus]:
+    server = LocalMilvus(folder, **settings)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    with local_milvus(Path(sys.argv[1])) as running:
+        print(running.address, flush=True)
+        while True:
+            time.sleep(1)
