@@ -1,12 +1,13 @@
 """Search: how much is found, how fast, at what cost in time, disk and memory; with filters and without.
 
-    python benchmarks/search.py                    # 100,000 x 512: our two stores, faiss flat, faiss HNSW
+    python benchmarks/search.py                    # 100,000 x 512: our stores, faiss flat, faiss HNSW
     python benchmarks/search.py --large            # and 1,000,000 x 512: our LanceDB store
     python benchmarks/search.py --rows 20000       # a small run, to see that it works
 
 Vectors are generated (see ``search_data.py``), and the right answers are counted from them by plain products. Every
-engine runs in a process of its own, with all threads allowed, and answers the same queries one at a time after some for
-warming up. Each figure stands beside its aim; for an aim that is missed, what bounds it is printed.
+engine runs in a process of its own, with all threads allowed; for LanceDB over S3 and for Milvus a server is started on
+this machine. Each answers the same queries one at a time after some for warming up. Each figure stands beside its aim;
+for an aim that is missed, what bounds it is printed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from measuring import alone
 if TYPE_CHECKING:
     from search_engines import Bandwidth, Engine, Measured
 
-ENGINES = ("exact", "lance", "approximate", "flat", "hnsw")
+ENGINES = ("exact", "lance", "approximate", "s3", "milvus", "flat", "hnsw")
 LARGE = 1_000_000
 
 RECALL, P50 = 0.99, 8.0
@@ -39,6 +40,7 @@ GRAPH_SWEEP = tuple({"ef": ef, "refine": refine} for ef, refine in ((32, 1), (32
 CODES_SWEEP = tuple(
     {"probes": probes, "refine": refine} for probes, refine in ((32, 10), (64, 20), (125, 40), (250, 40), (1000, 40))
 )
+MILVUS_SWEEP = tuple({"ef": ef} for ef in (64, 100, 400, 800))
 HNSW_SWEEP = (16, 32, 64, 128, 256, 512)
 
 _EARLIER = {"ours, exact": 9.0, "faiss flat": 9.0, "ours, LanceDB": 9.0, "ours, LanceDB index": 3.8}
@@ -82,6 +84,8 @@ def run(console: Console, folder: Path, rows: int, engines: tuple[str, ...], ask
         "exact": search_engines.exact_store,
         "lance": partial(search_engines.lance_store, sweep=sweep),
         "approximate": partial(search_engines.lance_store, sweep=sweep, approximate=True),
+        "s3": search_engines.lance_over_s3,
+        "milvus": partial(search_engines.milvus_store, sweep=MILVUS_SWEEP),
         "flat": search_engines.faiss_flat,
         "hnsw": partial(search_engines.faiss_hnsw, sweep=HNSW_SWEEP),
     }

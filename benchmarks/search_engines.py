@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+sys.path.append(str(Path(__file__).parents[1]))  # servers to try come from the tests
 from measuring import status
 from search_data import DIMENSION, FILTERS, WARM_UP, Filter, K, Made
 
@@ -158,6 +160,53 @@ def lance_store(made: Made, sweep: Sequence[Mapping[str, int]], *, approximate: 
             rows = measured(made, _searching(tried), _said(changes), usual=False)
             found = replace(found, measured=(*found.measured, *rows))
     return replace(found, memory=memory)
+
+
+def lance_over_s3(made: Made) -> Engine:
+    """Our LanceDB store in an object store on this machine."""
+    from tests.object_store import local_object_store
+
+    from rungwise.index.lance import LanceStore
+    from rungwise.similarity import Cosine
+
+    with local_object_store("rungwise"):
+        start = time.perf_counter()
+        with LanceStore.create("s3://rungwise/made", "pictures", DIMENSION, Cosine()) as store:
+            store.upsert_batches(_batches(made))
+            store.compact()
+        took = time.perf_counter() - start
+        with LanceStore.open("s3://rungwise/made", "pictures") as opened:
+            return _of_store("ours, LanceDB over S3", made, made.folder / "nowhere", opened, took)
+
+
+def milvus_store(made: Made, sweep: Sequence[Mapping[str, int]]) -> Engine:
+    """Our Milvus store with a server on this machine, with its own setting and with others.
+
+    Args:
+        made: The data.
+        sweep: What of the usual setting is changed.
+    """
+    from tests.milvus_server import local_milvus
+
+    from rungwise.index.milvus import MilvusStore
+    from rungwise.similarity import Cosine
+
+    folder = made.folder / "milvus"
+    with local_milvus(folder) as server:
+        place = f"{server.address}/made"
+        start = time.perf_counter()
+        known = {"chance": "number", "topic_share": "number"}
+        store = MilvusStore.create(place, "pictures", DIMENSION, Cosine(), columns=known)
+        store.upsert_batches(_batches(made))
+        store.compact()
+        took = time.perf_counter() - start
+        with store:
+            found = _of_store("ours, Milvus", made, folder, store, took)
+            for changes in sweep:
+                tried = store.trying(replace(store.approximation, **changes))
+                rows = measured(made, _searching(tried), _said(changes), usual=False)
+                found = replace(found, measured=(*found.measured, *rows))
+        return replace(found, memory=status("VmHWM", server.process))
 
 
 def _said(settings: Mapping[str, int]) -> str:

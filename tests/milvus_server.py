@@ -65,6 +65,10 @@ class LocalMilvus:
             process.wait(10)
 
     @property
+    def process(self) -> int:
+        return int(self._server.server_proc.pid)
+
+    @property
     def address(self) -> str:
         return f"milvus://127.0.0.1:{self.port}"
 

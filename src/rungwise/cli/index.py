@@ -87,7 +87,6 @@ def main(arguments: list[str]) -> int:
         return command(arguments[1:])
     asked = parse(MakeIndex, arguments, "rungwise index", examples=_EXAMPLES)
     from rungwise.index import storage
-    from rungwise.index.addresses import address_of
 
     out = asked.out or beside(asked.pictures)
     again = storage.is_index(out) and not asked.overwrite
@@ -97,7 +96,7 @@ def main(arguments: list[str]) -> int:
         if asked.watch:
             run.watch()
             return 0
-    ours, where = program(), quote(str(address_of(out) or out))
+    ours, where = program(), quote(run.place)
     say(f'next: {ours} search {where} "a text"   or   {ours} serve {where}')
     return 0
 
@@ -110,7 +109,9 @@ class _Run:
     index: Index | None = None
 
     def __init__(self, asked: MakeIndex, out: Path) -> None:
-        self.asked, self.out = asked, out
+        from rungwise.index.addresses import named
+
+        self.asked, self.out, self.place = asked, out, named(out)
 
     def once(self) -> None:
         """Read the collection, say what is odd about it, and bring the index up to date."""
@@ -141,7 +142,7 @@ class _Run:
             with progress_bar("pictures", len(data)) as advance:
                 changes = self._changed(data, advance)
         except KeyboardInterrupt:
-            say(f"interrupted; what was encoded is in {self.out}, and the same command goes on from there")
+            say(f"interrupted; what was encoded is in {self.place}, and the same command goes on from there")
             raise
         self._say_done(changes, time.perf_counter() - start)
 
@@ -152,7 +153,7 @@ class _Run:
             say_issues(changes.issues)
         say(f"{changes} ({changes.encoded} encoded)")
         captions = self.index.caption_store.count()
-        say(f"{len(self.index)} pictures, {captions} captions indexed in {seconds:.1f} s: {self.out}")
+        say(f"{len(self.index)} pictures, {captions} captions indexed in {seconds:.1f} s: {self.place}")
         if self.asked.explain:
             facts = self.index.picture_store.about()
             say(f"store: {facts.kind}, {'exact' if facts.exact else 'approximate'}: {facts.why}")
@@ -182,7 +183,7 @@ class _Run:
                     unread = f", {len(changes.issues)} cannot be read" if changes.issues else ""
                     say(f"{time.strftime('%H:%M:%S')} {changes}{unread}")
         except KeyboardInterrupt:
-            say(f"ended; the index is whole: {self.out}")
+            say(f"ended; the index is whole: {self.place}")
 
 
 class _Again(_Run):
@@ -205,7 +206,7 @@ class _Again(_Run):
         self.model = self._load(self.name)
         if self.asked.model and not self.index.is_of(self.model):
             raise UserError(
-                f"{self.out}: was made with another model ({self.index.manifest.model_location or 'unknown'}); leave"
+                f"{self.place}: was made with another model ({self.index.manifest.model_location or 'unknown'}); leave"
                 " --model out, name another folder with --out, or begin anew with --overwrite"
             )
         self._update(data)

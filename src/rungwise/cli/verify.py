@@ -49,8 +49,10 @@ def main(arguments: list[str]) -> int:
     asked = parse(Verify, arguments, "rungwise verify", examples=_EXAMPLES)
     if asked.sample < 1:
         raise UserError(f"--sample must be at least 1, got {asked.sample}; --no-encode leaves the sample out")
+    from rungwise.index.addresses import named
+
     what, checks = _kind(asked)
-    say(f"{asked.folder}: {what}")
+    say(f"{named(asked.folder)}: {what}")
     wrong = count = 0
     for check in checks:
         say(str(check))

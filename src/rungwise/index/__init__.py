@@ -7,6 +7,7 @@ from rungwise.index.hits import CaptionHit, Hit
 from rungwise.index.index import Index
 from rungwise.index.items import Item
 from rungwise.index.lance import LanceStore
+from rungwise.index.milvus import MilvusStore
 from rungwise.index.queries import LESS, Given, GivenVector, Like, Query, Term, Words
 from rungwise.index.query_text import parse_query
 from rungwise.index.searcher import Searcher
@@ -39,6 +40,7 @@ __all__ = [
     "Like",
     "Manifest",
     "Meaning",
+    "MilvusStore",
     "Not",
     "Query",
     "Row",

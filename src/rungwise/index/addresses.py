@@ -24,6 +24,15 @@ def address_of(place: Path | str) -> str | None:
     return f"{found[1]}://{found[2].rstrip('/')}" if found else None
 
 
+def named(place: Path | str) -> str:
+    """A place as people write it.
+
+    >>> named(Path("s3://bucket/pets")), named(Path("pets"))
+    ('s3://bucket/pets', 'pets')
+    """
+    return address_of(place) or str(place)
+
+
 def is_milvus(place: Path | str) -> bool:
     """Whether a place is in Milvus.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
@@ -67,6 +68,8 @@ _MORE = 16
 """So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
 _MOST, _MOST_EF = 16_384, 32_768
 """The largest k and ef that Milvus takes."""
+_COMPARED_SHARE, _LOSING_SHARE = 0.06, 0.3
+"""Of the rows: up to which share Milvus compares all that pass a filter, and from which on its graph finds them."""
 _BYTES_AT_ONCE = 16 << 20
 _ROUNDING = 4e-6
 """How far the engine's scores of vectors of length 1 may be from exact ones."""
@@ -435,11 +438,22 @@ class MilvusStore(Store):
         keys, scores = hits.candidates.best(k, frozenset())
         return tuple(map(from_engine, keys)), scores
 
+    def _parts(self, where: Where | None) -> int:
+        """Into how many parts the rows that fulfil a filter are divided, so that Milvus compares all rows of each.
+
+        A walk through the graph loses its way where few rows pass. Milvus compares all that pass where these are less
+        than 7 % of a segment, and walks otherwise.
+        """
+        if where is None or not where.conditions:
+            return 1
+        share = self._kept.share(self._only(Where(where.conditions)).text)
+        return math.ceil(share / _COMPARED_SHARE) if share <= _LOSING_SHARE else 1
+
     def _asked(self, queries: Vectors, wanted: int, where: Where | None, only: Filter, *, cosine: bool) -> list[_Hits]:
         """What Milvus finds, with exact scores, but for rows that a filter did not let through after all."""
         names = [SEQ, VECTOR, SEAL_OF_VECTOR, *([] if only.whole else [RECORD, SEAL_OF_RECORD])]
         ef = min(_MOST_EF, max(self._chosen.ef, wanted))
-        found = self._kept.nearest(queries, wanted, only.text, names, ef)
+        found = self._kept.nearest(queries, wanted, only.text, names, ef, self._parts(where))
         answers = []
         for query, hits in zip(queries, found, strict=True):
             rows = [row for row, _ in hits]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,7 @@ KEYS_AT_ONCE = 1000
 """Ids or places in one expression."""
 ROWS_AT_ONCE = 4096
 _PAUSE = 0.2
+_REMEMBERED = 64
 _LOADING_SECONDS = 600.0
 _UNIT = 1e-4
 """How far the length of a vector may be from 1 where its inner product stands for its cosine in choosing candidates."""
@@ -48,12 +49,14 @@ class _Learnt:
         loaded: The server has it in memory, where nothing can be searched otherwise.
         cut: Whether there are rows whose columns are too large for the engine; None if nobody has asked.
         unit: Whether all vectors have the length 1; None if nobody has asked.
+        passing: How many rows fulfil expressions that were asked for.
     """
 
     fresh: bool = True
     loaded: bool = False
     cut: bool | None = None
     unit: bool | None = None
+    passing: dict[str, int] = field(default_factory=dict)
 
 
 class Collection:
@@ -90,7 +93,7 @@ class Collection:
             self.server.call(lambda client, wait: client.insert(self.name, rows, timeout=wait))
         else:
             self.server.call(lambda client, wait: client.upsert(self.name, rows, timeout=wait))
-        self._learnt = replace(self._learnt, cut=None, unit=None)
+        self._learnt = replace(self._learnt, cut=None, unit=None, passing={})
 
     def remove(self, keys: Sequence[str]) -> int:
         """Remove rows in one request; gives how many there were."""
@@ -99,7 +102,7 @@ class Collection:
             only = one_of(ID, found)
             self.server.call(lambda client, wait: client.delete(self.name, filter=only, timeout=wait))
             # Milvus 2.3 does not say when it deleted, so that the next answer waits for everything.
-            self._learnt = replace(self._learnt, fresh=True, cut=None, unit=None)
+            self._learnt = replace(self._learnt, fresh=True, cut=None, unit=None, passing={})
         return len(found)
 
     @property
@@ -207,10 +210,22 @@ class Collection:
             learnt.unit = self.counted(f"({LENGTH} < {1 - _UNIT} or {LENGTH} > {1 + _UNIT})") == 0
         return learnt.unit
 
+    def share(self, only: str | bool) -> float:
+        """The share of the rows that an expression lets through, counted once until somebody writes."""
+        if isinstance(only, bool):
+            return float(only)
+        passing = self._learnt.passing
+        for text in ("", only):
+            if text not in passing:
+                if len(passing) > _REMEMBERED:
+                    passing.clear()
+                passing[text] = self.counted(text or True)
+        return passing[only] / max(1, passing.get("", 0))
+
     def nearest(
-        self, queries: Vectors, wanted: int, only: str | bool, names: list[str], ef: int
+        self, queries: Vectors, wanted: int, only: str | bool, names: list[str], ef: int, parts: int = 1
     ) -> list[list[tuple[dict[str, Any], float]]]:
-        """Fields of the rows that the index of near neighbours finds, each with the engine's score.
+        """Fields of the rows that the index of near neighbours finds, best first, each with the engine's score.
 
         Args:
             queries: (queries, D).
@@ -218,10 +233,18 @@ class Collection:
             only: Which rows may be found.
             names: Of the fields.
             ef: How many candidates the walk through the graph keeps.
+            parts: The rows are looked through in so many parts, which have nothing in common.
         """
+        if parts > 1:
+            found: list[list[tuple[dict[str, Any], float]]] = [[] for _ in queries]
+            for part in range(parts):
+                here = both(only, f"{SEQ} % {parts} == {part}")
+                for best, hits in zip(found, self.nearest(queries, wanted, here, names, ef), strict=True):
+                    best += hits
+            return [sorted(best, key=lambda hit: -hit[1])[:wanted] for best in found]
         self.load()
         learnt, level = self._learnt, self.level
-        found = self.server.call(
+        answers = self.server.call(
             lambda client, wait: client.search(
                 self.name, data=list(queries), filter="" if only is True else str(only), limit=wanted,
                 output_fields=names, search_params={"metric_type": "IP", "params": {"ef": ef}}, anns_field=VECTOR,
@@ -229,7 +252,7 @@ class Collection:
             )
         )  # fmt: skip
         learnt.fresh = False
-        return [[({ID: hit[ID], **hit["entity"]}, float(hit["distance"])) for hit in hits] for hits in found]
+        return [[({ID: hit[ID], **hit["entity"]}, float(hit["distance"])) for hit in hits] for hits in answers]
 
     def put_together(self) -> None:
         """Bring all rows into the index of near neighbours; Milvus itself frees the place of those that are gone."""

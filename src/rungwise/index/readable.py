@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.index import opening, storage
+from rungwise.index.addresses import named
 from rungwise.index.files import damaged
 from rungwise.index.grades import Grades, read_grades
 from rungwise.index.hits import Hit, hits_of
@@ -266,7 +267,7 @@ class ReadableIndex:
 
     @property
     def _where(self) -> str:
-        return self.manifest.name if self.folder is None else str(self.folder)
+        return self.manifest.name if self.folder is None else named(self.folder)
 
     @property
     def _thumbnails(self) -> Thumbnails | None:
