@@ -123,12 +123,16 @@ def searching(made: search_data.Made, kind: str) -> dict[str, Any]:
 
     bare = status("VmHWM")
     store: Any = (
-        LanceStore.open(made.folder / "lance", "pictures") if kind == "lance" else ExactStore.open(made.folder / "exact")
+        LanceStore.open(made.folder / "lance", "pictures")
+        if kind == "lance"
+        else ExactStore.open(made.folder / "exact")
     )
     start = time.perf_counter()
     store.search(made.asked()[:1], K)
     first = time.perf_counter() - start
-    times, right = asked_by_turns(made, lambda query: [name.rpartition("-")[2] for name in store.search(query, K).ids[0]])
+    times, right = asked_by_turns(
+        made, lambda query: [name.rpartition("-")[2] for name in store.search(query, K).ids[0]]
+    )
     return {
         "first search s": first,
         "ms a query": 1000 * statistics.median(times),
@@ -235,8 +239,40 @@ def milvus(made: search_data.Made) -> dict[str, Any]:
 
 
 def pictures(work: Path, photos: Path) -> dict[str, Any]:
-    """What the facts, captions and thumbnails of real photos take; their vectors are of 2 numbers."""
-    raise NotImplementedError
+    """What real photos take besides their vectors: facts, captions with theirs, full text, thumbnails.
+
+    No network computes: vectors of 8 numbers are drawn, so that the seconds are those of everything else.
+    """
+    from rungwise.data.readers import read
+    from rungwise.index import Index
+    from rungwise.models.contracts import DualEncoder, EncodedImages
+    from rungwise.similarity import Cosine
+
+    class Drawn(DualEncoder):
+        dimension, similarity, fingerprint = 8, Cosine(), "d1ce" * 16
+
+        def _rows(self, count: int) -> Any:
+            rows = np.random.default_rng(count).standard_normal((count, self.dimension), np.float32)
+            return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+        def encode_image(self, pictures: Any, *, progress: Any = None, cache: Any = None) -> EncodedImages:
+            return EncodedImages(self._rows(len(pictures)), np.arange(len(pictures)))
+
+        def encode_text(self, texts: Any) -> Any:
+            return self._rows(len(texts))
+
+    data = read(photos)
+    found: dict[str, Any] = {"pictures": len(data), "captions": len(data.captions)}
+    for thumbnails in (False, True):
+        folder = work / f"index-{thumbnails}"
+        start = time.perf_counter()
+        index = Index.build(data, Drawn(), folder, store="lance", thumbnails=thumbnails)
+        named = "with thumbnails" if thumbnails else "without thumbnails"
+        found[f"build s {named}"] = time.perf_counter() - start
+        parts = {part.name: bytes_below(part) for part in folder.iterdir() if part.is_dir()}
+        found |= {f"disk {named}": bytes_below(folder), f"parts {named}": parts}
+        found["store"] = index.picture_store.about().kind
+    return found
 
 
 if __name__ == "__main__":
