@@ -4,9 +4,10 @@
     python benchmarks/scaling.py lance --rows 100000 --half
     python benchmarks/scaling.py milvus --rows 100000    # a server of its own, from the package milvus
     python benchmarks/scaling.py pictures PHOTOS         # facts, full text and thumbnails of real photos
+    python benchmarks/scaling.py encode --network NAME   # photos to features in the cache; the best of three turns
 
-Vectors are generated (see ``search_data.py``). Each store is measured in a process of its own. A line of JSON is printed
-for each, with the load of the machine before and after.
+Vectors are generated (see ``search_data.py``). Each store is measured in a process of its own. A line of JSON is
+printed for each, with the load of the machine before and after.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from measuring import alone, status
 K = 10
 _QUERIES = 60
 _REPEATS = 3
+_PHOTOS = 64
 _MILVUS_ROWS_AT_ONCE = 2000
 _COLLECTION = "measured"
 _M, _EF_CONSTRUCTION, _EF = 16, 200, 100
@@ -38,9 +40,10 @@ _M, _EF_CONSTRUCTION, _EF = 16, 200, 100
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", choices=("exact", "lance", "milvus", "pictures"))
+    parser.add_argument("store", choices=("exact", "lance", "milvus", "pictures", "encode"))
     parser.add_argument("photos", type=Path, nargs="?", help="a collection, for pictures")
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--network", default="vit_base_patch32_siglip_256", help="of timm, for encode")
     parser.add_argument("--half", action="store_true", help="vectors in half precision; LanceDB's only")
     parser.add_argument("--folder", type=Path, help="where to work; default the system's temporary folder")
     asked = parser.parse_args()
@@ -51,6 +54,8 @@ def main() -> None:
         work = Path(folder)
         if asked.store == "pictures":
             found = alone(pictures, work, asked.photos)
+        elif asked.store == "encode":
+            found = {"network": asked.network} | alone(encode, work, asked.network)
         else:
             made = alone(search_data.make, work / "made", asked.rows, _QUERIES, 0)
             jobs = {"exact": exact, "lance": partial(lance, half=asked.half), "milvus": milvus}
@@ -59,7 +64,8 @@ def main() -> None:
                 found |= alone(searching, made, asked.store)
     found |= {"load before": before, "load after": os.getloadavg()[0], "cores": os.cpu_count()}
     rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
-    print(json.dumps({"store": asked.store, "rows": asked.rows, "half": asked.half} | rounded), flush=True)
+    said = {} if asked.store in ("pictures", "encode") else {"rows": asked.rows, "half": asked.half}
+    print(json.dumps({"measured": asked.store} | said | rounded), flush=True)
 
 
 def bytes_below(folder: Path) -> int:
@@ -272,6 +278,30 @@ def pictures(work: Path, photos: Path) -> dict[str, Any]:
         parts = {part.name: bytes_below(part) for part in folder.iterdir() if part.is_dir()}
         found |= {f"disk {named}": bytes_below(folder), f"parts {named}": parts}
         found["store"] = index.picture_store.about().kind
+    return found
+
+
+def encode(work: Path, network: str) -> dict[str, Any]:
+    """Pictures a second from files of 224 x 224 to features in an empty cache, in both precisions."""
+    import torch
+
+    import encoding
+    from rungwise.encoders.image import load_backbone
+    from rungwise.encoders.inference import computed_in
+    from rungwise.encoders.picture_rows import feature_rows
+
+    torch.manual_seed(0)
+    photos = encoding.make_photos(work, (224, 224), _PHOTOS)
+    backbone = load_backbone(encoding.config_of(network)).eval().to(encoding.device())
+    found: dict[str, Any] = {"device": str(encoding.device()), "photos": len(photos)}
+    for precision in ("float32", "bfloat16"):
+        taken = []
+        for turn in range(1 + _REPEATS):
+            start = time.perf_counter()
+            with computed_in(precision):
+                feature_rows(backbone, photos, work / f"{precision}-{turn}", batch=_PHOTOS)
+            taken.append(time.perf_counter() - start)
+        found[precision] = len(photos) / min(taken[1:])
     return found
 
 

@@ -7,17 +7,19 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rungwise.planning.need import Device
 from rungwise.planning.rates import HERE, Rate, Rates
 
 if TYPE_CHECKING:
-    from rungwise.index.store import Batch
+    from rungwise.index.store import Batch, Store
     from rungwise.models.contracts import DualEncoder
 
 _SOURCE = "measured just now"
@@ -92,19 +94,18 @@ def _stores(work: Path, rates: Rates, dimension: int, sample: Sample) -> Rates:
     queries = _unit(draw.standard_normal((sample.queries, dimension), np.float32))
     inserted: dict[str, float] = {}
     searched: dict[str, float] = {}
-    for kind, create in (
-        ("exact", lambda: ExactStore.create(work / "exact", dimension, Cosine())),
-        ("lance", lambda: LanceStore.create(work / "lance", "pictures", dimension, Cosine())),
-    ):
+    stores: dict[str, Store] = {
+        "exact": ExactStore.create(work / "exact", dimension, Cosine()),
+        "lance": LanceStore.create(work / "lance", "pictures", dimension, Cosine()),
+    }
+    for kind, made in stores.items():
         start = time.perf_counter()
-        with create() as store:
+        with made as store:
             store.upsert_batches(_batches(dimension, sample.rows))
             inserted[kind] = time.perf_counter() - start
             store.search(queries[:1], 10)  # vectors are read once
             searched[kind] = min(
-                _seconds(lambda store=store, query=query: store.search(query[None], 10))
-                for _ in range(sample.repeats)
-                for query in queries
+                _seconds(partial(store.search, query[None], 10)) for _ in range(sample.repeats) for query in queries
             )
     size = sample.rows * dimension * 4
 
@@ -132,7 +133,7 @@ def _pictures_per_second(model: DualEncoder, work: Path, sample: Sample) -> floa
         photos[-1].write_bytes(file.getvalue())
     model.encode_image(photos[:_WARM_UP], cache=work / "cache")
     taken = [
-        _seconds(lambda turn=turn: model.encode_image(photos[_WARM_UP:], cache=work / f"cache-{turn}"))
+        _seconds(partial(model.encode_image, photos[_WARM_UP:], cache=work / f"cache-{turn}"))
         for turn in range(sample.repeats)
     ]
     return sample.pictures / min(taken)
@@ -148,7 +149,7 @@ def _batches(dimension: int, rows: int) -> Iterator[Batch]:
         yield Batch([str(one) for one in numbers], vectors, [{"file": f"{one}.jpg"} for one in numbers])
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 

@@ -1,6 +1,7 @@
 """What each thing took where it was measured: the numbers that every plan is reckoned from, and nothing else.
 
-``benchmarks/scaling.py``, ``benchmarks/search.py``, ``benchmarks/encoding.py`` and ``benchmarks/serving.py`` printed them.
+``benchmarks/scaling.py``, ``benchmarks/search.py``, ``benchmarks/encoding.py`` and ``benchmarks/serving.py`` printed
+them.
 """
 
 from __future__ import annotations
