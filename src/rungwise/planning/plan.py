@@ -88,7 +88,7 @@ def plan(need: Need, rates: Rates = STORED) -> Plan:
     if need.store != "auto":
         chosen, why = costs[need.store], "it was asked for"
     elif lance.wrong:
-        chosen, why = costs["milvus"], f"in LanceDB's store on one machine {lance.wrong[0]}"
+        chosen, why = costs["milvus"], f"in LanceDB's store on one machine {'; '.join(lance.wrong)}"
     else:
         chosen, why = (
             lance,

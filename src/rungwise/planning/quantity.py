@@ -11,6 +11,8 @@ from rungwise.planning.rates import Rate, number
 Unit = Literal["bytes", "hours", "ms", "a second", "machines"]
 _BYTES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _HOURS = (("years", 8766.0), ("days", 24.0), ("h", 1.0), ("min", 1 / 60), ("s", 1 / 3600))
+_LONGEST = 100 * 8766.0
+_MANY_MACHINES = 1e6
 _MANY = 2
 """From so many of a unit on it is taken: 1.5 days are 36 hours."""
 
@@ -101,11 +103,15 @@ def said(value: float, unit: Unit) -> str:
     if unit == "bytes":
         return next((f"{_short(value / size)} {name}" for name, size in _BYTES if value >= size), f"{value:.0f} B")
     if unit == "hours":
+        if value > _LONGEST:
+            return "> 100 years"
         name, size = next(((name, size) for name, size in _HOURS if value >= _MANY * size), _HOURS[-1])
         return f"{_short(value / size)} {name}"
     if unit == "ms":
-        return f"{_short(value / 1000)} s" if value >= 1000 else f"{_short(value)} ms"
-    return f"{value:,.0f}" if unit == "machines" else f"{_short(value)}/s"
+        return said(value / 3.6e6, "hours") if value >= 1000 else f"{_short(value)} ms"
+    if unit == "machines":
+        return f"{value:,.0f}" if value < _MANY_MACHINES else f"{_short(value / 1e6)} M"
+    return f"{_short(value)}/s"
 
 
 def count_said(count: int) -> str:

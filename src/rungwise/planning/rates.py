@@ -83,6 +83,7 @@ class Rates:
         lance_process: Memory of a process with it, besides that.
         lance_insert: Rows that it takes in a second.
         graph_disk: Its graph (IVF_HNSW_SQ), on disk.
+        graph_memory: What it takes of memory while it is searched.
         graph_build: Making it.
         graph_search: One search in it.
         codes_disk: Its codes (IVF_RQ), on disk; memory is reckoned with as much.
@@ -113,6 +114,7 @@ class Rates:
     lance_process: Rate
     lance_insert: Rate
     graph_disk: Rate
+    graph_memory: Rate
     graph_build: Rate
     graph_search: Rate
     codes_disk: Rate

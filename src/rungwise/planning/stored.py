@@ -44,6 +44,7 @@ STORED = Rates(
     lance_process=_store("a process with LanceDB's store, without vectors", 353e6, "B", dimension=None),
     lance_insert=_store("rows into LanceDB's store", 29_513, "rows/s"),
     graph_disk=_store("indexes of a table with a graph (IVF_HNSW_SQ)", 752, "B", 200_000),
+    graph_memory=_store("memory for a row while the graph is searched", 1_266, "B", 200_000),
     graph_build=_store("making the graph", 979, "us a row", 200_000),
     graph_search=_store("one search in the graph", 5.49, "ms", 200_000),
     codes_disk=_store("indexes of a table with codes (IVF_RQ)", 190, "B", 400_000),

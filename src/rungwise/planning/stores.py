@@ -137,19 +137,19 @@ def _lance(of: _Reckoning) -> StoreCosts:
         build = of.quantity("building", seconds / _SECONDS, "hours", "R / {0}", insert)
     else:
         graph = largest <= GRAPH_UP_TO_ROWS
-        size, making, searching = (
-            (rates.graph_disk, rates.graph_build, rates.graph_search)
+        size, held, making, searching = (
+            (rates.graph_disk, rates.graph_memory, rates.graph_build, rates.graph_search)
             if graph
-            else (rates.codes_disk, rates.codes_build, rates.codes_search)
+            else (rates.codes_disk, rates.codes_disk, rates.codes_build, rates.codes_search)
         )
         own = need.rows * size.value * need.dimension / (size.dimension or need.dimension)
         formula, disk, used = f"{formula} + R x {{{len(used)}}} x D / {size.dimension}", disk + own, [*used, size]
         memory = of.quantity(
             "memory",
-            rates.lance_process.value + own,
+            rates.lance_process.value + need.rows * held.value * need.dimension / (held.dimension or need.dimension),
             "bytes",
-            f"R x {{0}} x D / {size.dimension} + {{1}}",
-            size,
+            f"R x {{0}} x D / {held.dimension} + {{1}}",
+            held,
             rates.lance_process,
             remark="vectors stay on the disk; whether it keeps up where the system caches few of them is not measured",
         )

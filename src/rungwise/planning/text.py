@@ -13,13 +13,13 @@ _NAME, _VALUE = 22, 13
 
 
 def plan_text(plan: Plan) -> str:
-    """The plan.
+    r"""The plan.
 
     Args:
         plan: What to print.
 
     >>> from rungwise.planning import Need, plan
-    >>> print(plan_text(plan(Need(10_000)))[:70])
+    >>> print(plan_text(plan(Need(10_000))).partition("\n")[0])
     N = 10,000 pictures, D = 512, Q = 10 searches/s, machines of 64 GB
     """
     marks: dict[Rate, str] = {}
@@ -38,7 +38,7 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"{quantity.name:<{_NAME}}{quantity.said:<{_VALUE}}{how[0]}".rstrip())
         lines += [f"{'':<{_NAME + _VALUE}}{line}" for line in how[1:]]
     rows = "R = rows: N pictures and their captions" if plan.need.captions else "R = N rows"
-    lines += ["", f"{rows}; ! marks what was not measured as it is asked for here", ""]
+    lines += ["", *_wrapped(f"{rows}; ! marks what was not measured as it is asked for here"), ""]
     lines += [*_compared(plan), "", *_sources(marks)]
     return "\n".join(lines)
 
