@@ -1,7 +1,9 @@
 import re
+from pathlib import Path
 
 import pytest
 
+from rungwise.cli import main
 from rungwise.planning import STORED, Need, plan, plan_text
 
 
@@ -39,3 +41,16 @@ def test_what_is_extrapolated_or_speaks_against_a_store_is_marked() -> None:
 def test_the_recommended_store_is_pointed_at() -> None:
     lines = plan_text(plan(Need(10_000), STORED)).splitlines()
     assert next(line for line in lines if line.endswith("<-")).startswith("lance")
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"
+
+
+def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = re.findall(
+        r"^```text\n\$ rungwise (plan .+)\n((?:.*\n)*?)```$", PAGE.read_text("utf-8"), flags=re.MULTILINE
+    )
+    assert [line.split()[1] for line, _ in shown] == ["10k", "1M", "100M", "5B"]
+    for line, printed in shown:
+        assert main(line.split()) == 0
+        assert capsys.readouterr().out.rstrip() == printed.rstrip()

@@ -40,8 +40,8 @@ class PlanCollection:
         store: Which store is reckoned with; auto takes the one that the numbers speak for.
         half: Vectors in half precision, in LanceDB's store.
         thumbnails: Small copies of pictures are kept.
-        model: What encodes: a name whose rate is known (siglip2-base-patch32-256, quick, vsepp, resnet50). With
-            --measure a model.
+        model: What encodes: a name whose rate is known (siglip2-base-patch32-256, quick, resnet50). With --measure
+            any model.
         device: Where pictures are encoded, beside the processor.
         pictures_per_second: Of one machine that encodes, if you know it.
         memory: Gigabytes of one machine.

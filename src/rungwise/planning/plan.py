@@ -80,7 +80,7 @@ def plan(need: Need, rates: Rates = STORED) -> Plan:
     >>> small["disk"].said
     '36 MB'
     >>> [doubt for doubt in large["disk"].doubts if doubt.startswith("extrapolated")]
-    ['extrapolated from 400 k rows']
+    ['extrapolated from 100 k rows']
     """
     compared = tuple(costs_of(kind, need, rates) for kind in get_args(StoreKind))
     costs = {one.kind: one for one in compared}
@@ -163,7 +163,8 @@ def title(need: Need) -> str:
     >>> title(Need(1_000_000, queries=50))
     'N = 1,000,000 pictures, D = 512, Q = 50 searches/s, machines of 64 GB'
     """
-    captions = f" with {need.captions:g} captions each" if need.captions else ""
+    plural = "" if need.captions == 1 else "s"
+    captions = f" with {need.captions:g} caption{plural} each" if need.captions else ""
     return (
         f"N = {need.pictures:,} pictures{captions}, D = {need.dimension}, Q = {need.queries:g} searches/s,"
         f" machines of {need.memory:g} GB"
