@@ -80,7 +80,7 @@ def plan(need: Need, rates: Rates = STORED) -> Plan:
     >>> small["disk"].said
     '36 MB'
     >>> [doubt for doubt in large["disk"].doubts if doubt.startswith("extrapolated")]
-    ['extrapolated from 100 k rows']
+    ['extrapolated from 300 k rows']
     """
     compared = tuple(costs_of(kind, need, rates) for kind in get_args(StoreKind))
     costs = {one.kind: one for one in compared}
