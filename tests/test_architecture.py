@@ -24,6 +24,7 @@ FLOORS = (
     "doctor",
     "index",
     "quality",
+    "planning",
     "serving",
     "demo",
     "cli",
@@ -45,7 +46,10 @@ APART = {
     "doctor": {"losses", "metrics", "calibration", "similarity", "evaluation"},
     "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor"},
     "quality": {"losses", "scenes", "encoders", "training", "doctor"},
-    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor", "quality"},
+    "planning": {"losses", "metrics", "calibration", "language", "relevance", "scenes", "encoders", "evaluation"}
+    | {"training", "doctor", "quality"},
+    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor", "quality"}
+    | {"planning"},
 }
 """Lower rooms that are none of a room's business."""
 

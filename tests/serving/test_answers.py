@@ -38,6 +38,7 @@ def test_what_has_no_json_is_a_failure_of_ours() -> None:
     [
         ("/about", shapes.About),
         ("/health", shapes.Health),
+        ("/ready", shapes.Ready),
         ("/search?q=red", shapes.Found),
         ("/search", shapes.Found),
         ("/similar?id=0-red", shapes.FoundSimilar),

@@ -31,6 +31,7 @@ IMAGE, SENT = ("GET", "/images/{id}"), ("GET", "/pictures/{name}")
 OPERATIONS = (
     ("GET", "/about"),
     ("GET", "/health"),
+    ("GET", "/ready"),
     ("GET", "/metrics"),
     ("GET", "/search"),
     ("GET", "/similar"),
@@ -47,7 +48,7 @@ OPERATIONS = (
     CALIBRATE,
     ("DELETE", "/items/{id}"),
 )
-WITHOUT_PARAMETERS = ("/about", "/health", "/metrics", "/calibration")
+WITHOUT_PARAMETERS = ("/about", "/health", "/ready", "/metrics", "/calibration")
 GOOD = {
     "/search": "/search?q=red",
     "/similar": "/similar?id=1-blue",

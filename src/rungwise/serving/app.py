@@ -22,7 +22,7 @@ from rungwise.core.cache_folder import default_cache
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
-from rungwise.serving import changing, grading, searching, shapes, why
+from rungwise.serving import changing, grading, readiness, searching, shapes, why
 from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.current import Current
 from rungwise.serving.entrance import HEADERS, Entrance
@@ -107,6 +107,7 @@ def create_app(
     app.include_router(changing.routes(current, work, writable=token is not None))
     gradable = token is not None or only_here
     app.include_router(grading.routes(current, work, limits, allowed=gradable))
+    app.include_router(readiness.routes(current))
 
     @app.get("/about", response_model=shapes.About, responses=refusals(), tags=["server"])
     async def about(request: Request) -> Response:
@@ -143,7 +144,7 @@ def create_app(
 
     @app.get("/health", response_model=shapes.Health, responses=refusals(), tags=["server"])
     async def health() -> Response:
-        """That the server answers."""
+        """That the server answers; whether its store does too, `/ready` says."""
         return json_answer(shapes.Health("ok", current.now().pictures))
 
     @app.get("/metrics", response_class=Response, responses=refusals() | _METRICS, tags=["server"])

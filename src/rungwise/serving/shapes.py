@@ -423,3 +423,16 @@ class Health:
 
     status: Literal["ok"]
     pictures: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """That searches would be answered now.
+
+    Attributes:
+        status: Always the same.
+        pictures: How many the store of the index says it has.
+    """
+
+    status: Literal["ready"]
+    pictures: int

@@ -1,0 +1,26 @@
+"""What a collection takes before anybody buys machines: disk, memory, hours, machines, each with what was measured."""
+
+from rungwise.planning.measuring import Sample, measured
+from rungwise.planning.need import Device, Need, StoreKind, parse_count
+from rungwise.planning.plan import Plan, plan, title
+from rungwise.planning.quantity import Quantity
+from rungwise.planning.rates import Rate, Rates
+from rungwise.planning.stored import STORED
+from rungwise.planning.text import plan_text
+
+__all__ = [
+    "STORED",
+    "Device",
+    "Need",
+    "Plan",
+    "Quantity",
+    "Rate",
+    "Rates",
+    "Sample",
+    "StoreKind",
+    "measured",
+    "parse_count",
+    "plan",
+    "plan_text",
+    "title",
+]

@@ -1,0 +1,104 @@
+"""What somebody wants to search: how many pictures, how often, on which machines."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from rungwise.core.errors import UserError
+
+StoreKind = Literal["exact", "lance", "milvus"]
+Wished = Literal["auto", "exact", "lance", "milvus"]
+"""What a user asks for; ``auto`` leaves the choice to the numbers."""
+Device = Literal["cpu", "cuda", "t4", "l4", "a100", "h100", "h200"]
+"""Where a model computes; ``cuda`` is any GPU."""
+
+MOST_PICTURES = 10**12
+MOST_DIMENSIONS = 1 << 16
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)([kmb]?)", re.IGNORECASE)
+_TIMES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is to be searched, and on what.
+
+    Attributes:
+        pictures: N.
+        dimension: D, numbers of a vector.
+        queries: Q, searches a second.
+        captions: Of each picture; each is a row with a vector of its own.
+        store: Which one, or ``"auto"``.
+        half: Vectors are kept in half precision, in LanceDB's store.
+        thumbnails: Small copies are kept in the index.
+        model: By which encoding is reckoned: a name of :data:`rungwise.planning.rates.ENCODERS`.
+        device: Where pictures are encoded.
+        pictures_per_second: Of one machine that encodes, where somebody knows it.
+        memory: Gigabytes of one machine.
+        within: Hours in which all pictures are to be encoded; None for one machine, however long it takes.
+
+    >>> Need(1_000_000).dimension
+    512
+    >>> Need(0)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: pictures: there must be at least 1 and at most 1,000,000,000,000, got 0
+    """
+
+    pictures: int
+    dimension: int = 512
+    queries: float = 10.0
+    captions: float = 0.0
+    store: Wished = "auto"
+    half: bool = False
+    thumbnails: bool = False
+    model: str = ""
+    device: Device = "cpu"
+    pictures_per_second: float | None = None
+    memory: float = 64.0
+    within: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.pictures <= MOST_PICTURES:
+            raise UserError(f"pictures: there must be at least 1 and at most {MOST_PICTURES:,}, got {self.pictures:,}")
+        if not 1 <= self.dimension <= MOST_DIMENSIONS:
+            raise UserError(f"dimension: must lie between 1 and {MOST_DIMENSIONS:,}, got {self.dimension:,}")
+        if self.store not in get_args(Wished):
+            raise UserError(f"store: there is no {self.store!r}; there are {', '.join(get_args(Wished))}")
+        if self.half and self.store not in ("auto", "lance"):
+            raise UserError(f"half: the store {self.store} keeps full precision; choose the store lance for half of it")
+        if not 0 <= self.captions <= 10_000:
+            raise UserError(f"captions: a picture has between 0 and 10,000, got {self.captions:g}")
+        for name in ("queries", "memory", "pictures_per_second", "within"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise UserError(f"{name.replace('_', ' ')}: must be above 0, got {value:g}")
+
+    @property
+    def rows(self) -> int:
+        """How many pictures and captions there are."""
+        return self.pictures + round(self.pictures * self.captions)
+
+
+def parse_count(text: str) -> int:
+    """A number as people write it: ``10k``, ``1M``, ``5B``, ``1,000,000``.
+
+    Args:
+        text: What was typed.
+
+    Raises:
+        UserError: If it is none, or none that is whole.
+
+    >>> parse_count("10k"), parse_count("1.5M"), parse_count("5B"), parse_count("1,000,000")
+    (10000, 1500000, 5000000000, 1000000)
+    >>> parse_count("many")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: 'many' is no number of pictures; write it as 1000000, 10k, 1M or 5B
+    """
+    found = _COUNT.fullmatch(re.sub(r"[,_\s]", "", text))
+    if found is not None and len(found[1]) <= 20:
+        number = float(found[1]) * _TIMES[found[2].lower()]
+        if number == int(number):
+            return int(number)
+    raise UserError(f"{text!r} is no number of pictures; write it as 1000000, 10k, 1M or 5B")

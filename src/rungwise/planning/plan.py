@@ -1,0 +1,171 @@
+"""From what somebody needs to what it takes: disk, memory, hours, machines, and which store, each with its reason."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
+
+from rungwise.core.errors import UserError
+from rungwise.planning.need import Need, StoreKind
+from rungwise.planning.quantity import Quantity
+from rungwise.planning.rates import Rate, Rates
+from rungwise.planning.stored import DEFAULT_ENCODER, STORED
+from rungwise.planning.stores import SLOWEST_MS, StoreCosts, costs_of
+
+_DEVICES = {"cpu": "processor", "cuda": "GPU"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a collection takes.
+
+    Attributes:
+        need: For what.
+        store: The recommended one, or the one that was asked for.
+        why: It is, in a line.
+        doubts: What speaks against a store that was asked for.
+        quantities: Of this store, and of encoding.
+        compared: What each store would take.
+    """
+
+    need: Need
+    store: StoreKind
+    why: str
+    doubts: tuple[str, ...]
+    quantities: tuple[Quantity, ...]
+    compared: tuple[StoreCosts, ...]
+
+    def __getitem__(self, name: str) -> Quantity:
+        """A quantity by its name."""
+        return next(one for one in self.quantities if one.name == name)
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        stores = [
+            {
+                "store": one.kind,
+                "disk": one.disk.value,
+                "memory": one.memory.value,
+                "one search": one.search.value,
+                "building": one.build.value,
+                "machines": one.machines.value,
+                "wrong": list(one.wrong),
+            }
+            for one in self.compared
+        ]
+        return {
+            "need": asdict(self.need),
+            "store": self.store,
+            "why": self.why,
+            "doubts": list(self.doubts),
+            "quantities": [one.plain() for one in self.quantities],
+            "compared": stores,
+        }
+
+
+def plan(need: Need, rates: Rates = STORED) -> Plan:
+    """What a collection takes.
+
+    Args:
+        need: For what.
+        rates: What was measured.
+
+    Raises:
+        UserError: If nobody knows of a model of that name.
+
+    >>> small, large = plan(Need(10_000)), plan(Need(100_000_000))
+    >>> small.store, large.store
+    ('lance', 'milvus')
+    >>> small["disk"].said
+    '36 MB'
+    >>> [doubt for doubt in large["disk"].doubts if doubt.startswith("extrapolated")]
+    ['extrapolated from 300 k rows']
+    """
+    compared = tuple(costs_of(kind, need, rates) for kind in get_args(StoreKind))
+    costs = {one.kind: one for one in compared}
+    lance = costs["lance"]
+    if need.store != "auto":
+        chosen, why = costs[need.store], "it was asked for"
+    elif lance.wrong:
+        chosen, why = costs["milvus"], f"in LanceDB's store on one machine {'; '.join(lance.wrong)}"
+    else:
+        chosen, why = (
+            lance,
+            f"one machine holds it, and one search takes {lance.search.said} ({SLOWEST_MS:g} ms would do)",
+        )
+    machines = _machines(chosen, need, rates)
+    quantities = (chosen.disk, chosen.memory, *_encoding(need, rates), chosen.build, chosen.search, *machines)
+    return Plan(need, chosen.kind, why, chosen.wrong, quantities, compared)
+
+
+def _machines(costs: StoreCosts, need: Need, rates: Rates) -> tuple[Quantity, ...]:
+    """Machines that search, and those that serve where that is another process."""
+    serving, search = rates.serving, costs.search
+    assert search.value is not None
+    if costs.kind == "milvus":
+        serve = Quantity(
+            "machines, serve", math.ceil(need.queries / serving.value), "machines", "Q / {0}", (serving,),
+            remark="encoding the words of a query with your model comes on top",
+        )  # fmt: skip
+        return costs.machines, serve
+    both = 1 / (1 / serving.value + search.value / 1000)
+    many = Quantity("searches of a machine", both, "a second", "1 / (1 / {0} + one search)", (serving,))
+    machines = Quantity(
+        "machines", math.ceil(need.queries / both), "machines", "Q / searches of a machine, each with a copy",
+        remark="encoding the words of a query with your model comes on top",
+    )  # fmt: skip
+    return many, machines
+
+
+def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
+    """Hours of encoding, on the processor and on the device that was asked for, and machines for it."""
+    model = need.model or DEFAULT_ENCODER
+    known = sorted({name for name, _ in rates.encoders})
+    if need.model and need.model not in known and need.pictures_per_second is None:
+        raise UserError(
+            f"model: pictures a second of {need.model!r} are not known; measure them with --measure, give"
+            f" --pictures-per-second, or take one of {', '.join(known)}"
+        )
+    if need.pictures_per_second is not None:
+        given = Rate(
+            "pictures a second of one machine", need.pictures_per_second, "pictures/s", "as you say", machine=""
+        )
+        hours = [_hours(need, "encoding", given)]
+    else:
+        hours = [
+            _hours(need, f"encoding, {_DEVICES.get(device, device)}", rates.encoders.get((model, device)))
+            for device in dict.fromkeys(("cpu", need.device if need.device != "cpu" else "cuda"))
+        ]
+    if need.within is None or (taken := hours[-1] if hours[-1].value is not None else hours[0]).value is None:
+        return tuple(hours)
+    sharing = rates.sharing_encoding
+    many = Quantity(
+        "machines, encoding",
+        math.ceil(taken.value / need.within),
+        "machines",
+        f"{taken.name} {taken.said} / {need.within:g} h",
+        (sharing,),
+    )
+    return (*hours, many)
+
+
+def _hours(need: Need, name: str, rate: Rate | None) -> Quantity:
+    if rate is None:
+        remedy = "measure it there: rungwise plan N --measure --model MODEL; or give --pictures-per-second"
+        return Quantity(name, None, "hours", "N / pictures a second", remark=remedy)
+    return Quantity(name, need.pictures / rate.value / 3600, "hours", "N / {0}", (rate,))
+
+
+def title(need: Need) -> str:
+    """What is planned, in a line.
+
+    >>> title(Need(1_000_000, queries=50))
+    'N = 1,000,000 pictures, D = 512, Q = 50 searches/s, machines of 64 GB'
+    """
+    plural = "" if need.captions == 1 else "s"
+    captions = f" with {need.captions:g} caption{plural} each" if need.captions else ""
+    return (
+        f"N = {need.pictures:,} pictures{captions}, D = {need.dimension}, Q = {need.queries:g} searches/s,"
+        f" machines of {need.memory:g} GB"
+    )

@@ -1,0 +1,231 @@
+"""The files of ``deploy/``: their versions are the tested ones, their structure is whole, their commands exist.
+
+Tests of no module: of the container file, of compose, of the Ray cluster, and of the script that asks a server how it
+is. No engine for containers is at hand, so none is started here.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from rungwise.cli import COMMANDS
+from rungwise.cli.index import MakeIndex
+from rungwise.cli.parsing import options, parse, with_ray
+from rungwise.cli.serve import Serve
+from rungwise.core.version import __version__
+from rungwise.index import Index
+from rungwise.serving import background
+from tests.colour_model import ColourModel, colour_pictures
+
+REPOSITORY = Path(__file__).parents[2]
+DEPLOY = REPOSITORY / "deploy"
+TOKEN = "correct-horse"
+
+
+def pinned() -> dict[str, str]:
+    lines = (REPOSITORY / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("==") for line in lines if "==" in line)
+
+
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def ray_cluster() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "ray-cluster.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def container_lines() -> list[str]:
+    """The instructions of the container file, each on one line."""
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def images() -> Iterator[str]:
+    for service in compose()["services"].values():
+        yield service["image"]
+    yield next(line.split()[1] for line in container_lines() if line.startswith("FROM "))
+
+
+def test_every_image_has_a_version_that_says_one_thing() -> None:
+    found = list(images())
+    assert len(found) == 6
+    for image in found:
+        _, colon, version = image.rpartition(":")
+        assert colon, image
+        assert re.search(r"\d+[.\-]\d+[.\-]\d+", version), image
+
+
+def test_versions_are_those_that_are_tested() -> None:
+    services = compose()["services"]
+    assert services["milvus"]["image"] == f"milvusdb/milvus:v{pinned()['milvus']}"
+    assert services["serve"]["image"] == services["index"]["image"] == f"rungwise:{__version__}"
+    installed = " ".join(ray_cluster()["setup_commands"])
+    assert f"ray[data]=={pinned()['ray']}" in installed
+    assert set(re.findall(r"==([\d.]+)", installed)) == {pinned()["ray"]}
+    base = next(image for image in images() if image.startswith("python:"))
+    assert base.startswith("python:3.11.")
+    assert "-slim" in base
+
+
+def test_the_container_installs_the_tested_versions_and_runs_as_a_user_of_its_own() -> None:
+    lines = container_lines()
+    installs = [line for line in lines if "pip install" in line]
+    assert installs
+    assert all("--constraint constraints.txt" in line for line in installs)
+    assert "USER rungwise" in lines
+    assert lines.index("USER rungwise") > lines.index(installs[-1])
+    assert [line for line in lines if line.startswith("HEALTHCHECK")]
+    assert not [line for line in lines if re.search(r"(?i)(token|password|secret|key)\s*=", line)], (
+        "a secret in the image"
+    )
+
+
+def test_what_the_container_copies_is_there() -> None:
+    copied = [one for line in container_lines() if line.startswith("COPY ") for one in line.split()[1:-1]]
+    assert copied
+    assert not [one for one in copied if not (REPOSITORY / one).exists()]
+
+
+def test_extras_that_are_installed_exist() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    known = set(project["project"]["optional-dependencies"])
+    built = next(line for line in container_lines() if line.startswith("ARG EXTRAS=")).partition("=")[2]
+    in_compose = compose()["services"]["serve"]["build"]["args"]["EXTRAS"]
+    on_ray = re.search(r"rungwise-source\[([\w,-]+)\]", " ".join(ray_cluster()["setup_commands"]))
+    assert on_ray
+    for extras in (built, in_compose, on_ray[1]):
+        assert set(extras.split(",")) <= known
+    assert "milvus" in in_compose.split(",")
+    assert "ray" in on_ray[1].split(",")
+
+
+def test_every_service_waits_for_what_it_needs_until_that_is_well() -> None:
+    services = compose()["services"]
+    for name, service in services.items():
+        if name != "index":  # which ends
+            assert service["healthcheck"]["test"][0] == "CMD"
+            assert service["restart"] == "unless-stopped"
+        for needed, how in service.get("depends_on", {}).items():
+            assert needed in services
+            assert how == {"condition": "service_healthy"}
+    assert set(services["milvus"]["depends_on"]) == {"etcd", "minio"}
+    assert set(services["serve"]["depends_on"]) == {"milvus"}
+
+
+def test_volumes_are_named_and_secrets_come_from_the_environment() -> None:
+    found = compose()
+    for service in found["services"].values():
+        for volume in service.get("volumes", ()):
+            source = re.split(r":(?=/)", volume)[0]
+            assert source.startswith("${") or source in found["volumes"], volume
+        for name, value in service.get("environment", {}).items():
+            if re.search("TOKEN|PASSWORD|SECRET|ACCESS_KEY|_USER", name):
+                assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", value), f"{name} has a default, or is written down"
+
+
+def test_nothing_is_reachable_from_other_machines_unless_that_is_asked_for() -> None:
+    ports = [port for service in compose()["services"].values() for port in service.get("ports", ())]
+    assert ports
+    assert all(port.startswith(("127.0.0.1:", "${RUNGWISE_ADDRESS:-127.0.0.1}:")) for port in ports)
+
+
+def typed(words: list[str]) -> list[str]:
+    """Words as compose hands them on when nothing is set but what must be."""
+    return [re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", word) for word in words]
+
+
+def test_commands_of_compose_exist_with_these_options() -> None:
+    services = compose()["services"]
+    command, *words = typed(services["serve"]["command"])
+    assert command == "serve"
+    serve = parse(Serve, words, "rungwise serve")
+    assert (serve.host, serve.port, serve.browser, serve.log) == ("0.0.0.0", 8000, False, "json")
+    command, *words = typed(services["index"]["command"])
+    assert command == "index"
+    index = parse(MakeIndex, words, "rungwise index")
+    assert urlsplit(serve.index).scheme == "milvus"
+    assert words[words.index("--out") + 1] == serve.index
+    assert index.model == serve.model == "/model"
+
+
+def test_the_entry_point_is_the_command() -> None:
+    scripts = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    assert 'ENTRYPOINT ["rungwise"]' in container_lines()
+    assert "rungwise" in scripts
+
+
+def test_commands_in_the_comments_exist() -> None:
+    """What a comment of these files says to run."""
+    found = 0
+    for path in DEPLOY.iterdir():
+        for command, rest in re.findall(r"rungwise(?::[\d.]+)? ([a-z]+)((?: +[-\w./:]+)*)", path.read_text("utf-8")):
+            if command in COMMANDS and rest:
+                words = shlex.split(rest)
+                if command == "index" and "--ray" not in options(MakeIndex):
+                    words = words[: words.index("--ray")] if "--ray" in words else words
+                if command == "index":
+                    parse(MakeIndex, with_ray(words), "rungwise index")
+                found += 1
+    assert found
+
+
+def test_the_ray_cluster_is_valid_by_rays_own_schema() -> None:
+    util = pytest.importorskip("ray.autoscaler._private.util")
+    prepared = util.prepare_config(ray_cluster())
+    util.validate_config(prepared)
+    assert prepared["provider"]["type"] == "local"
+    machines = len(ray_cluster()["provider"]["worker_ips"])
+    assert ray_cluster()["min_workers"] == ray_cluster()["max_workers"] == machines
+    with pytest.raises(Exception, match="nonsense"):
+        util.validate_config({**prepared, "nonsense": 1})
+
+
+def test_options_of_ray_start_exist() -> None:
+    scripts = pytest.importorskip("ray.scripts.scripts")
+    known = {name for parameter in scripts.start.params for name in parameter.opts}
+    commands = [*ray_cluster()["head_start_ray_commands"], *ray_cluster()["worker_start_ray_commands"]]
+    used = {word.partition("=")[0] for line in commands for word in line.split() if word.startswith("--")}
+    assert used
+    assert used <= known
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    index = Index.build(colour_pictures(tmp_path / "photos", ["red"]), ColourModel(), tmp_path / "index")
+    with background(index, ColourModel(), token=TOKEN) as address:
+        yield str(urlsplit(address).port)
+
+
+def asked(what: str, port: str, token: str) -> subprocess.CompletedProcess[str]:
+    environment = {"RUNGWISE_PORT": port, "RUNGWISE_TOKEN": token}
+    command = [sys.executable, str(DEPLOY / "health.py"), what]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("what", ["health", "ready"])
+def test_the_script_asks_a_server_with_its_token(served: str, what: str) -> None:
+    well = asked(what, served, TOKEN)
+    assert well.returncode == 0, well.stderr
+    assert '"pictures":1' in well.stdout
+    refused = asked(what, served, "wrong-horse")
+    assert refused.returncode == 1
+    assert "status 401" in refused.stderr
+
+
+def test_the_script_says_that_nobody_answers_and_what_it_can_ask(served: str) -> None:
+    nobody = asked("health", "1", TOKEN)
+    assert nobody.returncode == 1
+    assert nobody.stderr.startswith("no answer")
+    assert asked("everything", served, TOKEN).returncode == 2

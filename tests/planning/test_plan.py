@@ -1,0 +1,84 @@
+import json
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.planning import STORED, Need, Rate, plan
+
+GPU = Rate("a network on a GPU", 1000.0, "pictures/s", "as drawn for this test")
+
+
+def test_few_pictures_go_into_lancedb_and_many_into_milvus() -> None:
+    stores = [plan(Need(count)).store for count in (1, 10_000, 10**6, 10**8, 5 * 10**9)]
+    assert stores == ["lance", "lance", "lance", "milvus", "milvus"]
+    assert plan(Need(10**6, memory=0.1)).store == "milvus"
+
+
+def test_the_choice_follows_from_the_numbers_and_says_which() -> None:
+    large = plan(Need(10**8))
+    assert large.why.startswith("in LanceDB's store on one machine ")
+    assert large.why.endswith("; ".join(next(one.wrong for one in large.compared if one.kind == "lance")))
+    fast = replace(
+        STORED,
+        codes_search=replace(STORED.codes_search, value=0.01),
+        codes_build=replace(STORED.codes_build, value=0.001),
+    )
+    assert plan(Need(10**8), fast).store == "lance"
+
+
+def test_a_store_that_was_asked_for_is_taken_with_what_speaks_against_it() -> None:
+    found = plan(Need(10**8, store="exact"))
+    assert (found.store, found.why) == ("exact", "it was asked for")
+    assert found.doubts
+    assert plan(Need(10_000, store="exact")).doubts == ()
+
+
+def test_hours_of_encoding_are_those_of_the_device_and_of_no_other() -> None:
+    found = plan(Need(691_000, model="quick"))
+    assert found["encoding, processor"].value == pytest.approx(691_000 / STORED.encoders["quick", "cpu"].value / 3600)
+    assert found["encoding, GPU"].value is None
+    assert found["encoding, GPU"].said == "not measured"
+    assert "--pictures-per-second" in " ".join(found["encoding, GPU"].doubts)
+    rates = replace(STORED, encoders=MappingProxyType({**STORED.encoders, ("quick", "h200"): GPU}))
+    assert plan(Need(3_600_000, model="quick", device="h200"), rates)["encoding, h200"].value == pytest.approx(1.0)
+
+
+def test_a_rate_that_the_user_gives_is_said_to_be_theirs() -> None:
+    found = plan(Need(3_600_000, pictures_per_second=100, within=2.5, model="anything"))
+    assert found["encoding"].value == pytest.approx(10.0)
+    assert found["encoding"].rates[0].source == "as you say"
+    assert found["machines, encoding"].value == 4
+    assert found["machines, encoding"].doubts, "that pictures are shared out evenly was not measured"
+
+
+def test_hours_that_nobody_knows_give_no_machines() -> None:
+    nobody = replace(STORED, encoders=MappingProxyType({}))
+    found = plan(Need(1000, within=1), nobody)
+    assert "machines, encoding" not in {one.name for one in found.quantities}
+
+
+def test_an_unknown_model_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(UserError, match=r"pictures a second of 'resnet9000' are not known; .* take one of .*quick"):
+        plan(Need(1000, model="resnet9000"))
+
+
+def test_machines_answer_all_searches() -> None:
+    one = plan(Need(10_000, queries=1))
+    many = plan(Need(10_000, queries=1000))
+    each = many["searches of a machine"].value
+    assert each is not None
+    assert one["machines"].value == 1
+    count = many["machines"].value
+    assert count is not None
+    assert (count - 1) * each < 1000 <= count * each
+
+
+def test_json_holds_every_number_with_its_rates() -> None:
+    plain = json.loads(json.dumps(plan(Need(10**8, queries=50)).plain(), allow_nan=False))
+    assert plain["store"] == "milvus"
+    assert [one["store"] for one in plain["compared"]] == ["exact", "lance", "milvus"]
+    for one in plain["quantities"]:
+        assert one["rates"] or one["value"] is None
+        assert "{" not in one["formula"]

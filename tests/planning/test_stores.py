@@ -1,0 +1,107 @@
+"""What each store takes, against sums that are written out here."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from rungwise.index.lance_tuning import GRAPH_UP_TO_ROWS, HELD_BYTES
+from rungwise.planning import STORED, Need
+from rungwise.planning.stores import LONGEST_BUILD, SLOWEST_MS, costs_of
+
+KINDS = ("exact", "lance", "milvus")
+SIZES = (1, 10_000, 100_000, 200_000, 1_000_000, 100_000_000, 5_000_000_000)
+
+
+def test_the_exact_store_is_vectors_and_facts() -> None:
+    found = costs_of("exact", Need(1000, dimension=64, captions=2), STORED)
+    facts, caption = STORED.facts.value, STORED.caption.value
+    assert found.disk.value == pytest.approx(1000 * (256 + facts) + 2000 * (256 + caption))
+    assert found.memory.value == pytest.approx(3000 * 256 + STORED.exact_process.value)
+    assert found.search.value == pytest.approx(1000 * 256 / (STORED.exact_speed.value * 1e9) * 1000)
+    assert found.build.value == pytest.approx(3000 / STORED.exact_insert.value / 3600)
+
+
+@pytest.mark.parametrize(
+    ("rows", "index"),
+    [(HELD_BYTES // 2048, None), (HELD_BYTES // 2048 + 1, "graph"), (GRAPH_UP_TO_ROWS, "graph"), (10**6, "codes")],
+)
+def test_lancedb_is_reckoned_with_the_index_that_it_makes(rows: int, index: str | None) -> None:
+    found = costs_of("lance", Need(rows), STORED)
+    plain = rows * (2048 + STORED.facts.value)
+    of_index = 0.0 if index is None else rows * getattr(STORED, f"{index}_disk").value
+    assert found.disk.value == pytest.approx(plain + of_index)
+    used = {rate.what for rate in (*found.search.rates, *found.build.rates)}
+    for name in ("graph", "codes"):
+        assert (getattr(STORED, f"{name}_search").what in used) == (name == index)
+
+
+def test_half_precision_halves_the_vectors_of_lancedb_alone() -> None:
+    whole, half = (costs_of("lance", Need(10**6, half=half), STORED).disk.value for half in (False, True))
+    assert whole is not None
+    assert half is not None
+    assert whole - half == pytest.approx(10**6 * 1024)
+    assert costs_of("milvus", Need(10**6, half=True), STORED).disk.value == costs_of(
+        "milvus", Need(10**6), STORED
+    ).disk.value  # fmt: skip
+
+
+def test_thumbnails_take_their_place_everywhere() -> None:
+    for kind in KINDS:
+        plain, more = (costs_of(kind, Need(500, thumbnails=on), STORED).disk.value for on in (False, True))
+        assert plain is not None
+        assert more is not None
+        assert more - plain == pytest.approx(500 * STORED.thumbnail.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_pictures_take_no_less_of_anything(kind: str) -> None:
+    found = [costs_of(kind, Need(count, queries=50), STORED) for count in SIZES]
+    for name in ("disk", "memory"):
+        values = [getattr(one, name).value for one in found]
+        # What LanceDB holds in memory while vectors are few takes more than the index of somewhat more.
+        assert values == sorted(values) or (kind, name) == ("lance", "memory")
+    machines = [one.machines.value for one in found]
+    assert machines == sorted(machines) or kind == "lance"  # whose graph of 200,000 rows is quicker than their products
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_searches_or_less_memory_take_no_fewer_machines(kind: str) -> None:
+    def machines(queries: float, memory: float) -> float:
+        found = costs_of(kind, Need(10**8, queries=queries, memory=memory), STORED).machines.value
+        assert found is not None
+        return found
+
+    few = machines(1, 64)
+    assert few <= machines(100, 64) <= machines(10_000, 64)
+    if kind == "milvus":
+        assert few <= machines(1, 32)
+
+
+def test_milvus_is_held_by_as_many_machines_as_its_memory_needs() -> None:
+    need = Need(10**8, memory=64)
+    found = costs_of("milvus", need, STORED)
+    rows = 10**8 * 2048 * STORED.milvus_memory.value
+    assert found.holding == math.ceil(rows / (64e9 * STORED.spare.value))
+    assert found.memory.value == pytest.approx(rows + found.holding * STORED.milvus_process.value)
+    assert any(rate.assumed for rate in found.search.rates), "nobody measured several machines"
+
+
+def test_what_does_not_do_says_why() -> None:
+    assert costs_of("exact", Need(10_000), STORED).wrong == ()
+    reasons = " ".join(costs_of("exact", Need(10**8), STORED).wrong)
+    assert "does not fit into the memory of one machine (64 GB)" in reasons
+    assert f"more than {SLOWEST_MS:g} ms" in reasons
+    slow = replace(STORED, lance_insert=replace(STORED.lance_insert, value=1.0))
+    assert f"more than {LONGEST_BUILD:g} h" in " ".join(costs_of("lance", Need(100_000), slow).wrong)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", SIZES)
+def test_beyond_what_was_measured_every_number_says_so(kind: str, count: int) -> None:
+    found = costs_of(kind, Need(count), STORED)
+    for one in (found.memory, found.search, found.build):
+        beyond = any(rate.rows and one.rows > rate.rows for rate in one.rates)
+        assert beyond == any(doubt.startswith("extrapolated from") for doubt in one.doubts)
+    if count == SIZES[-1]:
+        assert any(doubt.startswith("extrapolated") for doubt in found.search.doubts)
