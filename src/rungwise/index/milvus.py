@@ -62,13 +62,13 @@ DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
 """Properties of a collection: what it holds, and how hard to look in it."""
 LINKS, BREADTH = 16, 200
 """M and efConstruction of the graph (HNSW, Malkov and Yashunin 2020)."""
-USUAL = Approximation(probes=1, ef=200, refine=1, flat=10_000)
+USUAL = Approximation(probes=1, ef=200, refine=1, flat=100_000)
 _EF = (32, 64, 100, 200, 400, 800)
 _MORE = 16
 """So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
 _MOST, _MOST_EF = 16_384, 32_768
 """The largest k and ef that Milvus takes."""
-_COMPARED_SHARE, _LOSING_SHARE = 0.06, 0.3
+_COMPARED_SHARE, _LOSING_SHARE = 0.06, 0.25
 """Of the rows: up to which share Milvus compares all that pass a filter, and from which on its graph finds them."""
 _BYTES_AT_ONCE = 16 << 20
 _ROUNDING = 4e-6
@@ -442,12 +442,15 @@ class MilvusStore(Store):
         """Into how many parts the rows that fulfil a filter are divided, so that Milvus compares all rows of each.
 
         A walk through the graph loses its way where few rows pass. Milvus compares all that pass where these are less
-        than 7 % of a segment, and walks otherwise.
+        than 7 % of a segment, and walks otherwise. Up to ``flat`` rows are always compared.
         """
         if where is None or not where.conditions:
             return 1
-        share = self._kept.share(self._only(Where(where.conditions)).text)
-        return math.ceil(share / _COMPARED_SHARE) if share <= _LOSING_SHARE else 1
+        only = self._only(Where(where.conditions)).text
+        passing, rows = self._kept.passing(only), self._kept.passing(True)
+        share = passing / max(1, rows)
+        compared = share <= _LOSING_SHARE or passing <= self._chosen.flat
+        return max(1, math.ceil(share / _COMPARED_SHARE)) if compared else 1
 
     def _asked(self, queries: Vectors, wanted: int, where: Where | None, only: Filter, *, cosine: bool) -> list[_Hits]:
         """What Milvus finds, with exact scores, but for rows that a filter did not let through after all."""

@@ -25,7 +25,7 @@ from rungwise.index.engine_rows import (
 )
 from rungwise.index.files import damaged
 from rungwise.index.milvus_filters import both, literal, one_of
-from rungwise.index.milvus_rows import CUT
+from rungwise.index.milvus_rows import CUT, LOT, LOTS
 from rungwise.index.milvus_server import Server
 from rungwise.index.scan import inverse_lengths
 from rungwise.index.store import Record, Vectors
@@ -210,17 +210,14 @@ class Collection:
             learnt.unit = self.counted(f"({LENGTH} < {1 - _UNIT} or {LENGTH} > {1 + _UNIT})") == 0
         return learnt.unit
 
-    def share(self, only: str | bool) -> float:
-        """The share of the rows that an expression lets through, counted once until somebody writes."""
-        if isinstance(only, bool):
-            return float(only)
-        passing = self._learnt.passing
-        for text in ("", only):
-            if text not in passing:
-                if len(passing) > _REMEMBERED:
-                    passing.clear()
-                passing[text] = self.counted(text or True)
-        return passing[only] / max(1, passing.get("", 0))
+    def passing(self, only: str | bool) -> int:
+        """How many rows an expression lets through, counted once until somebody writes."""
+        known, text = self._learnt.passing, "" if only is True else str(only)
+        if text not in known:
+            if len(known) > _REMEMBERED:
+                known.clear()
+            known[text] = self.counted(only)
+        return known[text]
 
     def nearest(
         self, queries: Vectors, wanted: int, only: str | bool, names: list[str], ef: int, parts: int = 1
@@ -238,7 +235,8 @@ class Collection:
         if parts > 1:
             found: list[list[tuple[dict[str, Any], float]]] = [[] for _ in queries]
             for part in range(parts):
-                here = both(only, f"{SEQ} % {parts} == {part}")
+                first, end = (LOTS * edge // parts for edge in (part, part + 1))
+                here = both(only, f"({LOT} >= {first} and {LOT} < {end})")
                 for best, hits in zip(found, self.nearest(queries, wanted, here, names, ef), strict=True):
                     best += hits
             return [sorted(best, key=lambda hit: -hit[1])[:wanted] for best in found]

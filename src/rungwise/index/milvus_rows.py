@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,9 @@ from rungwise.similarity import AnySimilarity
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema
 
-COLUMNS, CUT = "columns", "cut"
+COLUMNS, CUT, LOT = "columns", "cut", "lot"
+LOTS = 128
+"""A row draws one of so many lots, by its id, so that rows can be looked through in parts of one size."""
 LONGEST = 65_535
 """Bytes of a text that Milvus holds in one field."""
 _MOST_JSON = 60_000
@@ -107,6 +110,7 @@ def schema_of(description: Description) -> CollectionSchema:
     schema.add_field(SEAL_OF_RECORD, DataType.INT64)
     schema.add_field(COLUMNS, DataType.JSON)
     schema.add_field(CUT, DataType.BOOL)
+    schema.add_field(LOT, DataType.INT8)
     parted = column_of("text", description.partition) if description.partition else ""
     for name in description.fields:
         match name.partition("_")[0]:
@@ -156,6 +160,7 @@ def rows_of(
             SEAL_OF_RECORD: int(of_records[at]),
             COLUMNS: others,
             CUT: cut,
+            LOT: blake2b(key.encode(), digest_size=1).digest()[0] % LOTS,
             **{name: own.get(name, _nothing(name)) for name in fields},
         }
 
