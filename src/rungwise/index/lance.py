@@ -189,12 +189,13 @@ class LanceStore(Store):
         with self._writing() as table:
             self._add_columns(table, {name for one in filled for name in one})
             first = self._first_free(table)
-            rows = table_of(ids, vectors, records, filled, first, table.schema)
 
             def change() -> Any:
+                # Others may have added columns meanwhile.
+                rows = table_of(ids, vectors, records, filled, first, table.schema)
                 return table.merge_insert(ID).when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
-            self._tables.retried(change)
+            self._tables.retried(change, table)
             self._written = int(table.version), first + len(ids)
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -339,14 +340,17 @@ class LanceStore(Store):
                 self._view = self._looked(self._view)
 
     def _add_columns(self, table: Table, names: set[str]) -> None:
-        new = sorted(names - set(table.schema.names))
-        if len(table.schema.names) + len(new) > MOST_COLUMNS:
-            raise UserError(
-                f"{self._tables.label}: the records have more entries than {MOST_COLUMNS} columns hold; keep fewer of"
-                " them"
-            )
-        if new:
-            self._tables.retried(lambda: table.add_columns(nothing_of(new)))
+        def added() -> None:
+            new = sorted(names - set(table.schema.names))
+            if len(table.schema.names) + len(new) > MOST_COLUMNS:
+                raise UserError(
+                    f"{self._tables.label}: the records have more entries than {MOST_COLUMNS} columns hold; keep fewer"
+                    " of them"
+                )
+            if new:
+                table.add_columns(nothing_of(new))
+
+        self._tables.retried(added, table)
 
     def _first_free(self, table: Table) -> int:
         """The next place in the order of rows."""

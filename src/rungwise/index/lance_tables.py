@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -35,6 +37,7 @@ FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletio
 """Which files there are in the folder of a table."""
 
 _ATTEMPTS = 8
+_PAUSE = 0.02
 _LAST_VERSION = 2**64 - 1
 _MANIFEST = re.compile(r"(\d{20})\.manifest")
 _VERSIONS = "_versions"
@@ -150,8 +153,13 @@ class Tables:
                 {"format": FORMAT, "version": VERSION, "counts": version, "manifest_sha256": digest},
             )
 
-    def retried(self, change: Callable[[], _T]) -> _T:
+    def retried(self, change: Callable[[], _T], table: Table | None = None) -> _T:
         """What a change gives that is tried again while others' commits come in between.
+
+        Args:
+            change: The change.
+            table: What it changes, brought to the newest version before it is tried again; else LanceDB finds out for
+                itself what has come in between.
 
         Raises:
             UserError: If the place cannot be written.
@@ -163,6 +171,10 @@ class Tables:
             except _ConflictError:
                 if attempt == _ATTEMPTS - 1:
                     raise
+                time.sleep(_PAUSE * 2**attempt * random.random())  # or two writers would meet again and again
+                if table is not None:
+                    with self.speaking():
+                        table.checkout_latest()  # type: ignore[no-untyped-call]
         raise AssertionError("unreachable")
 
     @contextmanager
