@@ -78,7 +78,7 @@ def test_a_process_that_never_came_is_lost() -> None:
 def test_the_place_to_meet_at_may_be_lost() -> None:
     board, said = OnePlace(), list[str]()
     board.broken = True
-    Heartbeats(board, 0, 2, lost_after=30, lost=said.append).start()
+    Heartbeats(board, 0, 2, lost_after=3, lost=said.append).start()
     until(lambda: said)
     assert said == ["process 0 of 2 no longer reaches the machine that all processes meet at"]
 
@@ -149,7 +149,7 @@ def prepared(tmp_path: Path) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("lost", [0])
 def test_a_killed_process_ends_the_run_which_goes_on_to_the_bit(tmp_path: Path, lost: int) -> None:
     configuration, data = prepared(tmp_path)
     asked = ("--step", "global_negatives", "--device", "cpu", "--checkpoint-steps", "1")
@@ -163,7 +163,8 @@ def test_a_killed_process_ends_the_run_which_goes_on_to_the_bit(tmp_path: Path, 
     assert time.monotonic() - killed < 60
     assert status != 0
     assert not any(map(is_alive, workers.values()))
-    (line,) = lines_of(errors)
+    assert len(lines_of(errors)) == 1, errors
+    line = lines_of(errors)[0]
     assert "another process is gone (" in line
     assert line.endswith(
         "; the last checkpoint is whole; go on with: torchrun --nproc_per_node 2 -m rungwise train"
@@ -224,7 +225,7 @@ def nodes(*arguments: str) -> list[subprocess.Popen[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("lost", "whole_node"), [(0, True), (1, True), (0, False), (1, False)])
+@pytest.mark.parametrize(("lost", "whole_node"), [(1, True), (0, False)])
 def test_a_lost_machine_ends_the_run_which_goes_on_to_the_bit(tmp_path: Path, lost: int, whole_node: bool) -> None:
     configuration, data = prepared(tmp_path)
     asked = ("--step", "global_negatives", "--device", "cpu", "--checkpoint-steps", "1", "--lost-after", "5")
@@ -241,7 +242,8 @@ def test_a_lost_machine_ends_the_run_which_goes_on_to_the_bit(tmp_path: Path, lo
     assert time.monotonic() - killed < 90
     assert all(status != 0 for status, _, _ in said)
     assert not any(map(is_alive, workers.values()))
-    (line,) = lines_of(said[1 - lost][2])
+    assert len(lines_of(said[1 - lost][2])) == 1, said
+    line = lines_of(said[1 - lost][2])[0]
     assert re.search(
         r"; the last checkpoint is whole; go on with: torchrun --nnodes 2 --node_rank RANK --master_addr 127.0.0.1"
         r" --master_port \d+ --nproc_per_node 1 -m rungwise train \S+ --out \S+ --resume$",

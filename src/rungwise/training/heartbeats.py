@@ -8,17 +8,17 @@ validates. So every process shows at short intervals that it lives, and looks wh
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from types import FrameType
 from typing import Any, Protocol
 
 import torch.distributed as dist
-
-from rungwise.core.errors import UserError
 
 LOST_AFTER = 120.0
 """Seconds without a sign of life after which a process counts as lost."""
@@ -136,8 +136,8 @@ def heartbeats(
         go_on: What a person does then.
 
     Raises:
-        UserError: If a process that this one communicates with is gone. Where nothing is communicated, the line goes to
-            the standard error, and the process ends with status :data:`LOST`.
+        SystemExit: With status :data:`LOST`, if a process that this one communicates with is gone. Where nothing is
+            communicated just now, the process ends at once with that status.
     """
     stores: Any = dist  # which mypy finds no stores in
     store = stores.TCPStore(
@@ -150,26 +150,66 @@ def heartbeats(
     _joined.append(rank)
     board = stores.PrefixStore(f"rungwise/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{len(_joined)}", store)
 
-    def end(happened: str) -> None:
+    def say(happened: str) -> None:
         print(f"rungwise train: {happened}; {go_on()}", file=sys.stderr, flush=True)
+
+    def end(happened: str) -> None:
+        say(happened)
         os._exit(LOST)
 
     hearts = Heartbeats(board, rank, world, lost_after=lost_after, lost=end)
     hearts.start()
+    with _termination_as_exit():
+        try:
+            yield
+            wait()
+        except BaseException as error:
+            _ignore_termination()
+            hearts.stop()
+            reason = next(filter(None, map(reason_of_loss, _with_causes(error))), None)
+            if reason is None:
+                _leave_word(board, rank)
+                raise
+            ended = _ended(board, rank, world)
+            which = "another process is gone" if ended is None else f"process {ended} of {world} ended with an error"
+            say(f"{which} ({reason})")
+            raise SystemExit(LOST) from None
+        finally:
+            hearts.stop()
+
+
+@contextmanager
+def _termination_as_exit() -> Iterator[None]:
+    """Within it, a polite kill is an exception, the first one alone.
+
+    torchrun sends one as soon as it has lost a process, and there must be time left to say what happened.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        _ignore_termination()
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
     try:
         yield
-        wait()
-    except BaseException as error:
-        hearts.stop()
-        reason = reason_of_loss(error)
-        if reason is None:
-            _leave_word(board, rank)
-            raise
-        ended = _ended(board, rank, world)
-        which = f"process {ended} of {world} ended with an error" if ended is not None else "another process is gone"
-        raise UserError(f"{which} ({reason}); {go_on()}") from error
     finally:
-        hearts.stop()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _ignore_termination() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those in whose handling it came."""
+    one: BaseException | None = error
+    while one is not None:
+        yield one
+        one = one.__cause__ or one.__context__
 
 
 _joined: list[int] = []

@@ -113,8 +113,8 @@ def train(
 
     Raises:
         UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
-            belong to this run, another training writes in ``out`` now, or another process is lost. What stood there
-            stays.
+            belong to this run, or another training writes in ``out`` now. What stood there stays.
+        SystemExit: If another process is lost.
     """
     if config.stages:
         raise UserError("the configuration has stages; rungwise.training.stages.run runs them one after the other")

@@ -107,7 +107,8 @@ def joined(
         go_on: What a person does when one is lost, for the message.
 
     Raises:
-        UserError: If there is no such device, or another process is lost.
+        UserError: If there is no such device.
+        SystemExit: If another process is lost.
     """
     if not 0 < lost_after <= LONGEST_WAIT.total_seconds():
         raise UserError(f"lost_after must be above 0 and at most {LONGEST_WAIT.total_seconds():g} seconds")
