@@ -125,6 +125,66 @@ def mapped(path: Path) -> NDArray[Any]:
     return array
 
 
+class NpyRows:
+    """The array of a ``.npy`` file of which nothing stays in memory: what is asked for is read, and forgotten.
+
+    It may be larger than memory, and it is sent to another process as its path alone.
+
+    Args:
+        path: The file, which must stay as it is.
+
+    Attributes:
+        path: Absolute.
+        shape: Of the array.
+        dtype: Of its values.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: As :func:`mapped`.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
+    >>> np.save(file, np.eye(3))
+    >>> rows = NpyRows(file)
+    >>> len(rows), rows.shape, rows[1:], rows[np.array([2, 0]), 0]
+    (3, (3, 3), array([[0., 1., 0.],
+           [0., 0., 1.]]), array([0., 1.]))
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        whole = mapped(path)
+        self.shape, self.dtype = whole.shape, whole.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.shape[0])
+
+    def __getitem__(self, where: Any) -> NDArray[Any]:
+        """A copy of a part, read now.
+
+        Raises:
+            UserError: If the file is another one by now.
+        """
+        try:
+            whole = mapped(self.path)
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.path}: cannot be read any more ({_in_one_line(error)}); run again") from error
+        if (whole.shape, whole.dtype) != (self.shape, self.dtype):
+            raise UserError(f"{self.path}: another file stands there by now; leave it as it is, and run again")
+        return np.array(whole[where])
+
+
 @dataclass(frozen=True)
 class Header:
     """What the header of a ``.npy`` file claims.

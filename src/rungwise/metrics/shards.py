@@ -1,0 +1,112 @@
+"""A part of the queries by itself: what it gives is, to the bit, what the same queries give among all.
+
+A value belongs to one query alone, so that parts are put together by putting values where their queries stand.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.metrics.blocks import Positions
+from rungwise.metrics.measures import Measure
+from rungwise.metrics.rankings import DIRECTIONS, Direction
+from rungwise.metrics.sources import Divisible, Run
+from rungwise.metrics.streaming import Asked, QueryValues, no_values
+
+_BLOCK_VALUES = 1 << 22
+"""Scores that are measured at a time, unless one query has more: what is made of them takes some hundred MB."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some queries of one direction.
+
+    Attributes:
+        direction: Which way they run.
+        run: Which they are, in the order in which the source counts queries.
+    """
+
+    direction: Direction
+    run: Run
+
+
+@dataclass
+class ShardValues:
+    """What was measured of a shard.
+
+    Attributes:
+        direction: Which way its queries run.
+        queries: (queries,) their positions.
+        values: Per measure, (queries,) or (queries, parts).
+        remarks: Per measure, how many queries were left out or counted 0, by reason.
+    """
+
+    direction: Direction
+    queries: Positions
+    values: dict[Measure, NDArray[np.float64]]
+    remarks: dict[Measure, Counter[str]] = field(default_factory=dict)
+
+
+def shards_of(source: Divisible, count: int) -> list[Shard]:
+    """The queries of both directions in at most ``count`` shards a direction.
+
+    >>> from rungwise.metrics.sources import MatrixSource
+    >>> [shard.run for shard in shards_of(MatrixSource(np.eye(3)), 2)]
+    [(0, 1), (1, 3), (0, 1), (1, 3)]
+    """
+    return [Shard(way, run) for way in DIRECTIONS for run in source.runs(way, count)]
+
+
+def measure_shard(source: Divisible, asked: Asked, shard: Shard, chunk: int | None = None) -> ShardValues:
+    """Every measure of the queries of a shard.
+
+    Args:
+        source: Of all images with all captions.
+        asked: What to measure.
+        shard: Which queries.
+        chunk: Queries that are measured at a time; the numbers do not depend on it.
+
+    Raises:
+        UserError: If a value is not finite.
+
+    >>> from rungwise.metrics import R
+    >>> from rungwise.metrics.sources import MatrixSource
+    >>> source = MatrixSource(np.array([[0.9, 0.1, 0.2], [0.3, 0.2, 0.8]]))
+    >>> found = measure_shard(source, Asked.of((2, 3), np.array([0, 1, 1]), [R(1)]), Shard("t2i", (1, 3)))
+    >>> found.queries, found.values[R(1)]
+    (array([1, 2]), array([100., 100.]))
+    """
+    way, (start, stop) = shard.direction, shard.run
+    found = ShardValues(
+        way,
+        np.empty(stop - start, dtype=np.int64),
+        {measure: no_values(stop - start, measure) for measure in asked.measures},
+    )
+    candidates = asked.shape[way == "i2t"]
+    done = 0
+    for which, scores in source.queries(way, shard.run, chunk or max(1, _BLOCK_VALUES // max(1, candidates))):
+        rankings = asked.rankings(way, which, scores, asked.degrees(way, which), asked.measures)
+        part = slice(done, done := done + len(which))
+        found.queries[part] = which
+        for measure in asked.measures:
+            found.values[measure][part] = measure.per_query(rankings)
+            if remarks := measure.remarks(rankings):
+                found.remarks.setdefault(measure, Counter()).update(remarks)
+    return found
+
+
+def put_together(into: QueryValues, part: ShardValues) -> None:
+    """Put the values of a shard where its queries stand; each shard once.
+
+    Args:
+        into: Of all queries.
+        part: Of a shard.
+    """
+    for measure, values in part.values.items():
+        into.values[part.direction, measure][part.queries] = values
+    for measure, remarks in part.remarks.items():
+        into.remarks.setdefault((part.direction, measure), Counter()).update(remarks)
