@@ -185,6 +185,25 @@ class NpyRows:
         return np.array(whole[where])
 
 
+def in_file(array: Any) -> Any:
+    """The :class:`NpyRows` of an array that is the whole of a mapped ``.npy`` file; anything else as it is.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
+    >>> np.save(file, np.eye(3))
+    >>> in_file(mapped(file)).path == file, type(in_file(mapped(file)[:2])), type(in_file(np.eye(3)))
+    (True, <class 'numpy.memmap'>, <class 'numpy.ndarray'>)
+    """
+    # What is cut from a map has that map as its base, and the whole map has the file.
+    if not isinstance(array, np.memmap) or isinstance(array.base, np.ndarray) or array.filename is None:
+        return array
+    try:
+        rows = NpyRows(Path(array.filename))
+    except (OSError, ValueError):
+        return array
+    return rows if (rows.shape, rows.dtype) == (array.shape, array.dtype) else array
+
+
 @dataclass(frozen=True)
 class Header:
     """What the header of a ``.npy`` file claims.
