@@ -79,6 +79,14 @@ class Divisible(SimilaritySource, Protocol):
         """Queries of a run and (at most ``chunk`` queries, all candidates); a block is valid until the next."""
         ...
 
+    def captions_of(self, run: Run) -> Positions:
+        """(captions,) the caption queries of a run."""
+        ...
+
+    def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
+        """Images in order, and (some images, the captions of a run); a block is valid until the next."""
+        ...
+
 
 class MatrixSource:
     """A matrix that exists, in memory or memory-mapped.
@@ -120,6 +128,17 @@ class MatrixSource:
                 block = as_floats(self._matrix[:, as_slice(which)])
                 refuse_gaps(block, "similarity", np.arange(self.shape[0]))
                 yield which, np.ascontiguousarray(block.T)
+
+    def captions_of(self, run: Run) -> Positions:
+        """See :class:`Divisible`."""
+        return np.arange(*run)
+
+    def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Divisible`."""
+        for images in _runs(self.shape[0], TILE[0]):
+            block = as_floats(self._matrix[as_slice(images), slice(*run)])
+            refuse_gaps(block, "similarity", images)
+            yield images, block
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
         """See :class:`SimilaritySource`."""
@@ -185,6 +204,21 @@ class TiledSource:
                     buffer = np.empty((len(at), self.shape[0]), dtype=tile.dtype)
                 buffer[: len(at), as_slice(images)] = tile.T
             yield from _cut(self._order[at], buffer[: len(at)], chunk)
+
+    def captions_of(self, run: Run) -> Positions:
+        """See :class:`Divisible`."""
+        return self._order[slice(*run)]
+
+    def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Divisible`."""
+        buffer: Scores = np.empty((0, 0))
+        for images in _runs(self.shape[0], self._tile_size[0]):
+            for at in _runs(run[1], self._tile_size[1], run[0]):
+                tile = self._tile(images, at)
+                if not buffer.size:
+                    buffer = np.empty((len(images), run[1] - run[0]), dtype=tile.dtype)
+                buffer[: len(images), as_slice(at - run[0])] = tile
+            yield images, buffer[: len(images)]
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
         """See :class:`SimilaritySource`; computes every tile that holds a pair."""

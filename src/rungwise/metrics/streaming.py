@@ -110,7 +110,7 @@ def measure_all(
         own = similarity.pairs(image_of_caption, np.arange(captions))
         ranks = RunningRanks(image_of_caption, own, images)
     # With positives of their own, or lists that were ranked elsewhere, columns are read in any case.
-    lists = _CaptionQueryLists.of(in_lists, right["t2i"], images) if not apart else None
+    lists = CaptionQueryLists.of(in_lists, right["t2i"], images) if not apart else None
     by_columns += graded if lists is None else [measure for measure in graded if measure.reads_ends]
     for which, scores in similarity.rows(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, captions))):
         degrees = asked.degrees("i2t", which)
@@ -143,6 +143,7 @@ class Asked:
         right: Per direction, the right candidates of every query.
         sets: Per direction and measure, what is right for that measure alone.
         ends: Says where relevance ends, for measures of that.
+        own_images: The right candidate of a caption is its image and no other.
     """
 
     shape: tuple[int, int]
@@ -151,6 +152,7 @@ class Asked:
     right: Mapping[Direction, Positives]
     sets: Mapping[Direction, Mapping[object, Positives]]
     ends: Ends | None
+    own_images: bool
 
     @classmethod
     def of(
@@ -180,7 +182,7 @@ class Asked:
             if relevance is not None and (own := measure.sets(relevance, image_of_caption, shape[0])):
                 for way in DIRECTIONS:
                     sets[way][measure] = own[way]
-        return cls(shape, measures, relevance, right, sets, ends)
+        return cls(shape, measures, relevance, right, sets, ends, positives is None)
 
     @property
     def graded(self) -> list[Measure]:
@@ -231,7 +233,7 @@ def no_values(queries: int, measure: Measure) -> NDArray[np.float64]:
     return np.full(queries if measure.parts == 1 else (queries, measure.parts), np.nan)
 
 
-class _CaptionQueryLists:
+class CaptionQueryLists:
     """What graded measures of caption queries read, kept while blocks of images go by.
 
     Args:
@@ -246,11 +248,13 @@ class _CaptionQueryLists:
         self._lowest = 0.0
 
     @classmethod
-    def of(cls, graded: Sequence[Measure], positives: Positives, images: int) -> _CaptionQueryLists | None:
-        """KeptLists for these measures; None where there are none, or they would be longer than is worth keeping."""
+    def of(
+        cls, graded: Sequence[Measure], positives: Positives, images: int, longest: int = _KEPT
+    ) -> CaptionQueryLists | None:
+        """Lists for these measures; None where there are none, or they would be longer than is worth keeping."""
         depth = _longest_list(graded, positives, images)
         breadth = min(images, max((m.breadth for m in graded), default=0) + _most_removed(graded, positives))
-        return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= _KEPT else None
+        return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= longest else None
 
     def add(self, start: int, scores: Scores, degrees: Scores) -> None:
         """Take a block of images, the first of which stands at position ``start``."""
