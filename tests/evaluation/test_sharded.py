@@ -13,7 +13,7 @@ import pytest
 from rungwise.cli import main
 from rungwise.core.errors import UserError
 from rungwise.core.npy import NpyRows
-from rungwise.evaluation import RankedLists, Shards, evaluate
+from rungwise.evaluation import RankedLists, Shards, evaluate, sharded
 from rungwise.evaluation.inputs import read_embeddings
 from rungwise.metrics import sources
 from rungwise.relevance import TfIdf, load
@@ -179,3 +179,10 @@ def test_what_is_done_in_one_piece_is_refused(
 ) -> None:
     assert main(["evaluate", "model", "photos", "--shards", "2", *more]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_products_of_a_shard_take_as_many_threads_as_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharded, "measure_shard", lambda *_: sharded.threads_of_products())
+    before = sharded.threads_of_products()
+    assert [sharded.measured_with((None, None), None, threads) for threads in (1, 2)] == [1, 2]
+    assert sharded.threads_of_products() == before
