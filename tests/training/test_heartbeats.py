@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -201,6 +202,20 @@ def test_a_process_that_stands_still_ends_the_run(tmp_path: Path) -> None:
     _, _, errors = finished(running)
     assert "rungwise train: process 1 of 2 has not been heard of for 3 s; the last checkpoint is whole" in errors
     assert load_checkpoint(out / "checkpoint.safetensors")[0].epoch >= 1
+
+
+@pytest.mark.slow
+def test_an_error_of_one_process_is_told_from_a_loss(tmp_path: Path) -> None:
+    configuration, data = prepared(tmp_path)
+    rows, order = np.load(f"{data}/features.npy"), Path(f"{data}/ids.txt").read_text().split()
+    rows[order.index("3.jpg")] = np.nan  # a picture of one caption, so that one process reads it first
+    np.save(f"{data}/features.npy", rows)
+    asked = ("--step", "global_negatives", "--device", "cpu")
+    status, _, errors = finished(torchrun("train", configuration, data, "--out", str(tmp_path / "two"), *asked))
+    assert status != 0
+    first, second = sorted(lines_of(errors), key=lambda line: "ended with an error" in line)
+    assert "holds numbers that are not finite in float32; extract the row anew" in first
+    assert re.search(r"process [01] of 2 ended with an error \(.*\); no checkpoint was written yet; start all", second)
 
 
 def node(rank: int, port: int, *arguments: str) -> subprocess.Popen[str]:
