@@ -1,5 +1,6 @@
 """Two processes that torchrun started train as one does; what only one can do is refused."""
 
+import json
 import os
 import signal
 import socket
@@ -35,13 +36,13 @@ batch_size: 31
 """
 
 
-def torchrun(*arguments: str, processes: int = 2) -> subprocess.Popen[str]:
+def torchrun(*arguments: str, processes: int = 2, module: str = "rungwise") -> subprocess.Popen[str]:
     """``rungwise`` on several processes, as a user starts them."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
-    command += ["--master_port", str(port), "-m", "rungwise", *arguments]
+    command += ["--master_port", str(port), "-m", module, *arguments]
     return subprocess.Popen(
         command,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -139,6 +140,29 @@ def test_a_plain_step_on_two_processes_is_one_line(tmp_path: Path) -> None:
     }
     assert "rungwise/training" not in errors, "no traceback of this package"
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_each_process_reads_the_rows_of_its_own_share(tmp_path: Path) -> None:
+    data = folder_of_features(tmp_path / "data", (7,))
+    rows = np.load(data / "features.npy")
+    for number, part in enumerate(np.split(rows, [11, 30])):
+        np.save(data / f"features-{number:05}-of-00003.npy", part)
+    (data / "features.npy").unlink()
+    configuration = tmp_path / "run.yaml"
+    configuration.write_text(CONFIGURATION.replace("[2, 1]", "[1, 1]").replace("batch_size: 31", "batch_size: 16"))
+    asked = (str(tmp_path), "train", str(configuration), str(data), "--out", str(tmp_path / "run"), "--device", "cpu")
+    status, _, errors = finished(torchrun(*asked, "--step", "global_negatives", module="tests.training.reading_rows"))
+    assert status == 0, errors
+    first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
+    order = [int(line.partition(".")[0]) for line in (data / "ids.txt").read_text().splitlines()]
+    train, validation = ({order.index(image) for image in some} for some in (range(32), range(32, 40)))
+    captions = sum(1 + image % 3 for image in range(32))
+    one, other = (sum(row in train for row in read) for read in (first, second))
+    # Two epochs of batches of 16, 16, 16 and 15 pairs, of which the first process takes the larger half.
+    assert (captions, one, other) == (63, 64, 62)
+    assert not validation & set(second), "the first process validates"
+    assert validation <= set(first)
 
 
 def test_a_batch_is_shared_in_order() -> None:

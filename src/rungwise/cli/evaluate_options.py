@@ -58,6 +58,10 @@ class Evaluate:
         right_from: The degree from which a candidate is right; default the query's least relevant annotated one.
         paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
+        shards: Measure the queries of each direction in so many parts, one after another or with --ray at a time.
+            Embeddings and similarities in npy files then stay in their files, which may be larger than memory.
+        ray: Measure the parts in processes of Ray: on this machine, or with HOST:PORT on those of a cluster, which see
+            the same files.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         precision: Of picture features that are not at hand, and of comparing regions with words; auto takes bfloat16
             where it is faster and close enough.
@@ -98,6 +102,8 @@ class Evaluate:
     right_from: float | None = field(default=None, metadata=ADVANCED)
     paper: tuple[str, ...] = field(default=(), metadata=ADVANCED)
     dataset: str | None = field(default=None, metadata=ADVANCED)
+    shards: int | None = field(default=None, metadata=ADVANCED)
+    ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]")] = field(default=None, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)
     precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
     least_cosine: float = field(default=0.999, metadata=ADVANCED)

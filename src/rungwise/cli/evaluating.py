@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from rungwise.cli.terminal import console, messages_apart, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.printable import printable
+from rungwise.core.progress import Progress
 from rungwise.data.datasets import dataset_of
 from rungwise.evaluation import (
     Result,
+    Shards,
     by_class,
     card_facts,
     diagnose,
@@ -43,6 +46,9 @@ from rungwise.models.folder import CARD
 from rungwise.training.run_folder import MODEL
 from rungwise.training.run_results import is_run_folder, keep_result
 
+SHARDS = 16
+"""Of each direction, where Ray is asked for and nobody says how many."""
+
 
 def run(asked: Evaluate) -> int:
     """Evaluate, print, write; gives the exit status.
@@ -60,24 +66,26 @@ def run(asked: Evaluate) -> int:
         positives = _positives(asked, scored)
         measures = _measures(asked, scored, positives)
         curves = _curves(asked, scored, positives)
-        whole = evaluate(
-            similarity=scored.similarity,
-            image_of_caption=scored.data.image_of_caption,
-            relevance=scored.relevance,
-            measures=(*measures, *curves),
-            protocol=asked.protocol,
-            positives=positives,
-            ends=read_ends(asked.calibration, scored) if _read_ends(measures) else None,
-            data_name=scored.data.name,
-            data_hash=scored.data.content_hash() if scored.has_texts else "",
-            dataset=dataset_of(scored.data) if scored.has_texts else "",
-            split=scored.split,
-            model_hash=scored.model_hash,
-            relevance_name=scored.relevance_name,
-            seed=scored.seed,
-            image_ids=scored.data.image_ids if scored.has_texts else None,
-            caption_ids=scored.data.caption_ids if scored.has_texts else None,
-        )
+        with _shards(asked) as shards:
+            whole = evaluate(
+                similarity=scored.similarity,
+                image_of_caption=scored.data.image_of_caption,
+                relevance=scored.relevance,
+                measures=(*measures, *curves),
+                protocol=asked.protocol,
+                positives=positives,
+                ends=read_ends(asked.calibration, scored) if _read_ends(measures) else None,
+                data_name=scored.data.name,
+                data_hash=scored.data.content_hash() if scored.has_texts else "",
+                dataset=dataset_of(scored.data) if scored.has_texts else "",
+                split=scored.split,
+                model_hash=scored.model_hash,
+                relevance_name=scored.relevance_name,
+                seed=scored.seed,
+                image_ids=scored.data.image_ids if scored.has_texts else None,
+                caption_ids=scored.data.caption_ids if scored.has_texts else None,
+                shards=shards,
+            )
         result = whole.of_measures(measures) if curves else whole
         if asked.by_class:
             result = replace(result, by_class=by_class(result, scored.data.labels))
@@ -99,6 +107,24 @@ def run(asked: Evaluate) -> int:
         if asked.report or asked.false_negatives:
             _look_closer(asked, scored, positives, result, rows, intervals, whole)
     return 0
+
+
+@contextmanager
+def _shards(asked: Evaluate) -> Iterator[Shards | None]:
+    """How the evaluation is cut, with a bar while shards are measured; None where it is not cut."""
+    count = asked.shards if asked.shards is not None or asked.ray is None else SHARDS
+    if count is None:
+        yield None
+        return
+    with ExitStack() as shown:
+        bars: list[Progress] = []
+
+        def tell(done: int, total: int) -> None:
+            if done == 1:  # of the next gallery
+                bars.append(shown.enter_context(Progress("shards", total, console)))
+            bars[-1].at(done)
+
+        yield Shards(count, asked.ray, progress=tell)
 
 
 def _with_data_in_place(asked: Evaluate) -> Evaluate:
@@ -145,6 +171,8 @@ def _refuse_idle_options(asked: Evaluate) -> None:
     ):
         if given and not is_there:
             raise UserError(f"{option} changes nothing without {other}; give both, or leave {option} out")
+    if asked.shards is not None or asked.ray is not None:
+        _refuse_beside_shards(asked)
     if reranks:
         _refuse_beside_reranking(asked, ends)
     if asked.card and not Path(str(asked.model)).is_dir():
@@ -172,6 +200,19 @@ def _refuse_beside_reranking(asked: Evaluate, ends: bool) -> None:
     ):
         if given:
             raise UserError(f"{option} and --rerank: {why}; leave one of them out")
+
+
+def _refuse_beside_shards(asked: Evaluate) -> None:
+    """What is not measured query by query is said before anything is read."""
+    option = "--ray" if asked.shards is None else "--shards"
+    for other, given, why in (
+        ("--ranked-lists", bool(asked.ranked_lists), "lists are short enough for one piece"),
+        ("--rerank", asked.rerank is not None, "two models rank in one piece"),
+        ("--report", asked.report is not None, "a report looks at all scores in one piece"),
+        ("--false-negatives", asked.false_negatives is not None, "they are looked for in one piece"),
+    ):
+        if given:
+            raise UserError(f"{other} and {option}: {why}; leave one of them out")
 
 
 def _say_cost(source: Reranked, result: Result) -> None:

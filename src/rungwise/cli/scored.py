@@ -52,6 +52,8 @@ class Asked(Protocol):
     relevance: str | None
     rerank: str | None
     top: int | None
+    shards: int | None
+    ray: str | None
     device: str | None
     precision: Literal["auto", "float32", "bfloat16"]
     least_cosine: float
@@ -224,13 +226,13 @@ def _seed_of(provenance: Mapping[str, Any]) -> int | None:
 
 def _of_matrix(given: str, asked: Asked, data: ImageCaptions | None) -> Scored:
     path, key = split_key(given)
-    matrix = read_similarity(path, key)
+    matrix = read_similarity(path, key, stays_in_file=_in_shards(asked))
     known = data or _unnamed(asked, (matrix.shape[0], matrix.shape[1]), path)
     return Scored(_fitting(matrix, known, str(path), asked.split if data else ""), known, data is not None)
 
 
 def _of_vectors(image: str, text: str, asked: Asked, data: ImageCaptions | None) -> Scored:
-    images, texts = (read_embeddings(*split_key(one)) for one in (image, text))
+    images, texts = (read_embeddings(*split_key(one), stays_in_file=_in_shards(asked)) for one in (image, text))
     known = data or _unnamed(asked, (len(images.vectors), len(texts.vectors)), images.path)
     split = asked.split if data else ""
     return Scored(_product(images, texts, known, split, by_id=data is not None), known, data is not None)
@@ -291,6 +293,10 @@ def _unnamed(asked: Asked, shape: tuple[int, int], path: Path) -> ImageCaptions:
     )
 
 
+def _in_shards(asked: Asked) -> bool:
+    return asked.shards is not None or asked.ray is not None
+
+
 def _name_of(relevance: str) -> str:
     """A file by its name and hash; a folder of degrees says itself what it is."""
     path = split_key(relevance)[0]
@@ -303,5 +309,7 @@ def _relevance(asked: Asked, scored: Scored) -> Any:
     if asked.relevance is not None:
         path, key = split_key(asked.relevance)
         data = scored.data if scored.has_texts else None
-        return read_relevance(path, (len(scored.data), len(scored.data.captions)), key, data=data)
+        return read_relevance(
+            path, (len(scored.data), len(scored.data.captions)), key, data=data, stays_in_file=_in_shards(asked)
+        )
     return own_degrees(asked.data, scored.data)

@@ -50,12 +50,15 @@ def train_several(
     resume: bool,
     device: str,
     watcher: Watcher,
+    lost_after: float,
 ) -> int:
     """Train with each seed, print the table; gives the exit status."""
     from rungwise.training.processes import is_first
     from rungwise.training.seeds import SEEDS, train_seeds
 
-    found = train_seeds(config, data, out, seeds, cache=cache, resume=resume, device=device, watcher=watcher)
+    found = train_seeds(
+        config, data, out, seeds, cache=cache, resume=resume, device=device, watcher=watcher, lost_after=lost_after
+    )
     if not is_first():
         return 0 if found.finished else 130
     if not found.finished:

@@ -66,6 +66,8 @@ class Train:
         seeds: Several seeds, such as 0 1 2. A run for each stands in --out, and their mean and deviation are printed.
         device: Where the model computes, such as cpu or cuda. Default cuda where there is one.
         cache: Folder of the feature cache. Default RUNGWISE_CACHE or the system's.
+        lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost, and the
+            run ends.
     """
 
     config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[CONFIG]")]
@@ -75,6 +77,7 @@ class Train:
     seeds: tuple[int, ...] = ()
     device: str | None = None
     cache: Path | None = field(default=None, metadata=ADVANCED)
+    lost_after: float = field(default=120.0, metadata=ADVANCED)
 
 
 assert Train.__doc__ is not None
@@ -162,6 +165,7 @@ def main(arguments: list[str]) -> int:
             resume=asked.resume,
             device=device,
             watcher=TerminalWatcher(console),
+            lost_after=asked.lost_after,
         )
     result = run(
         config,
@@ -171,6 +175,7 @@ def main(arguments: list[str]) -> int:
         resume=asked.resume,
         device=device,
         watcher=TerminalWatcher(console),
+        lost_after=asked.lost_after,
     )
     if not is_first():
         return 0 if result.finished else 130

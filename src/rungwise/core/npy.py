@@ -125,6 +125,85 @@ def mapped(path: Path) -> NDArray[Any]:
     return array
 
 
+class NpyRows:
+    """The array of a ``.npy`` file of which nothing stays in memory: what is asked for is read, and forgotten.
+
+    It may be larger than memory, and it is sent to another process as its path alone.
+
+    Args:
+        path: The file, which must stay as it is.
+
+    Attributes:
+        path: Absolute.
+        shape: Of the array.
+        dtype: Of its values.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: As :func:`mapped`.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
+    >>> np.save(file, np.eye(3))
+    >>> rows = NpyRows(file)
+    >>> len(rows), rows.shape, rows[1:], rows[np.array([2, 0]), 0]
+    (3, (3, 3), array([[0., 1., 0.],
+           [0., 0., 1.]]), array([0., 1.]))
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        whole = mapped(path)
+        self.shape, self.dtype = whole.shape, whole.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.shape[0])
+
+    def __getitem__(self, where: Any) -> NDArray[Any]:
+        """A copy of a part, read now.
+
+        Raises:
+            UserError: If the file is another one by now.
+        """
+        try:
+            whole = mapped(self.path)
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.path}: cannot be read any more ({_in_one_line(error)}); run again") from error
+        if (whole.shape, whole.dtype) != (self.shape, self.dtype):
+            raise UserError(f"{self.path}: another file stands there by now; leave it as it is, and run again")
+        return np.array(whole[where])
+
+
+def in_file(array: Any) -> Any:
+    """The :class:`NpyRows` of an array that is the whole of a mapped ``.npy`` file; anything else as it is.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
+    >>> np.save(file, np.eye(3))
+    >>> in_file(mapped(file)).path == file, type(in_file(mapped(file)[:2])), type(in_file(np.eye(3)))
+    (True, <class 'numpy.memmap'>, <class 'numpy.ndarray'>)
+    """
+    # What is cut from a map has that map as its base, and the whole map has the file.
+    if not isinstance(array, np.memmap) or isinstance(array.base, np.ndarray) or array.filename is None:
+        return array
+    try:
+        rows = NpyRows(Path(array.filename))
+    except (OSError, ValueError):
+        return array
+    return rows if (rows.shape, rows.dtype) == (array.shape, array.dtype) else array
+
+
 @dataclass(frozen=True)
 class Header:
     """What the header of a ``.npy`` file claims.

@@ -2,7 +2,7 @@
 
 **Layout**: ``features.npy`` with (images, D) vectors or (images, R, D) regions, and beside it ``ids.txt`` with the id
 of each row's image, one a line. Without ``ids.txt`` the rows are in the order in which the captions first name the
-images.
+images. The rows may be in several files, ``features-00000-of-00004.npy`` and so on (see :mod:`rungwise.data.numbered`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
-from rungwise.data.features import FeatureRows, map_rows
 from rungwise.data.folder import PictureFolder, folder_name
+from rungwise.data.numbered import first_parts, map_parts, whole_name
 from rungwise.data.textfiles import read_every_line
 
 FEATURES_FILE = "features.npy"
@@ -24,7 +24,7 @@ IDS_FILE = "ids.txt"
 
 
 def features_file(files: PictureFolder) -> Path | None:
-    """The one ``features.npy`` of a folder or below, if there is one.
+    """The one ``features.npy`` of a folder or below, if there is one; the first of its files where it is in several.
 
     Raises:
         UserError: If there are several.
@@ -35,7 +35,7 @@ def features_file(files: PictureFolder) -> Path | None:
     >>> features_file(PictureFolder(root)).name
     'features.npy'
     """
-    found = [path for path in files.others if path.name == FEATURES_FILE]
+    found = first_parts(path for path in files.others if whole_name(path.name) == FEATURES_FILE)
     if len(found) > 1:
         names = ", ".join(path.as_posix() for path in found[:4])
         raise UserError(f"{files.root}: {len(found)} files of features ({names}); give the one to read")
@@ -64,7 +64,7 @@ def with_features(data: ImageCaptions, path: Path) -> ImageCaptions:
     >>> data.image_ids, data.features[:].tolist()
     (('a', 'b', 'c'), [[4.0, 5.0], [2.0, 3.0], [0.0, 1.0]])
     """
-    rows = FeatureRows(map_rows(path))
+    rows = map_parts(path)
     ids_file = path.with_name(IDS_FILE)
     if not os.path.lexists(ids_file):
         if len(rows) != len(data):
@@ -113,7 +113,7 @@ def read_features(path: Path) -> ImageCaptions:
         raise UserError(
             f"{path}: neither captions nor {IDS_FILE} beside it; add one of them, so that each row has an id"
         )
-    ids = read_ids(path.with_name(IDS_FILE), len(map_rows(path)), path)
+    ids = read_ids(path.with_name(IDS_FILE), len(map_parts(path)), path)
     bare = ImageCaptions(
         image_ids=tuple(ids),
         captions=(),

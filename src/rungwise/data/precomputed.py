@@ -6,7 +6,8 @@ one image follow each other. There is either one row for each image, or one row 
 standing once for each of its captions (so in the 10-crop features). How many captions an image has is worked out from
 the counts and the rows, never assumed. ``train_ids.txt`` may name the image of each row or of each caption, one a line.
 Where it names those of captions and there is one row for each image, the rows are in the order in which it first names
-the images.
+the images. The rows may be in several files, ``train_ims-00000-of-00004.npy`` and so on (see
+:mod:`rungwise.data.numbered`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.features import FeatureRows, map_rows
+from rungwise.data.features import FeatureRows
 from rungwise.data.folder import PictureFolder, folder_name
 from rungwise.data.gathering import clean_caption, split_name
+from rungwise.data.numbered import first_parts, map_parts, whole_name
 from rungwise.data.textfiles import read_every_line
 
 _ROWS, _CAPTIONS, _IDS = "_ims.npy", "_caps.txt", "_ids.txt"
@@ -49,12 +50,31 @@ def precomputed_splits(path: Path) -> list[Path]:
     >>> [file.name for file in precomputed_splits(root / "dev_caps.txt")]
     ['dev_ims.npy']
     """
-    names = sorted(file.name.removesuffix(_ROWS) for file in path.glob(f"*{_ROWS}")) if path.is_dir() else []
-    names += [path.name.removesuffix(end) for end in (_ROWS, _CAPTIONS) if path.name.endswith(end)]
     folder = path if path.is_dir() else path.parent
-    there = [name for name in names if name and all(is_regular(folder / f"{name}{end}") for end in (_ROWS, _CAPTIONS))]
+    names = sorted(_splits_with_rows(folder)) if path.is_dir() else []
+    names += [
+        whole_name(path.name).removesuffix(end) for end in (_ROWS, _CAPTIONS) if whole_name(path.name).endswith(end)
+    ]
+    rows = {name: first for name, first in _splits_with_rows(folder).items() if name in names}
+    there = [name for name in rows if name and is_regular(folder / f"{name}{_CAPTIONS}")]
     there.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
-    return [folder / f"{name}{_ROWS}" for name in there]
+    return [rows[name] for name in there]
+
+
+def _splits_with_rows(folder: Path) -> dict[str, Path]:
+    """The first file of the rows of each split of a folder, by name.
+
+    Raises:
+        UserError: If the rows of a split are there in one piece and in parts.
+    """
+    files = [file for file in folder.glob("*_ims*.npy") if whole_name(file.name).endswith(_ROWS)]
+    found: dict[str, Path] = {}
+    for first in first_parts(file for file in files if is_regular(file)):
+        name = whole_name(first.name).removesuffix(_ROWS)
+        if name in found:
+            raise UserError(f"{found[name]}: the rows of {name} are in {first.name}, too; keep one of them")
+        found[name] = first
+    return dict(sorted(found.items()))
 
 
 def folders_of_splits(files: PictureFolder) -> list[str]:
@@ -66,7 +86,7 @@ def folders_of_splits(files: PictureFolder) -> list[str]:
     >>> folders_of_splits(PictureFolder(root))
     ['f30k_precomp']
     """
-    return sorted({path.parent.as_posix() for path in files.others if path.name.endswith(_ROWS)})
+    return sorted({path.parent.as_posix() for path in files.others if whole_name(path.name).endswith(_ROWS)})
 
 
 def read_precomputed(path: Path, captions_only: bool = False) -> ImageCaptions:
@@ -122,7 +142,7 @@ def read_precomputed(path: Path, captions_only: bool = False) -> ImageCaptions:
             numbers[owner] += 1
         positions.append(split.row_of_image + rows_before)
         rows_before += len(split.rows)
-    rows = FeatureRows(*(split.rows for split in splits), positions=np.concatenate(positions))
+    rows = FeatureRows(*(part for split in splits for part in split.rows.parts), positions=np.concatenate(positions))
     return ImageCaptions(
         image_ids=tuple(image_ids),
         captions=tuple(captions),
@@ -137,12 +157,13 @@ def read_precomputed(path: Path, captions_only: bool = False) -> ImageCaptions:
 
 
 def _incomplete_splits(folder: Path) -> list[Issue]:
+    rows = _splits_with_rows(folder)
+    captions = {file.name.removesuffix(_CAPTIONS): file for file in sorted(folder.glob(f"*{_CAPTIONS}"))}
     issues = []
-    for end, other in ((_ROWS, _CAPTIONS), (_CAPTIONS, _ROWS)):
-        for path in sorted(folder.glob(f"*{end}")):
-            partner = path.name.removesuffix(end) + other
-            if not is_regular(path.with_name(partner)):
-                issues.append(Issue("incomplete split", str(path), f"there is no {partner} beside it"))
+    for own, others, end in ((rows, captions, _CAPTIONS), (captions, rows, _ROWS)):
+        for name, path in own.items():
+            if name not in others or not is_regular(others[name]):
+                issues.append(Issue("incomplete split", str(path), f"there is no {name}{end} beside it"))
     return issues
 
 
@@ -152,7 +173,7 @@ class _Split:
 
     name: str
     file: Path
-    rows: NDArray[np.floating[Any]]
+    rows: FeatureRows
     row_of_image: NDArray[np.int64]
     ids: tuple[str, ...] | None
     captions: list[str]
@@ -160,9 +181,9 @@ class _Split:
 
 
 def _read_split(rows_file: Path) -> _Split:
-    name = rows_file.name.removesuffix(_ROWS)
+    name = whole_name(rows_file.name).removesuffix(_ROWS)
     file, ids_file = rows_file.with_name(f"{name}{_CAPTIONS}"), rows_file.with_name(f"{name}{_IDS}")
-    rows, captions = map_rows(rows_file), read_every_line(file)
+    rows, captions = map_parts(rows_file), read_every_line(file)
     ids = _read_ids(ids_file, len(rows), len(captions)) if os.path.lexists(ids_file) else None
     if ids is not None and len(ids) == len(captions) and len(set(ids)) < len(ids):
         row_of_image, image_of_caption = _by_ids(ids, rows, file)
@@ -191,9 +212,7 @@ def _read_ids(path: Path, rows: int, captions: int) -> list[str]:
     return ids
 
 
-def _by_ids(
-    ids: Sequence[str], rows: NDArray[np.floating[Any]], file: Path
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _by_ids(ids: Sequence[str], rows: FeatureRows, file: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row of each image and image of each caption, where each caption has the id of its image."""
     position = {image_id: number for number, image_id in enumerate(dict.fromkeys(ids))}
     image_of_caption = np.array([position[image_id] for image_id in ids], np.int64)
@@ -208,7 +227,7 @@ def _by_ids(
 
 
 def _by_counts(
-    rows: NDArray[np.floating[Any]], captions: int, file: Path, has_ids: bool
+    rows: FeatureRows, captions: int, file: Path, has_ids: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row of each image and image of each caption, where every image has the same number of captions."""
     if captions % len(rows):
@@ -232,12 +251,12 @@ def _by_counts(
     return np.arange(0, len(rows), repeated), np.arange(captions) // repeated
 
 
-def _repetition(rows: NDArray[np.floating[Any]]) -> tuple[int, bool]:
+def _repetition(rows: FeatureRows) -> tuple[int, bool]:
     """How many times the row of each image stands, seen from some of the rows, and whether that is uneven."""
     starts = np.random.default_rng(0).integers(0, len(rows), _RUNS)
     changes, equal = [len(rows)], False
     for run in [range(_BEGINNING), *(range(start, start + _RUN) for start in starts.tolist())]:
-        some = np.asarray(rows[run.start : run.stop])
+        some = rows[run.start : run.stop]
         for place, before, row in zip(run[1:], some[:-1], some[1:], strict=False):
             if np.array_equal(before, row, equal_nan=True):
                 equal = True

@@ -33,6 +33,7 @@ from rungwise.evaluation.report import report_page
 from rungwise.evaluation.reranked import Reranked
 from rungwise.evaluation.result import Reranking, Result
 from rungwise.evaluation.scores import similarity_source
+from rungwise.evaluation.sharded import Shards
 from rungwise.evaluation.tables import card_facts, format_result, render_by_class, render_published, render_table
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Reranked",
     "Reranking",
     "Result",
+    "Shards",
     "by_class",
     "card_facts",
     "compare",

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.calibration import Calibration
 from rungwise.core.errors import UserError
+from rungwise.core.npy import in_file
 from rungwise.core.version import __version__
 from rungwise.evaluation.order_alone import OrderAlone
 from rungwise.evaluation.positives import RightAnswers, check_positives
@@ -19,11 +20,12 @@ from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.reranked import Reranked
 from rungwise.evaluation.result import Reranking, Result
 from rungwise.evaluation.scores import checked_degrees, checked_owners, similarity_source
+from rungwise.evaluation.sharded import Shards, check_divisible, measuring
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse_all
 from rungwise.metrics.ends import Ends, Judged, name_of_ends
 from rungwise.metrics.rankings import Scores, positives_of
 from rungwise.metrics.sources import ProductSource, SimilaritySource
-from rungwise.metrics.streaming import QueryValues, measure_all
+from rungwise.metrics.streaming import QueryValues
 from rungwise.relevance.base import Degrees as RelevanceSource
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def evaluate(
     seed: int | None = None,
     image_ids: Sequence[str] | None = None,
     caption_ids: Sequence[str] | None = None,
+    shards: Shards | None = None,
 ) -> Result:
     """Measure the rankings of a model, in both directions.
 
@@ -95,6 +98,9 @@ def evaluate(
         seed: The model's training seed, for the result.
         image_ids: (images,) what the images are called, for the result's lists of queries.
         caption_ids: (captions,) what the captions are called.
+        shards: Measure the queries in parts, here or by workers of Ray; no number depends on it. It goes with
+            embeddings and with a matrix. Those that are mapped from a ``.npy`` file stay there, and may be larger than
+            memory.
 
     Returns:
         Numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
@@ -102,7 +108,7 @@ def evaluate(
     Raises:
         UserError: If sizes do not agree, a matrix is transposed, a value is not finite, a measure or protocol is not
             known, the protocol does not fit the data, a graded measure is asked for without relevance, or a measure
-            reads what lists or two stages do not have.
+            reads what lists or two stages do not have; or the scores cannot be cut into shards.
 
     >>> image, text = np.eye(3), np.eye(3)[[0, 1, 1, 2]]
     >>> result = evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=[0, 1, 1, 2])
@@ -112,6 +118,10 @@ def evaluate(
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk must be at least 1, got {chunk}")
     owners = checked_owners(image_of_caption)
+    if shards is not None:
+        similarity, image_embeddings, text_embeddings, relevance = map(
+            in_file, (similarity, image_embeddings, text_embeddings, relevance)
+        )
     source = similarity_source(
         similarity=similarity,
         image_embeddings=image_embeddings,
@@ -120,6 +130,8 @@ def evaluate(
         similarity_function=similarity_function,
         images=images,
     )
+    if shards is not None:
+        check_divisible(source)
     count = source.shape[0]
     ids = {"i2t": _ids(image_ids, source.shape[0], "image"), "t2i": _ids(caption_ids, source.shape[1], "caption")}
     rule = protocol_named(protocol)
@@ -137,16 +149,17 @@ def evaluate(
     directions = source.directions if isinstance(source, OrderAlone) else DIRECTIONS
     folds = rule.folds(owners, count)
     passes, parts = [], []
-    for fold in folds:
-        whole = len(folds) == 1 and _is_everything(fold, source.shape)
-        part = source if whole else source.select(fold.images, fold.captions)
-        parts.append(part)
-        of_caption = np.searchsorted(fold.images, owners[fold.captions])
-        if isinstance(part, OrderAlone):
-            _refuse_unanswered(part, single, positives or positives_of(of_caption, len(fold.images)))
-        graded = degrees.select(fold.images, fold.captions) if degrees else None
-        method = ends if whole or ends is None else _InFold(ends, fold)
-        passes.append(measure_all(part, of_caption, single, graded, chunk, positives, method))
+    with measuring(shards) as measure:
+        for fold in folds:
+            whole = len(folds) == 1 and _is_everything(fold, source.shape)
+            part = source if whole else source.select(fold.images, fold.captions)
+            parts.append(part)
+            of_caption = np.searchsorted(fold.images, owners[fold.captions])
+            if isinstance(part, OrderAlone):
+                _refuse_unanswered(part, single, positives or positives_of(of_caption, len(fold.images)))
+            graded = degrees.select(fold.images, fold.captions) if degrees else None
+            method = ends if whole or ends is None else _InFold(ends, fold)
+            passes.append(measure(part, of_caption, single, graded, chunk, positives, method))
     numbers, units = _numbers(asked, passes, directions)
     per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
     reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)

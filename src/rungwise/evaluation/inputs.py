@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.core.npy import mapped
+from rungwise.core.npy import NpyRows, mapped
 from rungwise.core.npz import opened_npz
 from rungwise.core.reading import opened, parse_json, require_regular, require_there
 from rungwise.data.collection import ImageCaptions
@@ -39,13 +39,14 @@ class Embeddings:
     """Vectors of a file, with ids where the file has them.
 
     Attributes:
-        vectors: (items, D), memory-mapped where the file allows it.
+        vectors: (items, D), an array, memory-mapped where the file allows it; or its
+            :class:`~rungwise.core.npy.NpyRows`.
         ids: (items,) or empty.
         path: For messages.
         norms: Least and greatest length of a vector.
     """
 
-    vectors: NDArray[Any]
+    vectors: Any
     ids: tuple[str, ...]
     path: Path
     norms: tuple[float, float]
@@ -98,12 +99,14 @@ class Embeddings:
         return replace(self, vectors=vectors, ids=tuple(ids), norms=norms)
 
 
-def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
+def read_embeddings(path: Path, key: str | None = None, *, stays_in_file: bool = False) -> Embeddings:
     """Embeddings of a ``.npy``, ``.npz``, ``.safetensors`` or ``.parquet`` file.
 
     Args:
         path: The file. Parquet has a column of lists (``embedding``, ``vector``, ...), and may have one of ids.
         key: Which array, tensor or column, where there are several.
+        stays_in_file: Vectors of a ``.npy`` file are read anew whenever they are asked for, so that none stays in
+            memory.
 
     Raises:
         UserError: If the file cannot be read, has no such key, is no table of finite numbers, or an id stands twice.
@@ -117,8 +120,9 @@ def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
     require_there(path)
     suffix = path.suffix.lower()
     ids: tuple[str, ...] = ()
+    vectors: Any
     if suffix in (".npy", ".npz"):
-        vectors = _read_numpy(path, key)
+        vectors = _read_numpy(path, key, stays_in_file)
     elif suffix == ".safetensors":
         vectors = _read_safetensors(path, key)
     elif suffix == ".parquet":
@@ -132,8 +136,13 @@ def read_embeddings(path: Path, key: str | None = None) -> Embeddings:
     return Embeddings(vectors, ids, path, _norms(path, vectors))
 
 
-def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
+def read_similarity(path: Path, key: str | None = None, *, stays_in_file: bool = False) -> Any:
     """A similarity matrix (images, captions) of a ``.npy`` or ``.npz`` file, or JSON: one list of numbers an image.
+
+    Args:
+        path: The file.
+        key: Which array, where there are several.
+        stays_in_file: As for :func:`read_embeddings`.
 
     Raises:
         UserError: If the file cannot be read, is no matrix of numbers, or a row has another length.
@@ -148,7 +157,7 @@ def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
     require_there(path)
     suffix = path.suffix.lower()
     if suffix in (".npy", ".npz"):
-        matrix = _read_numpy(path, key)
+        matrix: Any = _read_numpy(path, key, stays_in_file)
     elif suffix in (".json", ".jsonl"):
         matrix = _read_json_rows(path)
     else:
@@ -158,7 +167,12 @@ def read_similarity(path: Path, key: str | None = None) -> NDArray[Any]:
 
 
 def read_relevance(
-    path: Path, shape: tuple[int, int], key: str | None = None, *, data: ImageCaptions | None = None
+    path: Path,
+    shape: tuple[int, int],
+    key: str | None = None,
+    *,
+    data: ImageCaptions | None = None,
+    stays_in_file: bool = False,
 ) -> Any:
     """Degrees that ``rungwise relevance`` wrote (a folder), or a matrix of a ``.npy`` or ``.npz`` file.
 
@@ -167,6 +181,7 @@ def read_relevance(
         shape: (images, captions) of what is evaluated.
         key: Which array, where there are several.
         data: What is evaluated, where its captions are known: a folder that was made of others is refused.
+        stays_in_file: As for :func:`read_embeddings`; the degrees of a folder stay there in any case.
 
     Raises:
         UserError: If it cannot be read, is of another shape or was made of other captions.
@@ -186,7 +201,7 @@ def read_relevance(
         found: Any = stored
         size = stored.shape
     elif path.suffix.lower() in (".npy", ".npz"):
-        found = _read_numpy(path, key)
+        found = _read_numpy(path, key, stays_in_file)
         _check_table(path, found, "relevance degrees, (images, captions)", values=False)
         size = (found.shape[0], found.shape[1])
     else:
@@ -267,7 +282,7 @@ def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]
     )
 
 
-def _read_numpy(path: Path, key: str | None) -> NDArray[Any]:
+def _read_numpy(path: Path, key: str | None, stays_in_file: bool = False) -> Any:
     try:
         with opened(path, None) as file:
             is_archive = file.peek(2)[:2] == _ARCHIVE
@@ -276,7 +291,7 @@ def _read_numpy(path: Path, key: str | None) -> NDArray[Any]:
                 return archive[_one_key(path, archive.names, key)]
         if key is not None:
             raise UserError(f"{path}: holds one array without a name; leave out {key!r}")
-        return mapped(path)
+        return NpyRows(path) if stays_in_file else mapped(path)
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read as numpy's ({_first_line(error)}); write it with numpy") from error
 
@@ -387,7 +402,7 @@ def _one_key(path: Path, keys: Sequence[str], key: str | None) -> str:
     return keys[0] if key is None else key
 
 
-def _check_table(path: Path, table: NDArray[Any], what: str, values: bool = True) -> None:
+def _check_table(path: Path, table: Any, what: str, values: bool = True) -> None:
     if table.ndim != 2 or table.dtype.kind not in "fiu" or not table.size:
         raise UserError(f"{path}: shape {table.shape} of {table.dtype} is not {what}; give a table of numbers")
     run = max(1, _BLOCK_VALUES // table.shape[1])
@@ -403,7 +418,7 @@ def _refuse_gaps(path: Path, start: int, rows: NDArray[Any]) -> None:
         )
 
 
-def _norms(path: Path, vectors: NDArray[Any]) -> tuple[float, float]:
+def _norms(path: Path, vectors: Any) -> tuple[float, float]:
     """Least and greatest length; every value is read, and refused unless it is finite."""
     low, high = float("inf"), 0.0
     run = max(1, _BLOCK_VALUES // vectors.shape[1])

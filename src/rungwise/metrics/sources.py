@@ -7,6 +7,7 @@ always computed in the same tiles, and blocks of any size are cut from those.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Protocol
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.metrics.blocks import Block, Positions, as_floats, as_slice, checked_block, refuse_gaps
-from rungwise.metrics.rankings import Scores
+from rungwise.metrics.rankings import Direction, Scores
 
 Norms = tuple[float, float]
 """Least and greatest norm of some vectors."""
@@ -63,6 +64,30 @@ class SimilaritySource(Protocol):
         ...
 
 
+Run = tuple[int, int]
+"""The first query and the one behind the last, in the order in which a source counts queries."""
+
+
+class Divisible(SimilaritySource, Protocol):
+    """S of which a run of queries can be read by itself, bit for bit as among all."""
+
+    def runs(self, direction: Direction, count: int) -> list[Run]:
+        """Runs of queries that together are all of them; at most ``count``, of about one length."""
+        ...
+
+    def queries(self, direction: Direction, run: Run, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """Queries of a run and (at most ``chunk`` queries, all candidates); a block is valid until the next."""
+        ...
+
+    def captions_of(self, run: Run) -> Positions:
+        """(captions,) the caption queries of a run."""
+        ...
+
+    def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
+        """Images in order, and (some images, the captions of a run); a block is valid until the next."""
+        ...
+
+
 class MatrixSource:
     """A matrix that exists, in memory or memory-mapped.
 
@@ -82,17 +107,38 @@ class MatrixSource:
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`SimilaritySource`."""
-        for images in _runs(self.shape[0], chunk):
-            block = as_floats(self._matrix[as_slice(images)])
-            refuse_gaps(block, "similarity", images)
-            yield images, block
+        return self.queries("i2t", (0, self.shape[0]), chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`SimilaritySource`."""
-        for captions in _runs(self.shape[1], chunk):
-            block = as_floats(self._matrix[:, as_slice(captions)])
-            refuse_gaps(block, "similarity", np.arange(self.shape[0]))
-            yield captions, np.ascontiguousarray(block.T)
+        return self.queries("t2i", (0, self.shape[1]), chunk)
+
+    def runs(self, direction: Direction, count: int) -> list[Run]:
+        """See :class:`Divisible`."""
+        return _divided(self.shape[direction == "t2i"], 1, count)
+
+    def queries(self, direction: Direction, run: Run, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Divisible`."""
+        for which in _runs(run[1], chunk, run[0]):
+            if direction == "i2t":
+                block = as_floats(self._matrix[as_slice(which)])
+                refuse_gaps(block, "similarity", which)
+                yield which, block
+            else:
+                block = as_floats(self._matrix[:, as_slice(which)])
+                refuse_gaps(block, "similarity", np.arange(self.shape[0]))
+                yield which, np.ascontiguousarray(block.T)
+
+    def captions_of(self, run: Run) -> Positions:
+        """See :class:`Divisible`."""
+        return np.arange(*run)
+
+    def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Divisible`."""
+        for images in _runs(self.shape[0], TILE[0]):
+            block = as_floats(self._matrix[as_slice(images), slice(*run)])
+            refuse_gaps(block, "similarity", images)
+            yield images, block
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
         """See :class:`SimilaritySource`."""
@@ -133,18 +179,46 @@ class TiledSource:
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`SimilaritySource`."""
-        for images in _runs(self.shape[0], self._tile_size[0]):
-            yield from _cut(images, self._stripe(images), chunk)
+        return self.queries("i2t", (0, self.shape[0]), chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """See :class:`SimilaritySource`; captions come in tile order."""
-        for at in _runs(self.shape[1], self._tile_size[1]):
-            stripe: Scores = np.empty((len(at), 0))
+        return self.queries("t2i", (0, self.shape[1]), chunk)
+
+    def runs(self, direction: Direction, count: int) -> list[Run]:
+        """See :class:`Divisible`; runs of whole tiles, of captions in tile order."""
+        side = int(direction == "t2i")
+        return _divided(self.shape[side], self._tile_size[side], count)
+
+    def queries(self, direction: Direction, run: Run, chunk: int) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Divisible`."""
+        if direction == "i2t":
+            for images in _runs(run[1], self._tile_size[0], run[0]):
+                yield from _cut(images, self._stripe(images), chunk)
+            return
+        buffer: Scores = np.empty((0, 0))
+        for at in _runs(run[1], self._tile_size[1], run[0]):
             for images in _runs(self.shape[0], self._tile_size[0]):
                 tile = self._tile(images, at)
-                stripe = stripe if stripe.size else np.empty((len(at), self.shape[0]), dtype=tile.dtype)
-                stripe[:, as_slice(images)] = tile.T
-            yield from _cut(self._order[at], stripe, chunk)
+                if not buffer.size:  # one for all, since a block is valid until the next
+                    buffer = np.empty((len(at), self.shape[0]), dtype=tile.dtype)
+                buffer[: len(at), as_slice(images)] = tile.T
+            yield from _cut(self._order[at], buffer[: len(at)], chunk)
+
+    def captions_of(self, run: Run) -> Positions:
+        """See :class:`Divisible`."""
+        return self._order[slice(*run)]
+
+    def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
+        """See :class:`Divisible`."""
+        buffer: Scores = np.empty((0, 0))
+        for images in _runs(self.shape[0], self._tile_size[0]):
+            for at in _runs(run[1], self._tile_size[1], run[0]):
+                tile = self._tile(images, at)
+                if not buffer.size:
+                    buffer = np.empty((len(images), run[1] - run[0]), dtype=tile.dtype)
+                buffer[: len(images), as_slice(at - run[0])] = tile
+            yield images, buffer[: len(images)]
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
         """See :class:`SimilaritySource`; computes every tile that holds a pair."""
@@ -273,16 +347,12 @@ class ProductSource(EmbeddingSource):
         stripe = self._buffer[: len(images)]
         for at in _runs(self.shape[1], self._tile_size[1]):
             kept = self._kept.get((int(images[0]), int(at[0])))
-            part = stripe[:, as_slice(at)]
-            if kept is None:
-                self._product(images, self._order[at], out=part)
+            place = as_slice(self._order[at])
+            if kept is None and isinstance(place, slice):
+                self._product(images, self._order[at], out=stripe[:, place])
             else:
-                part[:] = kept
-        if (np.diff(self._order) == 1).all():
-            return stripe
-        unordered = np.empty_like(stripe)
-        unordered[:, self._order] = stripe
-        return unordered
+                stripe[:, place] = self._product(images, self._order[at]) if kept is None else kept
+        return stripe
 
     def _tile(self, images: Positions, at: Positions) -> Scores:
         kept = self._kept.get((int(images[0]), int(at[0])))
@@ -311,9 +381,16 @@ def _norms(embeddings: Any, what: str) -> Norms:
     return float(np.sqrt(least)), float(np.sqrt(most))
 
 
-def _runs(count: int, length: int) -> Iterator[Positions]:
-    for start in range(0, count, length):
-        yield np.arange(start, min(start + length, count))
+def _runs(stop: int, length: int, start: int = 0) -> Iterator[Positions]:
+    for first in range(start, stop, length):
+        yield np.arange(first, min(first + length, stop))
+
+
+def _divided(queries: int, tile: int, count: int) -> list[Run]:
+    """At most so many runs of whole tiles."""
+    tiles = -(-queries // tile)
+    edges = [tiles * part // min(count, tiles) for part in range(min(count, tiles) + 1)] if tiles else []
+    return [(tile * low, min(tile * high, queries)) for low, high in itertools.pairwise(edges)]
 
 
 def _cut(positions: Positions, stripe: Scores, chunk: int) -> Iterator[tuple[Positions, Scores]]:

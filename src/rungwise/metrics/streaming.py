@@ -44,6 +44,17 @@ class QueryValues:
     values: dict[tuple[Direction, Measure], NDArray[np.float64]]
     remarks: dict[tuple[Direction, Measure], Counter[str]] = field(default_factory=dict)
 
+    @classmethod
+    def nothing(cls, shape: tuple[int, int], measures: Sequence[Measure]) -> QueryValues:
+        """Room for the values of all queries, which are NaN.
+
+        Args:
+            shape: (images, captions).
+            measures: Of which values will come.
+        """
+        queries: dict[Direction, int] = {"i2t": shape[0], "t2i": shape[1]}
+        return cls({(way, one): no_values(queries[way], one) for way in DIRECTIONS for one in measures})
+
     def record(self, direction: Direction, queries: Positions, measures: Sequence[Measure], rankings: Rankings) -> None:
         """Keep what the measures say of a block of queries."""
         for measure in measures:
@@ -85,24 +96,12 @@ def measure_all(
     >>> measure_all(source, np.array([0, 1, 1]), [R(1)]).values["t2i", R(1)]
     array([100., 100., 100.])
     """
-    for measure in measures:
-        if measure.graded and relevance is None:
-            raise UserError(f"{measure} needs relevance degrees; give relevance=, or ask for other measures")
-        if measure.reads_ends and ends is None:
-            raise UserError(f"{measure} needs a method that says where relevance ends; give ends=")
     images, captions = similarity.shape
-    right = positives_of(image_of_caption, images) if positives is None else positives
+    asked = Asked.of(similarity.shape, image_of_caption, measures, relevance, positives, ends)
+    right, graded, ungraded = asked.right, asked.graded, asked.ungraded
     apart = positives is not None or similarity.order_alone
-    queries: dict[Direction, int] = {"i2t": images, "t2i": captions}
-    found = QueryValues({(d, m): _no_values(queries[d], m) for d in DIRECTIONS for m in measures})
-    graded = [measure for measure in measures if measure.graded]
+    found = QueryValues.nothing(similarity.shape, measures)
     in_lists = [measure for measure in graded if not measure.reads_ends]
-    ungraded = [measure for measure in measures if not measure.graded]
-    sets: dict[Direction, dict[object, Positives]] = {"i2t": {}, "t2i": {}}
-    for measure in graded:
-        if relevance is not None and (own_sets := measure.sets(relevance, image_of_caption, images)):
-            for way in DIRECTIONS:
-                sets[way][measure] = own_sets[way]
     ranks = None
     by_columns: list[Measure] = []
     if apart:
@@ -111,48 +110,130 @@ def measure_all(
         own = similarity.pairs(image_of_caption, np.arange(captions))
         ranks = RunningRanks(image_of_caption, own, images)
     # With positives of their own, or lists that were ranked elsewhere, columns are read in any case.
-    lists = _CaptionQueryLists.of(in_lists, right["t2i"], images) if not apart else None
+    lists = CaptionQueryLists.of(in_lists, right["t2i"], images) if not apart else None
     by_columns += graded if lists is None else [measure for measure in graded if measure.reads_ends]
-
-    def measure_block(direction: Direction, which: Positions, scores: Scores, asked: Sequence[Measure]) -> None:
-        degrees = None
-        if graded and relevance is not None:
-            if direction == "i2t":
-                degrees = relevance.block(which, np.arange(captions))
-            else:
-                degrees = np.ascontiguousarray(relevance.block(np.arange(images), which).T)
-        own = right[direction].select(which)
-        some = {measure: whole.select(which) for measure, whole in sets[direction].items()}
-        depth = _longest_list(graded, own, scores.shape[1])
-        judged = None
-        if ends is not None and any(measure.reads_ends for measure in asked):
-            judged = judged_by(ends, scores, direction, which)
-        rankings = Rankings(own, scores, degrees, direction, depth, sets=some, places=which, judged=judged)
-        found.record(direction, which, asked, rankings)
-        if direction == "i2t" and lists is not None and degrees is not None:
-            lists.add(int(which[0]), scores, degrees)
-
     for which, scores in similarity.rows(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, captions))):
-        measure_block("i2t", which, scores, measures)
+        degrees = asked.degrees("i2t", which)
+        found.record("i2t", which, measures, asked.rankings("i2t", which, scores, degrees, measures))
+        if lists is not None and degrees is not None:
+            lists.add(int(which[0]), scores, degrees)
         if ranks is not None:
             ranks.add(int(which[0]), scores)
     if ranks is not None:
         rankings = Rankings(right["t2i"], direction="t2i", ranks=ranks.ranks)
         found.record("t2i", np.arange(captions), ungraded, rankings)
     if lists is not None:
-        rankings = Rankings(right["t2i"], direction="t2i", lists=lists.kept(images), sets=sets["t2i"])
+        rankings = Rankings(right["t2i"], direction="t2i", lists=lists.kept(images), sets=asked.sets["t2i"])
         found.record("t2i", np.arange(captions), in_lists, rankings)
     if by_columns:
         for which, scores in similarity.columns(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, images))):
-            measure_block("t2i", which, scores, by_columns)
+            degrees = asked.degrees("t2i", which)
+            found.record("t2i", which, by_columns, asked.rankings("t2i", which, scores, degrees, by_columns))
     return found
 
 
-def _no_values(queries: int, measure: Measure) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class Asked:
+    """What is measured of some scores, with everything that measures read besides them.
+
+    Attributes:
+        shape: (images, captions).
+        measures: What to compute.
+        relevance: Degrees of all pairs; None where no measure reads them.
+        right: Per direction, the right candidates of every query.
+        sets: Per direction and measure, what is right for that measure alone.
+        ends: Says where relevance ends, for measures of that.
+        own_images: The right candidate of a caption is its image and no other.
+    """
+
+    shape: tuple[int, int]
+    measures: Sequence[Measure]
+    relevance: CheckedDegrees | None
+    right: Mapping[Direction, Positives]
+    sets: Mapping[Direction, Mapping[object, Positives]]
+    ends: Ends | None
+    own_images: bool
+
+    @classmethod
+    def of(
+        cls,
+        shape: tuple[int, int],
+        image_of_caption: NDArray[np.int64],
+        measures: Sequence[Measure],
+        relevance: CheckedDegrees | None = None,
+        positives: Mapping[Direction, Positives] | None = None,
+        ends: Ends | None = None,
+    ) -> Asked:
+        """See :func:`measure_all` for all arguments.
+
+        Raises:
+            UserError: If a measure needs what is not given.
+        """
+        for measure in measures:
+            if measure.graded and relevance is None:
+                raise UserError(f"{measure} needs relevance degrees; give relevance=, or ask for other measures")
+            if measure.reads_ends and ends is None:
+                raise UserError(f"{measure} needs a method that says where relevance ends; give ends=")
+        if not any(measure.graded for measure in measures):
+            relevance = None
+        right = positives_of(image_of_caption, shape[0]) if positives is None else positives
+        sets: dict[Direction, dict[object, Positives]] = {"i2t": {}, "t2i": {}}
+        for measure in measures:
+            if relevance is not None and (own := measure.sets(relevance, image_of_caption, shape[0])):
+                for way in DIRECTIONS:
+                    sets[way][measure] = own[way]
+        return cls(shape, measures, relevance, right, sets, ends, positives is None)
+
+    @property
+    def graded(self) -> list[Measure]:
+        """Those that read degrees."""
+        return [measure for measure in self.measures if measure.graded]
+
+    @property
+    def ungraded(self) -> list[Measure]:
+        """Those that read none."""
+        return [measure for measure in self.measures if not measure.graded]
+
+    def degrees(self, direction: Direction, which: Positions) -> Scores | None:
+        """(queries, candidates) degrees of these queries; None where no measure reads them."""
+        if self.relevance is None:
+            return None
+        if direction == "i2t":
+            return self.relevance.block(which, np.arange(self.shape[1]))
+        return np.ascontiguousarray(self.relevance.block(np.arange(self.shape[0]), which).T)
+
+    def rankings(
+        self,
+        direction: Direction,
+        which: Positions,
+        scores: Scores,
+        degrees: Scores | None,
+        measures: Sequence[Measure],
+    ) -> Rankings:
+        """What some measures read of a block of queries.
+
+        Args:
+            direction: Which way the queries run.
+            which: (queries,) their positions.
+            scores: (queries, candidates).
+            degrees: (queries, candidates).
+            measures: Those that will read it.
+        """
+        own = self.right[direction].select(which)
+        some = {measure: whole.select(which) for measure, whole in self.sets[direction].items()}
+        depth = _longest_list(self.graded, own, scores.shape[1])
+        judged = None
+        if self.ends is not None and any(measure.reads_ends for measure in measures):
+            judged = judged_by(self.ends, scores, direction, which)
+        return Rankings(own, scores, degrees, direction, depth, sets=some, places=which, judged=judged)
+
+
+def no_values(queries: int, measure: Measure) -> NDArray[np.float64]:
+    """(queries,) NaN, or (queries, parts) for a measure of several parts."""
     return np.full(queries if measure.parts == 1 else (queries, measure.parts), np.nan)
 
 
-class _CaptionQueryLists:
+class CaptionQueryLists:
     """What graded measures of caption queries read, kept while blocks of images go by.
 
     Args:
@@ -167,11 +248,13 @@ class _CaptionQueryLists:
         self._lowest = 0.0
 
     @classmethod
-    def of(cls, graded: Sequence[Measure], positives: Positives, images: int) -> _CaptionQueryLists | None:
-        """KeptLists for these measures; None where there are none, or they would be longer than is worth keeping."""
+    def of(
+        cls, graded: Sequence[Measure], positives: Positives, images: int, longest: int = _KEPT
+    ) -> CaptionQueryLists | None:
+        """Lists for these measures; None where there are none, or they would be longer than is worth keeping."""
         depth = _longest_list(graded, positives, images)
         breadth = min(images, max((m.breadth for m in graded), default=0) + _most_removed(graded, positives))
-        return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= _KEPT else None
+        return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= longest else None
 
     def add(self, start: int, scores: Scores, degrees: Scores) -> None:
         """Take a block of images, the first of which stands at position ``start``."""

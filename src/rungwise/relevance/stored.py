@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.npy import NpyRows, in_file, mapped
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance import storage
 from rungwise.relevance.base import Block, Degrees, Direction, Frequencies, Positions, hash_of_captions
@@ -92,6 +93,17 @@ class Stored(Degrees):
         self.direction: Direction = header["direction"]
         self._values = values
         self._indices = indices
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: arrays that are mapped from files go there as the names of these files."""
+        arrays = {name: in_file(self.__dict__[name]) for name in ("_values", "_indices")}
+        return self.__dict__ | arrays
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Map the files again."""
+        self.__dict__.update(
+            {name: mapped(one.path) if isinstance(one, NpyRows) else one for name, one in state.items()}
+        )
 
     def options(self) -> Mapping[str, Any]:
         """Those of the source that was saved."""

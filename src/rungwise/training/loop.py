@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,16 @@ from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.collapse import CollapseWatch, spread
 from rungwise.training.config import TrainConfig
+from rungwise.training.heartbeats import LOST_AFTER
 from rungwise.training.logs import check_logs, opened
 from rungwise.training.out_of_memory import for_model, for_steps, memory_explained
 from rungwise.training.preparation import Prepared, prepare
-from rungwise.training.processes import is_first, joined
+from rungwise.training.processes import is_first, joined, resuming
 from rungwise.training.reports import AllOf, EpochReport, StageReport, StepReport, Watcher, watchers_of
 from rungwise.training.resuming import refuse_other_run, refuse_others
 from rungwise.training.run_folder import (
     CHECKPOINT,
+    CONFIG,
     HISTORY,
     MODEL,
     WRITER,
@@ -84,6 +87,7 @@ def train(
     resume: bool = False,
     device: str | None = None,
     watcher: Watcher | Sequence[Watcher] | None = None,
+    lost_after: float = LOST_AFTER,
 ) -> TrainResult:
     """Train a model and keep the snapshot that ``config.snapshot`` finds the best on the validation split.
 
@@ -104,10 +108,13 @@ def train(
             must be that of the run; ``epochs`` alone may be made longer.
         device: Where to compute; None takes ``cuda`` where there is one.
         watcher: Told of progress; one or several.
+        lost_after: Under ``torchrun``, seconds without a sign of life after which another process counts as lost. The
+            others then end with one line, and the last checkpoint stays.
 
     Raises:
         UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
             belong to this run, or another training writes in ``out`` now. What stood there stays.
+        SystemExit: If another process is lost.
     """
     if config.stages:
         raise UserError("the configuration has stages; rungwise.training.stages.run runs them one after the other")
@@ -117,7 +124,8 @@ def train(
         if locked:
             lock.enter_context(alone(out, WRITER))
         refuse_others(out, resume)
-        with joined(device) as (processes, place):
+        lost = partial(resuming, out / CONFIG, out)
+        with joined(device, lost_after=lost_after, go_on=lost) as (processes, place):
             told = AllOf(watchers_of(watcher) if processes.first else [])
             with memory_explained(f"while model and data are read, on {place}", lambda: for_model(config)):
                 prepared = prepare(

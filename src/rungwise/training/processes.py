@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,7 +16,10 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 
 from rungwise.core.devices import choose_device
+from rungwise.core.errors import UserError
 from rungwise.training.distributed import process_group
+from rungwise.training.heartbeats import LOST_AFTER, heartbeats
+from rungwise.training.run_folder import is_begun
 
 LONGEST_WAIT = timedelta(hours=12)
 """For a process that reads or validates while the others wait."""
@@ -86,16 +92,26 @@ def asked_for() -> int:
 
 
 @contextmanager
-def joined(device: str | None) -> Iterator[tuple[Processes, torch.device]]:
+def joined(
+    device: str | None,
+    *,
+    lost_after: float = LOST_AFTER,
+    go_on: Callable[[], str] = lambda: "start all processes again",
+) -> Iterator[tuple[Processes, torch.device]]:
     """Join the processes of the run; yields them, and the device of this one. Within it, they are those that joined.
 
     Args:
         device: What was asked for; None takes ``cuda`` where there is one. With several processes each takes the GPU of
             its number on its machine.
+        lost_after: Seconds without a sign of life after which another process counts as lost.
+        go_on: What a person does when one is lost, for the message.
 
     Raises:
         UserError: If there is no such device.
+        SystemExit: If another process is lost.
     """
+    if not 0 < lost_after <= LONGEST_WAIT.total_seconds():
+        raise UserError(f"lost_after must be above 0 and at most {LONGEST_WAIT.total_seconds():g} seconds")
     if asked_for() == 1:
         yield Processes(), torch.device(choose_device(device))
         return
@@ -107,7 +123,37 @@ def joined(device: str | None) -> Iterator[tuple[Processes, torch.device]]:
         yield Processes(dist.get_rank(), dist.get_world_size(), place), place
         return
     with process_group("nccl" if place.type == "cuda" else "gloo", timeout=LONGEST_WAIT):
-        yield Processes(dist.get_rank(), dist.get_world_size(), place), place
+        processes = Processes(dist.get_rank(), dist.get_world_size(), place)
+
+        def leave() -> None:
+            gc.collect()
+            processes.wait()
+
+        with heartbeats(processes.rank, processes.world, leave, lost_after=lost_after, go_on=go_on):
+            yield processes, place
+
+
+def resuming(config: Path, out: Path, *more: str) -> str:
+    """How a person goes on with a run of several processes that has lost one.
+
+    Args:
+        config: The configuration that the run keeps.
+        out: Folder of the run.
+        more: Further words of the command.
+
+    >>> resuming(Path("nowhere/config.yaml"), Path("nowhere"))
+    'no checkpoint was written yet; start all processes anew'
+    """
+    if not is_begun(config.parent):
+        return "no checkpoint was written yet; start all processes anew"
+    said = os.environ
+    words = ["torchrun"]
+    if said.get("GROUP_WORLD_SIZE", "1") != "1":
+        words += ["--nnodes", said["GROUP_WORLD_SIZE"], "--node_rank", "RANK"]
+        words += ["--master_addr", said.get("MASTER_ADDR", "HOST"), "--master_port", said.get("MASTER_PORT", "PORT")]
+    words += ["--nproc_per_node", said.get("LOCAL_WORLD_SIZE", "1"), "-m", "rungwise", "train"]
+    command = shlex.join([*words, str(config), "--out", str(out), *more, "--resume"])
+    return f"the last checkpoint is whole; go on with: {command}"
 
 
 def is_first() -> bool:

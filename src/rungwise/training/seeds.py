@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,10 @@ from rungwise.evaluation import Result, evaluate, positives_from_labels, protoco
 from rungwise.models import load
 from rungwise.relevance.base import Relevance
 from rungwise.training.config import TrainConfig
-from rungwise.training.processes import joined
+from rungwise.training.heartbeats import LOST_AFTER
+from rungwise.training.processes import joined, resuming
 from rungwise.training.reports import Watcher
-from rungwise.training.run_folder import MODEL, is_begun
+from rungwise.training.run_folder import CONFIG, MODEL, is_begun
 from rungwise.training.run_results import is_run_folder, keep_result
 from rungwise.training.stages import run as run_stages
 
@@ -103,6 +105,7 @@ def train_seeds(
     resume: bool = False,
     device: str | None = None,
     watcher: Watcher | None = None,
+    lost_after: float = LOST_AFTER,
 ) -> SeedRuns:
     """Train a model with each seed, one after the other, and measure what they have in common.
 
@@ -118,6 +121,7 @@ def train_seeds(
             are new in the list are begun.
         device: See there.
         watcher: See there.
+        lost_after: See there.
 
     Raises:
         UserError: If a seed comes twice or is none, ``out`` holds runs already and they are not to go on, or a run
@@ -132,7 +136,8 @@ def train_seeds(
         raise UserError(f"{out / SEEDS}: of other runs, and would be overwritten; resume them, or name another folder")
     folders = {seed: out / f"seed-{seed}" for seed in seeds}
     numbers: dict[int, _Numbers] = {}
-    with joined(device) as (processes, _):
+    lost = partial(resuming, out / f"seed-{seeds[0]}" / CONFIG, out, "--seeds", *map(str, seeds))
+    with joined(device, lost_after=lost_after, go_on=lost) as (processes, _):
         for seed, folder in folders.items():
             if seed in known and is_run_folder(folder):
                 numbers[seed] = known[seed]

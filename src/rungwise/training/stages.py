@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ from rungwise.models.folder import WEIGHTS
 from rungwise.relevance.base import Relevance
 from rungwise.training.checkpoint import missing, read_state
 from rungwise.training.config import TrainConfig, config_of_settings
+from rungwise.training.heartbeats import LOST_AFTER
 from rungwise.training.loop import TrainResult, train
-from rungwise.training.processes import is_first, joined
+from rungwise.training.processes import is_first, joined, resuming
 from rungwise.training.reports import AllOf, EpochReport, StageReport, Watcher, watchers_of
 from rungwise.training.resuming import other_settings, refuse_others, with_measured
 from rungwise.training.run_folder import (
@@ -53,6 +55,7 @@ def run(
     resume: bool = False,
     device: str | None = None,
     watcher: Watcher | Sequence[Watcher] | None = None,
+    lost_after: float = LOST_AFTER,
 ) -> TrainResult:
     """Run a configuration, with stages or without; see :func:`rungwise.training.loop.train`, which runs one stage.
 
@@ -69,6 +72,7 @@ def run(
         resume: Go on with the stage that was interrupted; those that are finished are not run again.
         device: Where to compute; None takes ``cuda`` where there is one.
         watcher: Told of progress; one or several.
+        lost_after: Under ``torchrun``, seconds without a sign of life after which another process counts as lost.
 
     Returns:
         As of the last stage, or of the one in which the run was asked to stop; its history is that of all stages, each
@@ -78,14 +82,26 @@ def run(
         UserError: As :func:`~rungwise.training.loop.train`; or if the folder holds stages of another run.
     """
     if not config.stages:
-        return train(config, data, out, relevance=relevance, cache=cache, resume=resume, device=device, watcher=watcher)
+        return train(
+            config,
+            data,
+            out,
+            relevance=relevance,
+            cache=cache,
+            resume=resume,
+            device=device,
+            watcher=watcher,
+            lost_after=lost_after,
+        )
     whole = _Whole(config, out, AllOf(watchers_of(watcher)))
     with ExitStack() as held:
         if is_first() and out.exists():
             whole.lock(held)
         whole.check(data)
         position = whole.interrupted(data) if resume else whole.at_the_beginning()
-        processes, _ = held.enter_context(joined(device))
+        processes, _ = held.enter_context(
+            joined(device, lost_after=lost_after, go_on=partial(resuming, out / CONFIG, out))
+        )
         processes.wait()  # until all have looked, before the first one writes
         if processes.first:
             whole.announce(position)
