@@ -1,5 +1,7 @@
 """What the LanceDB store promises beyond the contract (see test_store.py).
 
+Also tests rungwise.index.candidates.
+Also tests rungwise.index.engine_rows.
 Also tests rungwise.index.lance_description.
 Also tests rungwise.index.lance_filters.
 Also tests rungwise.index.lance_memory.

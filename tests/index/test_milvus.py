@@ -1,7 +1,13 @@
 """What is Milvus's own: its server, large rows, filters that look at records, and indexes under an address of it.
 
-These are the tests of ``milvus_collection``, ``milvus_filters``, ``milvus_places``, ``milvus_rows`` and
-``milvus_server`` too. What every store does is tested in ``test_store.py``.
+What every store does is tested in test_store.py.
+
+Also tests rungwise.index.milvus_collection.
+Also tests rungwise.index.milvus_filters.
+Also tests rungwise.index.milvus_places.
+Also tests rungwise.index.milvus_rows.
+Also tests rungwise.index.milvus_server.
+Also tests rungwise.index.tunable.
 """
 
 from __future__ import annotations
@@ -290,10 +296,11 @@ def test_a_server_that_goes_and_comes_again(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(UserError, match="the server does not answer"):
             store.search([[1.0, 0.0]], 1)
         server.start()
+        monkeypatch.setenv("MILVUS_PATIENCE", "60")  # it says that it is there before it answers
         with MilvusStore.open(place, "store") as again:
             assert again.search([[1.0, 0.0]], 2).ids == (("dog", "cat"),)
             assert again.verified().startswith("2 rows of 2")
-        assert store.search([[1.0, 0.0]], 1).ids == (("dog",),)
+        assert store.search([[1.0, 0.0]], 1).ids == (("dog",),), "who had it open goes on"
     finally:
         server.stop()
 

@@ -1,4 +1,7 @@
-"""An index under an address of an object store does what one in a folder does."""
+"""An index under an address of an object store does what one in a folder does.
+
+Also tests rungwise.index.addresses.
+"""
 
 from __future__ import annotations
 
