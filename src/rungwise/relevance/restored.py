@@ -76,7 +76,7 @@ class RestoredVectors(VectorSource):
 
     Args:
         kept: From :func:`kept_vectors`.
-        captions: (captions,) texts.
+        captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         reference: Which captions stand for an image; see :class:`rungwise.relevance.base.CaptionPairSource`.
         leave_one_out: A caption is no reference for itself.
@@ -93,7 +93,7 @@ class RestoredVectors(VectorSource):
     def __init__(
         self,
         kept: Kept,
-        captions: Sequence[str],
+        captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         reference: Reference = "max",
@@ -104,8 +104,8 @@ class RestoredVectors(VectorSource):
         vectors, options = kept.arrays.get("vectors"), kept.facts.get("options")
         self._source, self._fingerprint = _texts(kept, "source", "fingerprint")
         self.symmetric = kept.facts.get("symmetric") is not False
-        if vectors is None or vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != len(self.captions):
-            raise _unfit(f"no vectors of {len(self.captions)} captions")
+        if vectors is None or vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != self.shape[1]:
+            raise _unfit(f"no vectors of {self.shape[1]} captions")
         if not isinstance(options, dict) or not np.isfinite(vectors).all():
             raise _unfit("a vector is not finite, or options are missing")
         self._vectors, self._options = vectors, options
@@ -166,7 +166,7 @@ class RestoredConsensus(_Facts, RowsSource):
 
     Args:
         kept: From :func:`kept_rows`.
-        captions: (captions,) texts.
+        captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         leave_one_out: As the source had it.
         images: Number of images.
@@ -184,14 +184,14 @@ class RestoredConsensus(_Facts, RowsSource):
     def __init__(
         self,
         kept: Kept,
-        captions: Sequence[str],
+        captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         leave_one_out: bool = False,
         images: int | None = None,
     ) -> None:
         super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images)
-        self._take(kept, len(self.captions))
+        self._take(kept, self.shape[1])
 
 
 class RestoredPairRows(_Facts, PairRows):
@@ -199,7 +199,7 @@ class RestoredPairRows(_Facts, PairRows):
 
     Args:
         kept: From :func:`kept_rows`.
-        captions: (captions,) texts.
+        captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         reference: As the source had it.
         leave_one_out: As the source had it.
@@ -212,7 +212,7 @@ class RestoredPairRows(_Facts, PairRows):
     def __init__(
         self,
         kept: Kept,
-        captions: Sequence[str],
+        captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         reference: Reference = "max",
@@ -221,7 +221,7 @@ class RestoredPairRows(_Facts, PairRows):
     ) -> None:
         super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
         self._threads = None
-        self._take(kept, len(self.captions))
+        self._take(kept, self.shape[1])
 
 
 def _rows_of(kept: Kept, captions: int) -> Rows:
