@@ -404,6 +404,14 @@ class CaptionPairSource(CaptionSource):
         elif paired is not None:
             raise UserError(f"paired= goes with reference='paired', not with {reference!r}")
 
+    @property
+    def paired(self) -> Positions:
+        """(images,) the caption that stands for each image with ``reference="paired"``, -1 for none."""
+        chosen = np.full(self.shape[0], -1, np.int64)
+        has = np.diff(self._starts) > 0
+        chosen[has] = self._order[self._starts[:-1][has]]
+        return chosen
+
     @abstractmethod
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
         """(len(first), len(second)) float32 score of caption ``first[a]``, as reference, with caption ``second[b]``.

@@ -89,9 +89,7 @@ class Vocabulary:
 
     def document_frequencies(self, origin: str = "") -> DocumentFrequencies:
         """How many images have each n-gram."""
-        return DocumentFrequencies(
-            self.images, tuple(self.words), tuple(self.keys), tuple(self.frequencies), origin
-        )
+        return DocumentFrequencies(self.images, tuple(self.words), tuple(self.keys), tuple(self.frequencies), origin)
 
     def hashed(self) -> Iterator[bytes]:
         """The tokens themselves, so that a tokeniser that splits differently gives another hash."""
@@ -165,12 +163,12 @@ def merged(parts: Sequence[Counts], captions: int, orders: int, image_of_caption
         image_of_caption: (captions,) the image of each.
     """
     # A caption is in one part, where words that stand first in it are numbered in order.
-    places: dict[str, tuple[int, int]] = {}
+    firsts: dict[str, tuple[int, int]] = {}
     for part in parts:
         for number, (word, caption) in enumerate(zip(part.words, part.first.tolist(), strict=True)):
-            if word not in places or (caption, number) < places[word]:
-                places[word] = caption, number
-    words = sorted(places, key=places.__getitem__)
+            if word not in firsts or (caption, number) < firsts[word]:
+                firsts[word] = caption, number
+    words = sorted(firsts, key=firsts.__getitem__)
     numbers = {word: number for number, word in enumerate(words)}
     own = [np.array([numbers[word] for word in part.words], np.int64) for part in parts]
     lengths = np.zeros(captions, np.int64)
@@ -178,18 +176,17 @@ def merged(parts: Sequence[Counts], captions: int, orders: int, image_of_caption
         lengths[part.captions] = part.lengths
     starts = np.cumsum(lengths) - lengths
     tokens = np.empty(int(lengths.sum()), np.int32)
-    for part, number in zip(parts, own, strict=True):
+    for part, renumbered in zip(parts, own, strict=True):
         before = np.cumsum(part.lengths) - part.lengths
-        tokens[np.repeat(starts[part.captions] - before, part.lengths) + np.arange(len(part.tokens))] = number[
-            part.tokens
-        ]
+        places = np.repeat(starts[part.captions] - before, part.lengths) + np.arange(len(part.tokens))
+        tokens[places] = renumbered[part.tokens]
     keys, frequencies, most = [], [], []
     prefixes = [np.zeros(1, np.int64) for _ in parts]
     for order in range(orders):
         here = []
-        for part, number, prefix in zip(parts, own, prefixes, strict=True):
+        for part, renumbered, prefix in zip(parts, own, prefixes, strict=True):
             before, last = np.divmod(part.keys[order], max(1, len(part.words)))
-            here.append(prefix[before] * len(words) + number[last])
+            here.append(prefix[before] * len(words) + renumbered[last])
         keys.append(np.unique(np.concatenate([np.empty(0, np.int64), *here])))
         prefixes = [np.searchsorted(keys[-1], one) for one in here]
         frequencies.append(np.zeros(len(keys[-1]), np.int64))

@@ -188,7 +188,7 @@ class RowsSource(CaptionSource):
         best = Best(len(asked), k, candidates)
         those = np.arange(asked.start, asked.stop)
         if self.leave_one_out:
-            self._know(those if direction == "i2t" else np.unique(self.image_of_caption[captions]))
+            self._know(those if direction == "i2t" else np.unique(self.image_of_caption[those]))
         if direction == "i2t":
             for images in _runs(asked):
                 place = slice(images[0] - asked.start, images[-1] + 1 - asked.start)
@@ -231,6 +231,8 @@ class RowsSource(CaptionSource):
         for start in range(0, len(unknown), run):
             groups = [self.references_of(image) for image in unknown[start : start + run]]
             captions = np.concatenate(groups)
+            if not len(captions):
+                continue
             others = [group[group != caption] for group in groups for caption in group]
             counts = np.array([len(other) for other in others], np.int64)
             index = InvertedIndex(self._rows, np.concatenate(others), counts, threads=1)

@@ -56,9 +56,7 @@ class NgramCounts:
         self._count(list(number), np.array(tokens, np.int64), lengths, orders, None)
 
     @classmethod
-    def known(
-        cls, words: Sequence[str], keys: Sequence[Integers], tokens: Integers, lengths: Integers
-    ) -> NgramCounts:
+    def known(cls, words: Sequence[str], keys: Sequence[Integers], tokens: Integers, lengths: Integers) -> NgramCounts:
         """Those of some captions of a collection whose words and n-grams are numbered already.
 
         Args:

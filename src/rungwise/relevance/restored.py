@@ -79,6 +79,7 @@ class RestoredVectors(VectorSource):
         captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         reference: Which captions stand for an image; see :class:`rungwise.relevance.base.CaptionPairSource`.
+        paired: (images,) the caption that stands for each image, with ``reference="paired"``.
         leave_one_out: A caption is no reference for itself.
         images: Number of images.
 
@@ -97,10 +98,13 @@ class RestoredVectors(VectorSource):
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         reference: Reference = "max",
+        paired: ArrayLike | None = None,
         leave_one_out: bool = False,
         images: int | None = None,
     ) -> None:
-        super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
+        super().__init__(
+            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
+        )
         vectors, options = kept.arrays.get("vectors"), kept.facts.get("options")
         self._source, self._fingerprint = _texts(kept, "source", "fingerprint")
         self.symmetric = kept.facts.get("symmetric") is not False
@@ -202,6 +206,7 @@ class RestoredPairRows(_Facts, PairRows):
         captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         reference: As the source had it.
+        paired: Likewise.
         leave_one_out: As the source had it.
         images: Number of images.
 
@@ -216,10 +221,13 @@ class RestoredPairRows(_Facts, PairRows):
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         reference: Reference = "max",
+        paired: ArrayLike | None = None,
         leave_one_out: bool = False,
         images: int | None = None,
     ) -> None:
-        super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
+        super().__init__(
+            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
+        )
         self._threads = None
         self._take(kept, self.shape[1])
 
