@@ -111,9 +111,11 @@ def case(way: str, captions: Captions, k: int, direction: str) -> dict[str, Any]
     return {"wall": wall, "built": built, "peak": peak(), "shards": shards, "bits": digest.hexdigest()}
 
 
-def show(console: Console, title: str, captions: Captions, k: int, ways: tuple[str, ...], directions: list[str]) -> None:
+def show(
+    console: Console, title: str, captions: Captions, k: int, ways: tuple[str, ...], directions: list[str]
+) -> None:
     table = Table(title=title)
-    for column in ("what", "way", "s", "of it weights", "MB", "of the shards: s", "of the shards: MB", "the same bits"):
+    for column in ("what", "way", "s", "of it weights", "MB", "shards: s", "shards: MB", "the same bits"):
         table.add_column(column, justify="left" if column in ("what", "way") else "right")
     for direction in directions:
         bits = ""
