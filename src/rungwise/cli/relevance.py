@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import tyro
 
 from rungwise.cli.parsing import ADVANCED, parse, with_ray
-from rungwise.cli.sharding import InShards
 from rungwise.cli.terminal import console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, replacing
@@ -130,6 +129,8 @@ def _built(config: SourceConfig, data: ImageCaptions, building: Building, saved:
     """The source, after its degrees were written where that is asked for."""
     direction = saved.direction or "i2t"
     if saved.out is not None and saved.top is not None and (saved.shards is not None or saved.ray is not None):
+        from rungwise.cli.sharding import InShards  # which loads numba
+
         return InShards(saved.out, saved.top, direction, saved.shards, saved.ray).write(config, data, building)
     # The place is taken before hours of work begin: a second run that would write there is refused now.
     with nullcontext() if saved.out is None else replacing_degrees(saved.out) as draft:
