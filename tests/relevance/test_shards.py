@@ -239,7 +239,7 @@ def test_what_a_killed_run_was_writing_is_swept(tmp_path):
 def test_shards_end_where_blocks_end(monkeypatch):
     source = SOURCES["vectors"](*collection())
     assert edges_of(source, "i2t", 7) == [0, 64]
-    assert edges_of(source, "t2i", 3) == [0, 64, 192, 300]
+    assert edges_of(source, "t2i", 3) == [0, 128, 256, 300]
     with pytest.raises(UserError, match="shards must be at least 1, got 0"):
         edges_of(source, "t2i", 0)
     with pytest.raises(UserError, match="give consecutive ones among them"):

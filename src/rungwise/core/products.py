@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import cache, partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ Vectors = NDArray[np.float32]
 _FEW = 4
 """Up to so many queries, reading the rows takes longer than multiplying, and libraries for matrices read too slowly."""
 _SHARE = 2048
-"""Rows that one thread multiplies with at a time."""
+"""Rows of either side that one thread multiplies at a time."""
 _limiting = threading.Lock()
 """Held while libraries are kept to one thread, which is a setting of the whole process."""
 
@@ -58,12 +59,12 @@ def steady_products(first: Vectors, second: Vectors) -> Vectors:
     array([[1., 5.]], dtype=float32)
     """
     found = np.empty((len(first), len(second)), np.float32)
-    shares = range(0, len(second), _SHARE)
+    shares = list(product(range(0, len(first), _SHARE), range(0, len(second), _SHARE)))
 
     def multiply(low: int, high: int) -> None:
-        for start in shares[low:high]:
-            part = slice(start, start + _SHARE)
-            np.matmul(first, second[part].T, out=found[:, part])
+        for row, column in shares[low:high]:
+            rows, columns = slice(row, row + _SHARE), slice(column, column + _SHARE)
+            np.matmul(first[rows], second[columns].T, out=found[rows, columns])
 
     with _limiting, _libraries().limit(limits=1, user_api="blas"):
         in_threads(multiply, len(shares), found.size * first.shape[1])
