@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.memory import GB, peak_memory
+from rungwise.core.memory import GB, peak_memory, peak_within
 
 
 def test_the_peak_is_what_the_system_counts() -> None:
@@ -16,3 +16,16 @@ def test_the_peak_is_what_the_system_counts() -> None:
     assert found is not None
     assert found >= GB // 4
     assert abs(found - 1024 * int(line.split()[1])) < GB // 64
+
+
+def test_the_peak_of_late_forgets_what_was_before() -> None:
+    before = bytearray(1 << 28)
+    del before
+    with peak_within() as peak:
+        nothing = peak()
+        held = bytearray(1 << 27)
+        held[:: 1 << 12] = b"1" * len(held[:: 1 << 12])
+        much = peak()
+    assert nothing is not None
+    assert much is not None
+    assert much - nothing > 100_000_000

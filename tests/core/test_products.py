@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from rungwise.core.products import lengths, products
+from rungwise.core import threads
+from rungwise.core.products import lengths, products, steady_products
 
 
 @pytest.mark.parametrize("queries", [1, 4, 5])
@@ -34,3 +36,23 @@ def test_a_memory_map_is_read_as_it_is(tmp_path) -> None:
     np.save(tmp_path / "rows.npy", np.eye(3, dtype=np.float32))
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert products(np.ones((1, 3), np.float32), mapped[1:]).tolist() == [[1, 1]]
+
+
+def test_steady_products_have_the_same_bits_on_any_number_of_threads(monkeypatch) -> None:
+    draw = np.random.default_rng(3)
+    first, second = (draw.normal(size=(rows, 300)).astype(np.float32) for rows in (2500, 5001))
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "cores", lambda count=count: count)
+        with threadpool_limits(count, "blas"):
+            before = [library["num_threads"] for library in threadpool_info()]
+            found.append(steady_products(first, second))
+            assert [library["num_threads"] for library in threadpool_info()] == before
+    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+    np.testing.assert_allclose(found[0], first.astype(np.float64) @ second.astype(np.float64).T, atol=1e-4)
+
+
+def test_steady_products_of_nothing() -> None:
+    nothing, some = np.empty((0, 3), np.float32), np.ones((2, 3), np.float32)
+    assert steady_products(nothing, some).shape == (0, 2)
+    assert steady_products(some, nothing).shape == (2, 0)

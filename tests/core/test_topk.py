@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rungwise.core import threads
-from rungwise.core.topk import rank, taken, top_columns
+from rungwise.core.topk import Best, rank, taken, top_columns
 
 MATRICES = hnp.arrays(
     st.sampled_from([np.float32, np.float64]),
@@ -112,3 +112,15 @@ def test_no_candidates_leave_nothing() -> None:
 def test_k_must_be_positive() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         rank(np.ones((2, 1), np.float32), lambda rows: rows.T, 1, 0)
+
+
+@pytest.mark.parametrize("k", [1, 4, 30])
+@pytest.mark.parametrize("step", [1, 3, 20])
+def test_the_best_of_candidates_in_parts_are_those_of_all(k: int, step: int) -> None:
+    scores = np.random.default_rng(4).integers(0, 5, (6, 20)).astype(np.float32)
+    best = Best(6, k, 20)
+    for first in range(0, 20, step):
+        for queries in (np.array([4, 0, 2]), np.array([1, 3, 5])):
+            best.offer(queries, first, scores[queries, first : first + step])
+    np.testing.assert_array_equal(best.positions, top_columns(scores, k))
+    np.testing.assert_array_equal(best.scores, taken(scores, top_columns(scores, k)))

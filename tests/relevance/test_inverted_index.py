@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from rungwise.core import threads
+from rungwise.core.topk import Best
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
 
 CAPTIONS, DOCUMENTS, WIDTH = 40, 13, 9
@@ -60,7 +61,10 @@ def test_the_best_are_the_head_of_a_stable_sort(sparse, available, k, monkeypatc
         block[captions == 7] = 100 - np.arange(DOCUMENTS)  # as a source corrects what its rows do not say
 
     scores[7] = 100 - np.arange(DOCUMENTS)
-    for matrix, best in ((scores, index.best_documents(k, patch)), (scores.T, index.best_captions(k, patch))):
+    kept = Best(CAPTIONS, k, DOCUMENTS)
+    index.best_documents(kept, patch, np.arange(CAPTIONS))
+    of_captions = kept.positions, kept.scores
+    for matrix, best in ((scores, of_captions), (scores.T, index.best_captions(k, patch))):
         expected = np.argsort(-matrix, axis=1, kind="stable")[:, :k]
         np.testing.assert_array_equal(best[0], expected)
         np.testing.assert_array_equal(best[1], np.take_along_axis(matrix, expected, axis=1))

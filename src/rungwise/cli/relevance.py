@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from rungwise.cli.parsing import ADVANCED, parse
+from rungwise.cli.parsing import ADVANCED, parse, with_ray
 from rungwise.cli.terminal import console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, replacing
@@ -27,7 +27,14 @@ from rungwise.relevance.human import Human
 from rungwise.relevance.storage import refuse_other
 from rungwise.relevance.storage import replacing as replacing_degrees
 
-_GOES_WITH = {"top": "out", "direction": "top", "shares": "show_rungs", "examples": "show_rungs"}
+_GOES_WITH = {
+    "top": "out",
+    "shards": "top",
+    "ray": "top",
+    "direction": "top",
+    "shares": "show_rungs",
+    "examples": "show_rungs",
+}
 """Options that do nothing without another."""
 
 _SHARES = (0.001, 0.01, 0.1)
@@ -52,6 +59,9 @@ class Saved:
         top: Write only so many best candidates of each query.
         direction: Whose best candidates: captions for every picture (i2t, the default) or pictures for every caption
             (t2i).
+        shards: With top: make the lists in so many parts, one after the other, which bounds memory. Those that are done
+            outlive a killed run.
+        ray: With top: make the shards on all cores of this machine (no value), or of a cluster (HOST:PORT of its head).
     """
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
@@ -60,6 +70,8 @@ class Saved:
     out: Path | None = None
     top: int | None = field(default=None, metadata=ADVANCED)
     direction: Direction | None = field(default=None, metadata=ADVANCED)
+    shards: int | None = field(default=None, metadata=ADVANCED)
+    ray: str | None = field(default=None, metadata=ADVANCED)
 
 
 @dataclass
@@ -91,7 +103,7 @@ def main(arguments: list[str]) -> int:
         raise SystemExit(0)  # as the help of every other command ends
     if arguments[0] not in KINDS:
         raise UserError(_misspelt(arguments))
-    config, saved, described = _parsed(KINDS[arguments[0]], arguments[1:])
+    config, saved, described = _parsed(KINDS[arguments[0]], with_ray(arguments[1:]))
     _check_options(config, saved, described)
     _check_places(saved.out, described.show_rungs, getattr(config, "cache", None))
     data = read(saved.data, captions_only=saved.captions_only)
@@ -100,11 +112,7 @@ def main(arguments: list[str]) -> int:
     if saved.split != "all":
         data = with_splits(data).split(saved.split)
     building = Building(whole=whole, say=say, progress=_Seldom(), option=_flag)
-    # The place is taken before hours of work begin: a second run that would write there is refused now.
-    with nullcontext() if saved.out is None else replacing_degrees(saved.out) as draft:
-        source = config.build(data, building=building)
-        if draft is not None:
-            source.write(draft, k=saved.top, direction=saved.direction or "i2t")
+    source = _built(config, data, building, saved)
     if saved.out is not None:
         say(f"written: {saved.out} ({source.shape[0]} images x {source.shape[1]} captions)")
         say(f"content hash: {source.content_hash()}")
@@ -115,6 +123,21 @@ def main(arguments: list[str]) -> int:
     if isinstance(source, Cascade):
         say(str(source.report))
     return 0
+
+
+def _built(config: SourceConfig, data: ImageCaptions, building: Building, saved: Saved) -> Degrees:
+    """The source, after its degrees were written where that is asked for."""
+    direction = saved.direction or "i2t"
+    if saved.out is not None and saved.top is not None and (saved.shards is not None or saved.ray is not None):
+        from rungwise.cli.sharding import InShards  # which loads numba
+
+        return InShards(saved.out, saved.top, direction, saved.shards, saved.ray).write(config, data, building)
+    # The place is taken before hours of work begin: a second run that would write there is refused now.
+    with nullcontext() if saved.out is None else replacing_degrees(saved.out) as draft:
+        source = config.build(data, building=building)
+        if draft is not None:
+            source.write(draft, k=saved.top, direction=direction)
+    return source
 
 
 def _overview() -> str:
@@ -169,7 +192,10 @@ def _check_options(config: SourceConfig, saved: Saved, described: Described) -> 
             raise UserError(f"{_flag(name)} does nothing without {_flag(other)}; give both or neither")
     if described.shares and described.thresholds:
         raise UserError("--shares does nothing beside --thresholds; give one of them")
-    for name in ("top", "examples", "pairs"):
+    if {"shards", "ray"} & given and not config.IN_SHARDS:
+        able = ", ".join(one.kind for one in CONFIGS if one.IN_SHARDS)
+        raise UserError(f"{config.kind} cannot be made in shards; leave --shards and --ray out, or take one of {able}")
+    for name in ("top", "shards", "examples", "pairs"):
         if values[name] is not None and values[name] < 1:
             raise UserError(f"{_flag(name)} must be at least 1, got {values[name]}")
     if not all(high > low for high, low in pairwise((math.inf, *described.thresholds, -math.inf))):

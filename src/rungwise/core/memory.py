@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 GB = 1 << 30
 
@@ -22,6 +25,31 @@ def peak_memory() -> int | None:
 
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return size if sys.platform == "darwin" else 1024 * size
+
+
+@contextmanager
+def peak_within() -> Iterator[Callable[[], int | None]]:
+    """Yield what tells the most memory that was resident in this process at a time since the block began, in bytes.
+
+    Where the system cannot begin anew, it is the most since the process began.
+
+    >>> with peak_within() as peak:
+    ...     pass
+    >>> size = peak()
+    >>> size is None or size > 1_000_000
+    True
+    """
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    yield _peak_of_late
+
+
+def _peak_of_late() -> int | None:
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    return peak_memory()
 
 
 _RAN_OUT = re.compile(

@@ -87,6 +87,49 @@ def taken(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
     return found
 
 
+class Best:
+    """The k best candidates of every query, while candidates come in order of position, some at a time.
+
+    Attributes:
+        positions: (queries, K) int64, best first, ties by the lower position; K is k, or all candidates.
+        scores: (queries, K) float32.
+
+    Args:
+        queries: How many.
+        k: How many to keep.
+        candidates: How many there will be in all.
+
+    >>> best = Best(queries=1, k=2, candidates=4)
+    >>> for first in (0, 2):
+    ...     best.offer(np.array([0]), first, np.array([[0.5, 0.25]], np.float32))
+    >>> best.positions, best.scores
+    (array([[0, 2]]), array([[0.5, 0.5]], dtype=float32))
+    """
+
+    def __init__(self, queries: int, k: int, candidates: int) -> None:
+        shape = queries, min(k, candidates)
+        self.positions, self.scores = np.empty(shape, np.int64), np.empty(shape, np.float32)
+
+    def offer(self, queries: NDArray[np.int64], first: int, scores: NDArray[np.float32]) -> None:
+        """The next candidates of some queries; other threads may offer those of other queries meanwhile.
+
+        Args:
+            queries: (rows,) positions of the queries.
+            first: Position of the first candidate: so many were offered to these queries before.
+            scores: (rows, candidates), none of them NaN.
+        """
+        k = self.positions.shape[1]
+        columns = top_columns(scores, k)
+        found, at = taken(scores, columns), first + columns
+        if kept := min(k, first):  # what was kept stands first, so that equal scores stay in order of position
+            found = np.concatenate([self.scores[queries, :kept], found], axis=1)
+            at = np.concatenate([self.positions[queries, :kept], at], axis=1)
+            columns = top_columns(found, k)
+            found, at = taken(found, columns), taken(at, columns)
+        self.positions[queries, : at.shape[1]] = at
+        self.scores[queries, : at.shape[1]] = found
+
+
 def rank(
     candidates: Candidates,
     scorer: Scorer,

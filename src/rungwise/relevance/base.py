@@ -98,51 +98,77 @@ class Degrees(ABC):
             matrix[rows] = part
         return matrix
 
-    def chunks(self, direction: Direction = "i2t") -> Iterator[tuple[Positions, Block]]:
-        """Queries in order, a run at a time, with (queries, all candidates) degrees of at most :data:`CHUNK_BYTES`."""
-        queries, candidates = self.shape if direction == "i2t" else self.shape[::-1]
+    def chunks(self, direction: Direction = "i2t", queries: range | None = None) -> Iterator[tuple[Positions, Block]]:
+        """Queries in order, a run at a time, with (queries, all candidates) degrees of at most :data:`CHUNK_BYTES`.
+
+        Args:
+            direction: Whose queries.
+            queries: Consecutive ones; None takes all.
+        """
+        count, candidates = self.shape if direction == "i2t" else self.shape[::-1]
+        queries = range(count) if queries is None else queries
         everything = np.arange(candidates)
-        run = max(1, CHUNK_BYTES // max(1, 4 * candidates))
-        for start in range(0, queries, run):
-            asked = np.arange(start, min(start + run, queries))
+        run = self.run(direction)
+        for start in range(queries.start, queries.stop, run):
+            asked = np.arange(start, min(start + run, queries.stop))
             if direction == "i2t":
                 yield asked, self.block(asked, everything)
             else:
                 yield asked, np.ascontiguousarray(self.block(everything, asked).T)
 
-    def topk(self, k: int, direction: Direction = "i2t") -> tuple[Positions, Block]:
+    def run(self, direction: Direction) -> int:
+        """How many queries :meth:`chunks` takes at a time."""
+        candidates = self.shape[1] if direction == "i2t" else self.shape[0]
+        return max(1, CHUNK_BYTES // max(1, 4 * candidates))
+
+    def grain(self, direction: Direction) -> int:
+        """How many queries must be ranked together to get the same bits whatever else is asked; 1 for any.
+
+        What compares vectors depends on the shape of the blocks: runs of queries that begin at a multiple of this
+        number, and end at one or at the last query, are taken in the same blocks as all queries.
+        """
+        return self.run(direction)
+
+    def topk(self, k: int, direction: Direction = "i2t", queries: range | None = None) -> tuple[Positions, Block]:
         """The k most relevant candidates of every query, best first, ties by the lower position, NaN last.
 
         Args:
             k: How many; more than there are candidates is all of them.
             direction: ``"i2t"``: captions for every image; ``"t2i"``: images for every caption.
+            queries: Consecutive ones; None takes all.
 
         Returns:
             (queries, k) int64 positions and (queries, k) float32 degrees.
 
         Raises:
-            UserError: If k is not positive or the direction is unknown.
+            UserError: If k is not positive, the direction is unknown, or a query does not exist.
         """
-        queries, candidates = self.asked(k, direction)
+        asked, candidates = self.queries(k, direction, queries)
         k = min(k, candidates)
-        indices = np.empty((queries, k), np.int64)
-        values = np.empty((queries, k), np.float32)
-        for rows, part in self.chunks(direction):
-            indices[rows] = top_columns(np.where(np.isnan(part), -np.inf, part), k)
-            values[rows] = taken(part, indices[rows])
+        indices = np.empty((len(asked), k), np.int64)
+        values = np.empty((len(asked), k), np.float32)
+        for rows, part in self.chunks(direction, asked):
+            here = rows - asked.start
+            indices[here] = top_columns(np.where(np.isnan(part), -np.inf, part), k)
+            values[here] = taken(part, indices[here])
         return indices, values
 
-    def asked(self, k: int, direction: Direction) -> tuple[int, int]:
-        """(queries, candidates) of a direction, after k and the direction were checked.
+    def queries(self, k: int, direction: Direction, queries: range | None = None) -> tuple[range, int]:
+        """The queries that are asked and the number of candidates, after all was checked.
 
         Raises:
-            UserError: If k is not positive or the direction is unknown.
+            UserError: If k is not positive, the direction is unknown, or a query does not exist.
         """
         if direction not in ("i2t", "t2i"):
             raise UserError(f"direction must be 'i2t' or 't2i', got {direction!r}")
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}")
-        return self.shape if direction == "i2t" else self.shape[::-1]
+        count, candidates = self.shape if direction == "i2t" else self.shape[::-1]
+        if queries is None:
+            return range(count), candidates
+        if queries.step != 1 or not 0 <= queries.start <= queries.stop <= count:
+            raise UserError(f"relevance: queries {queries} of {count}; give consecutive ones among them")
+        return queries, candidates
 
     def positions(self, images: ArrayLike, captions: ArrayLike) -> tuple[Positions, Positions]:
         """Positions as arrays, after they were checked: counting from the end would give the degrees of other pairs.
@@ -222,7 +248,33 @@ class Degrees(ABC):
         Raises:
             OSError: If the disk is full.
         """
-        header = {
+        if k is None:
+            every = (part for _, part in self.chunks())
+            storage.write(folder, self.saved_header(None, direction), every, image_of_caption=self.image_of_caption)
+        else:
+            indices, values = self.topk(k, direction)
+            self.write_lists(folder, k, direction, [values], [indices])
+
+    def write_lists(
+        self, folder: Path, k: int, direction: Direction, values: Iterable[Block], indices: Iterable[NDArray[Any]]
+    ) -> None:
+        """Write what :meth:`topk` gave for all queries, some at a time, as :meth:`write` does.
+
+        Args:
+            folder: An empty one.
+            k: As it was asked.
+            direction: Likewise.
+            values: Parts in order of the queries.
+            indices: Likewise.
+
+        Raises:
+            OSError: If the disk is full.
+        """
+        storage.write(folder, self.saved_header(k, direction), values, indices, self.image_of_caption)
+
+    def saved_header(self, k: int | None, direction: Direction) -> dict[str, Any]:
+        """What a folder of saved degrees says of itself."""
+        return {
             "source": self.source_name,
             "options": dict(self.options()),
             "content_hash": self.content_hash(),
@@ -233,24 +285,19 @@ class Degrees(ABC):
             "k": k,
             "direction": direction,
         }
-        if k is None:
-            every = (part for _, part in self.chunks())
-            storage.write(folder, header, every, image_of_caption=self.image_of_caption)
-        else:
-            indices, values = self.topk(k, direction)
-            storage.write(folder, header, [values], indices, self.image_of_caption)
 
 
 class CaptionSource(Degrees):
     """Base of the sources that read captions.
 
     Args:
-        captions: (captions,) texts.
+        captions: (captions,) texts; None where they are not at hand, as on a worker that ranks for another process.
+            The source then has no hash.
         image_of_caption: (captions,) the position of each caption's image.
         images: Number of images, where the last ones have no caption; None counts up to the highest position.
 
     Attributes:
-        captions: (captions,) texts.
+        captions: (captions,) texts; none where they are not at hand.
         image_of_caption: (captions,) int64.
 
     Raises:
@@ -258,12 +305,16 @@ class CaptionSource(Degrees):
     """
 
     def __init__(
-        self, captions: Sequence[str], image_of_caption: Sequence[int] | ArrayLike, *, images: int | None = None
+        self,
+        captions: Sequence[str] | None,
+        image_of_caption: Sequence[int] | ArrayLike,
+        *,
+        images: int | None = None,
     ) -> None:
         owners = np.asarray(image_of_caption, dtype=np.int64)
-        self.captions = tuple(captions)
+        self.captions = () if captions is None else tuple(captions)
         self.image_of_caption: Positions = owners
-        if owners.shape != (len(self.captions),):
+        if owners.shape != (owners.size if captions is None else len(self.captions),):
             raise UserError(
                 f"relevance: {len(self.captions)} captions but image_of_caption has shape {owners.shape};"
                 " give one image position per caption"
@@ -275,8 +326,8 @@ class CaptionSource(Degrees):
                 f"relevance: image_of_caption runs {owners.min()}..{highest} but there are {count} images;"
                 f" positions must lie in 0..{count - 1}"
             )
-        super().__init__((count, len(self.captions)))
-        self.captions_hash = hash_of_captions(self.captions, owners)
+        super().__init__((count, len(owners)))
+        self.captions_hash = None if captions is None else hash_of_captions(self.captions, owners)
         self._order = np.argsort(owners, kind="stable")
         self._starts = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count)))).astype(np.int64)
 
@@ -335,7 +386,7 @@ class CaptionPairSource(CaptionSource):
 
     def __init__(
         self,
-        captions: Sequence[str],
+        captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         reference: Reference = "max",
@@ -352,6 +403,14 @@ class CaptionPairSource(CaptionSource):
             self._order, self._starts = self._one_each(paired)
         elif paired is not None:
             raise UserError(f"paired= goes with reference='paired', not with {reference!r}")
+
+    @property
+    def paired(self) -> Positions:
+        """(images,) the caption that stands for each image with ``reference="paired"``, -1 for none."""
+        chosen = np.full(self.shape[0], -1, np.int64)
+        has = np.diff(self._starts) > 0
+        chosen[has] = self._order[self._starts[:-1][has]]
+        return chosen
 
     @abstractmethod
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:

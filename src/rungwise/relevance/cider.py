@@ -18,7 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from rungwise.relevance.inverted_index import Rows
-from rungwise.relevance.lexical import ConsensusSource, Counted, norms_of, sparse_rows, unit
+from rungwise.relevance.lexical import ConsensusSource, Weights, norms_of, sparse_rows, unit
+from rungwise.relevance.ngrams import NgramCounts
 
 SCALE = 10.0
 ORDERS = 4
@@ -38,6 +39,7 @@ class CIDEr(ConsensusSource):
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
         threads: None takes the processor's.
+        share: Counts the captions' n-grams and weighs them, some captions at a time.
 
     Raises:
         UserError: If there is not one image position per caption.
@@ -49,23 +51,25 @@ class CIDEr(ConsensusSource):
 
     ORDERS = ORDERS
 
-    def rows(self, counted: Counted) -> Rows:
+    @staticmethod
+    def rows(counts: NgramCounts, weights: Weights) -> Rows:
         """Unit tf-idf vectors on both sides."""
-        caption, columns, weights = [], [], []
+        captions = len(counts.lengths)
+        caption, columns, values = [], [], []
         first = 0
-        for order, idf in enumerate(counted.idf):
-            of, ngram = counted.counts.caption[order], counted.counts.ngram[order]
+        for order, idf in enumerate(weights.idf):
+            of, ngram = counts.caption[order], counts.ngram[order]
             caption.append(of)
             columns.append(first + ngram)
-            weights.append(unit(of, counted.counts.count[order] * idf[ngram], self.shape[1]))
+            values.append(unit(of, counts.count[order] * idf[ngram], captions))
             first += len(idf)
-        weight = np.concatenate(weights)
+        weight = np.concatenate(values)
         return sparse_rows(
             np.concatenate(caption),
             np.concatenate(columns),
             weight * (SCALE / ORDERS),
             weight,
-            lengths=np.zeros(self.shape[1]),
+            lengths=np.zeros(captions),
             penalty=np.ones(1),
         )
 
@@ -85,31 +89,29 @@ class CIDErD(ConsensusSource):
 
     ORDERS = ORDERS
 
-    def rows(self, counted: Counted) -> Rows:
+    @staticmethod
+    def rows(counts: NgramCounts, weights: Weights) -> Rows:
         """One column per n-gram and occurrence; asked: 1 / norm, answers: count * idf^2 / norm."""
-        lengths = np.maximum(counted.counts.lengths - 1, 0)
+        captions = len(counts.lengths)
         caption, columns, asked, answers = [], [], [], []
         first = 0
-        for order, idf in enumerate(counted.idf):
-            of, ngram, count = (
-                column[order] for column in (counted.counts.caption, counted.counts.ngram, counted.counts.count)
-            )
-            norms = norms_of(of, count * idf[ngram], self.shape[1])[of]
+        for order, (idf, most) in enumerate(zip(weights.idf, weights.most, strict=True)):
+            of, ngram, count = (column[order] for column in (counts.caption, counts.ngram, counts.count))
+            norms = norms_of(of, count * idf[ngram], captions)[of]
             inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
-            for level in range(1, int(count.max(initial=0)) + 1):
-                here = np.flatnonzero(count >= level)
-                known, column = (idf, ngram[here]) if level == 1 else np.unique(ngram[here], return_inverse=True)
+            for level in range(1, int(most.max(initial=0)) + 1):
+                here, known = np.flatnonzero(count >= level), np.flatnonzero(most >= level)
                 caption.append(of[here])
-                columns.append(first + column)
+                columns.append(first + np.searchsorted(known, ngram[here]))
                 asked.append(inverse[here] * (SCALE / ORDERS))
                 answers.append(count[here] * idf[ngram[here]] ** 2 * inverse[here])
                 first += len(known)
-        differences = np.arange(int(lengths.max(initial=0)) + 1)
+        differences = np.arange(max(weights.longest - 1, 0) + 1)
         return sparse_rows(
             np.concatenate([np.empty(0, np.int64), *caption]),
             np.concatenate([np.empty(0, np.int64), *columns]),
             np.concatenate([np.empty(0), *asked]),
             np.concatenate([np.empty(0), *answers]),
-            lengths=lengths,
+            lengths=np.maximum(counts.lengths - 1, 0),
             penalty=np.exp(-(differences**2) / (2 * SIGMA**2)),
         )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.compiled import kernel
 from rungwise.core.threads import SORTING, cores, in_threads
-from rungwise.core.topk import taken, top_columns
+from rungwise.core.topk import Best
 from rungwise.relevance.base import Block, Positions
 
 _FULL_SHARE = 8
@@ -107,16 +107,17 @@ class InvertedIndex:
             in_threads(score, len(places), len(places) * self._documents, self._threads)
         return out
 
-    def best_documents(self, k: int, patch: Callable[[Positions, Block], None]) -> tuple[Positions, Block]:
-        """The k best documents of every caption, best first, ties by the lower position.
+    def best_documents(
+        self, best: Best, patch: Callable[[Positions, Block], None], captions: Positions, first: int = 0
+    ) -> None:
+        """Offer the documents to captions.
 
         Args:
-            k: At most the number of documents.
+            best: Keeps the best of each of the captions.
             patch: Corrects (captions, documents) scores in place before they are ranked.
+            captions: Positions of the captions that ask.
+            first: Position of the first document among all that are offered.
         """
-        count = len(self._rows.lengths)
-        indices, values = np.empty((count, k), np.int64), np.empty((count, k), np.float32)
-        everything = np.arange(count)
         run = max(1, _BUFFER // max(1, self._documents))
         # Buffers are handed around: where memory is mapped anew for every part, that takes longer than the scores.
         buffers: SimpleQueue[Block] = SimpleQueue()
@@ -126,22 +127,25 @@ class InvertedIndex:
             for start in range(0, len(places), run):
                 part = places[start : start + run]
                 scores = buffer[: len(part)]
-                self._score(everything, part, folded, scores, np.arange(len(part)))
-                patch(part, scores)
-                indices[part] = top_columns(scores, k)
-                values[part] = taken(scores, indices[part])
+                self._score(captions, part, folded, scores, np.arange(len(part)))
+                patch(captions[part], scores)
+                best.offer(part, first, scores)
             buffers.put(buffer)
 
-        for places, folded in self._by_length(everything):
+        for places, folded in self._by_length(captions):
 
             def work(low: int, high: int, places: Positions = places, folded: Folded = folded) -> None:
                 rank(places[low:high], folded)
 
             in_threads(work, len(places), len(places) * self._documents, self._threads)
-        return indices, values
 
     def best_captions(self, k: int, patch: Callable[[Positions, Block], None]) -> tuple[Positions, Block]:
-        """The k best captions of every document, best first, ties by the lower position; see :meth:`best_documents`."""
+        """The k best captions of every document, best first, ties by the lower position.
+
+        Args:
+            k: At most the number of captions.
+            patch: See :meth:`best_documents`.
+        """
         everything = np.arange(len(self._rows.lengths))
         values = np.full((self._documents, k), -np.inf, np.float32)
         indices = np.full((self._documents, k), -1, np.int64)

@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.sharing import Share, in_turn
+from rungwise.core.topk import Best
 from rungwise.language.tokenisers import Tokeniser, ptb
 from rungwise.relevance.base import Block, CaptionSource, Direction, Frequencies, Positions
+from rungwise.relevance.counting import CAPTIONS, vocabulary
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
-from rungwise.relevance.ngrams import DocumentFrequencies, NgramCounts
+from rungwise.relevance.ngrams import DocumentFrequencies, Integers, NgramCounts
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What the weights of a caption's n-grams depend on besides the caption.
+
+    Attributes:
+        idf: Per order, (n-grams,) float64 ``log(images) - log(max(1, document frequency))``.
+        most: Per order, (n-grams,) how often each stands in one caption at most.
+        longest: Tokens of the longest caption.
+    """
+
+    idf: Sequence[NDArray[np.float64]]
+    most: Sequence[Integers]
+    longest: int
+
+
+RowsOf = Callable[[NgramCounts, Weights], Rows]
+"""Captions as sparse rows; a function of a module or a class, which other processes can import."""
 
 
 class Counted:
     """Tokenised captions with the inverse document frequency of each n-gram.
 
     Attributes:
-        counts: The captions' n-grams.
+        vocabulary: The captions' n-grams.
         frequencies: Document frequencies, of the captions themselves unless given.
-        idf: Per order, (n-grams,) float64 ``log(images) - log(max(1, document frequency))``.
+        weights: See :class:`Weights`.
 
     >>> counted = Counted(["a dog", "a cat"], np.array([0, 1]), tokeniser=str.split, frequencies=None, orders=1)
-    >>> counted.idf[0].round(3).tolist()
+    >>> counted.weights.idf[0].round(3).tolist()
     [0.0, 0.693, 0.693]
     """
 
@@ -36,12 +60,31 @@ class Counted:
         tokeniser: Tokeniser,
         frequencies: DocumentFrequencies | None,
         orders: int,
+        share: Share = in_turn,
     ) -> None:
         self.given = frequencies is not None
-        self.counts = NgramCounts(captions, tokeniser, orders)
-        self.frequencies = frequencies or DocumentFrequencies.counted(self.counts, image_of_caption)
+        self.vocabulary = vocabulary(captions, image_of_caption, tokeniser, orders, share)
+        self.frequencies = frequencies or self.vocabulary.document_frequencies()
         images = max(1, self.frequencies.images)
-        self.idf = [np.log(images) - np.log(np.maximum(1, df)) for df in self.frequencies.look_up(self.counts)]
+        idf = [np.log(images) - np.log(np.maximum(1, df)) for df in self.frequencies.look_up(self.vocabulary)]
+        self.weights = Weights(idf, self.vocabulary.most, int(self.vocabulary.lengths.max(initial=0)))
+        self._share = share
+
+    def rows(self, of: RowsOf) -> Rows:
+        """All captions as sparse rows, made some captions at a time."""
+        vocabulary = self.vocabulary
+        ends = np.cumsum(vocabulary.lengths)
+        starts = range(0, max(1, len(ends)), CAPTIONS)
+
+        def parts() -> Iterator[_Captions]:
+            for start in starts:
+                lengths = vocabulary.lengths[start : start + CAPTIONS]
+                before = int(ends[start] - lengths[0]) if len(lengths) else 0
+                yield _Captions(lengths, vocabulary.tokens[before : before + int(lengths.sum())])
+
+        common = _RowsOf(of, vocabulary.words, vocabulary.keys, self.weights)
+        found = dict(self._share(_rows_of_some, common, parts()))
+        return joined([found[number] for number in sorted(found)])
 
     @property
     def frequencies_from(self) -> Frequencies:
@@ -55,11 +98,38 @@ class Counted:
         return {"document_frequencies": self.frequencies.content_hash()} if self.given else {}
 
 
+@dataclass(frozen=True)
+class _Captions:
+    """Consecutive captions in tokens."""
+
+    lengths: Integers
+    tokens: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class _RowsOf:
+    """What rows are made with, whichever captions they are of."""
+
+    of: RowsOf
+    words: Sequence[str]
+    keys: Sequence[Integers]
+    weights: Weights
+
+
+def _rows_of_some(common: _RowsOf, part: _Captions) -> Rows:
+    counts = NgramCounts.known(common.words, common.keys, part.tokens.astype(np.int64), part.lengths)
+    return common.of(counts, common.weights)
+
+
+_IMAGES = 1 << 15
+"""Images that are ranked at a time."""
+
+
 class RowsSource(CaptionSource):
     """Base of the sources whose degrees are products of sparse rows, averaged over all references of an image.
 
     Args:
-        captions: (captions,) texts.
+        captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
@@ -70,7 +140,7 @@ class RowsSource(CaptionSource):
 
     def __init__(
         self,
-        captions: Sequence[str],
+        captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         leave_one_out: bool = False,
@@ -81,7 +151,8 @@ class RowsSource(CaptionSource):
         self.leave_one_out = leave_one_out
         self._threads = threads
         self._latest: tuple[Positions, InvertedIndex] | None = None
-        self._own: Block | None = None
+        self._own = np.zeros(self.shape[1], np.float32)
+        self._known = np.zeros(self.shape[0], np.bool_)
 
     @property
     def weights(self) -> Rows:
@@ -108,50 +179,69 @@ class RowsSource(CaptionSource):
         self._leave_out(everything, captions, scores)
         return scores.T
 
-    def topk(self, k: int, direction: Direction = "i2t") -> tuple[Positions, Block]:
-        """See :meth:`rungwise.relevance.base.Degrees.topk`; memory does not grow with the number of pairs."""
-        _, candidates = self.asked(k, direction)
-        everything = np.arange(self.shape[0])
-        index = self._index(everything)
-        search = index.best_captions if direction == "i2t" else index.best_documents
-        return search(min(k, candidates), lambda captions, scores: self._leave_out(everything, captions, scores))
+    def topk(self, k: int, direction: Direction = "i2t", queries: range | None = None) -> tuple[Positions, Block]:
+        """See :meth:`rungwise.relevance.base.Degrees.topk`; memory does not grow with the number of pairs.
+
+        Images are taken some at a time, so that their index is small and the scores of a caption fit into a cache.
+        """
+        asked, candidates = self.queries(k, direction, queries)
+        best = Best(len(asked), k, candidates)
+        those = np.arange(asked.start, asked.stop)
+        if self.leave_one_out:
+            self._know(those if direction == "i2t" else np.unique(self.image_of_caption[those]))
+        if direction == "i2t":
+            for images in _runs(asked):
+                place = slice(images[0] - asked.start, images[-1] + 1 - asked.start)
+                found = self._index_of(images).best_captions(min(k, candidates), partial(self._leave_out, images))
+                best.positions[place], best.scores[place] = found
+        else:
+            for images in _runs(range(candidates)):
+                patch = partial(self._leave_out, images)
+                self._index_of(images).best_documents(best, patch, those, int(images[0]))
+        return best.positions, best.scores
 
     def _index(self, images: Positions) -> InvertedIndex:
         if self._latest is None or not np.array_equal(self._latest[0], images):
-            references = np.concatenate([self.references_of(image) for image in images] or [self._order[:0]])
-            counts = self._starts[images + 1] - self._starts[images]
-            self._latest = (images, InvertedIndex(self._rows, references, counts, self._threads))
+            self._latest = (images, self._index_of(images))
         return self._latest[1]
+
+    def _index_of(self, images: Positions) -> InvertedIndex:
+        references = np.concatenate([self.references_of(image) for image in images] or [self._order[:0]])
+        counts = self._starts[images + 1] - self._starts[images]
+        return InvertedIndex(self._rows, references, counts, self._threads)
 
     def _leave_out(self, images: Positions, captions: Positions, scores: Block) -> None:
         """Give captions their score without themselves, where their own image (ascending positions) is asked."""
         if not self.leave_one_out or not len(images):
             return
-        if self._own is None:
-            self._own = self._without_themselves()
         own = self.image_of_caption[captions]
         place = np.minimum(np.searchsorted(images, own), len(images) - 1)
         here = np.flatnonzero(images[place] == own)
+        self._know(np.unique(own[here]))
         scores[here, place[here]] = self._own[captions[here]]
 
-    def _without_themselves(self) -> Block:
-        """(captions,) score of each with its own image, whose other captions are the references.
+    def _know(self, images: Positions) -> None:
+        """Score each caption of some images with its own image, whose other captions are the references.
 
         Every caption is asked against a document of its own. Images are taken a few at a time, since a block holds
         all captions of some images against all documents of theirs.
         """
-        own = np.zeros(self.shape[1], np.float32)
+        unknown = images[~self._known[images]]
         run = 64
-        for start in range(0, self.shape[0], run):
-            groups = [self.references_of(image) for image in range(start, min(start + run, self.shape[0]))]
+        for start in range(0, len(unknown), run):
+            groups = [self.references_of(image) for image in unknown[start : start + run]]
             captions = np.concatenate(groups)
-            others = [group[group != caption] for group in groups for caption in group]
             if not len(captions):
                 continue
+            others = [group[group != caption] for group in groups for caption in group]
             counts = np.array([len(other) for other in others], np.int64)
             index = InvertedIndex(self._rows, np.concatenate(others), counts, threads=1)
-            own[captions] = index.scores(captions).diagonal()
-        return own
+            self._own[captions] = index.scores(captions).diagonal()
+        self._known[unknown] = True
+
+    def grain(self, direction: Direction) -> int:
+        """See :meth:`rungwise.relevance.base.Degrees.grain`: a pair has the same bits in every block."""
+        return 1
 
 
 class ConsensusSource(RowsSource):
@@ -165,6 +255,7 @@ class ConsensusSource(RowsSource):
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
         threads: None takes the processor's.
+        share: Counts the captions' n-grams and weighs them, some captions at a time.
     """
 
     ORDERS: int
@@ -179,6 +270,7 @@ class ConsensusSource(RowsSource):
         leave_one_out: bool = False,
         images: int | None = None,
         threads: int | None = None,
+        share: Share = in_turn,
     ) -> None:
         super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images, threads=threads)
         self._counted = Counted(
@@ -187,11 +279,13 @@ class ConsensusSource(RowsSource):
             tokeniser=tokenizer,
             frequencies=document_frequencies,
             orders=self.ORDERS,
+            share=share,
         )
-        self._rows = self.rows(self._counted)
+        self._rows = self._counted.rows(self.rows)
 
+    @staticmethod
     @abstractmethod
-    def rows(self, counted: Counted) -> Rows:
+    def rows(counts: NgramCounts, weights: Weights) -> Rows:
         """Captions as sparse rows whose product is the score against one reference."""
 
     @property
@@ -211,7 +305,29 @@ class ConsensusSource(RowsSource):
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and tokens."""
         yield from super().hashed()
-        yield from self._counted.counts.hashed()
+        yield from self._counted.vocabulary.hashed()
+
+
+def _runs(images: range) -> Iterator[Positions]:
+    for start in range(images.start, images.stop, _IMAGES):
+        yield np.arange(start, min(start + _IMAGES, images.stop))
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows of consecutive captions, one part after the other, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([part.starts[-1] for part in parts]).tolist()
+    starts = [part.starts[1:] + before for part, before in zip(parts, [0, *ends], strict=False)]
+    return Rows(
+        np.concatenate([np.zeros(1, np.int64), *starts]),
+        np.concatenate([part.columns for part in parts]),
+        np.concatenate([part.asked for part in parts]),
+        np.concatenate([part.answers for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        parts[0].penalty,
+        max(part.width for part in parts),
+    )
 
 
 def sparse_rows(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,21 +53,54 @@ class NgramCounts:
             words = tokeniser(text)
             lengths[caption] = len(words)
             tokens.extend(number.setdefault(word, len(number)) for word in words)
-        self.words = list(number)
+        self._count(list(number), np.array(tokens, np.int64), lengths, orders, None)
+
+    @classmethod
+    def known(cls, words: Sequence[str], keys: Sequence[Integers], tokens: Integers, lengths: Integers) -> NgramCounts:
+        """Those of some captions of a collection whose words and n-grams are numbered already.
+
+        Args:
+            words: Of the whole collection.
+            keys: Per order, all of its n-grams.
+            tokens: (tokens,) words of these captions, one caption after the other.
+            lengths: (captions,) how many each has.
+
+        >>> whole = NgramCounts(["a dog", "dog"], str.split, orders=1)
+        >>> NgramCounts.known(whole.words, whole.keys, whole.tokens[2:], whole.lengths[1:]).ngram
+        [array([1])]
+        """
+        self = cls.__new__(cls)
+        self._count(words, tokens, lengths, len(keys), keys)
+        return self
+
+    def _count(
+        self,
+        words: Sequence[str],
+        tokens: Integers,
+        lengths: Integers,
+        orders: int,
+        known: Sequence[Integers] | None,
+    ) -> None:
+        self.words = list(words)
         self.lengths = lengths
-        self.tokens = np.array(tokens, np.int64)
+        self.tokens = tokens
         self.keys: list[Integers] = []
         self.caption: list[Integers] = []
         self.ngram: list[Integers] = []
         self.count: list[Integers] = []
-        owner = np.repeat(np.arange(len(captions)), lengths)
+        owner = np.repeat(np.arange(len(lengths)), lengths)
         remaining = np.cumsum(lengths)[owner] - np.arange(len(owner))
         prefix = np.zeros(len(owner), np.int64)
         start = np.arange(len(owner))
         for order in range(1, orders + 1):
             inside = remaining[start] >= order
             start, prefix = start[inside], prefix[inside]
-            keys, prefix = np.unique(prefix * len(self.words) + self.tokens[start + order - 1], return_inverse=True)
+            here = prefix * len(words) + tokens[start + order - 1]
+            if known is None:
+                keys, prefix = np.unique(here, return_inverse=True)
+            else:
+                keys = known[order - 1]
+                prefix = np.searchsorted(keys, here)
             together = np.sort(owner[start] * max(1, len(keys)) + prefix)
             first = _firsts(together)
             of, ngram = np.divmod(together[first], max(1, len(keys)))
@@ -76,12 +109,19 @@ class NgramCounts:
             self.ngram.append(ngram)
             self.count.append(np.diff(first, append=len(together)))
 
-    def hashed(self) -> Iterator[bytes]:
-        """The tokens themselves, so that a tokeniser that splits differently gives another hash."""
-        for word in self.words:
-            yield word.encode("utf-8", "surrogatepass") + b"\0"
-        yield self.lengths.astype("<i8").tobytes()
-        yield self.tokens.astype("<i8").tobytes()
+
+class Numbered(Protocol):
+    """Words and n-grams of a collection, numbered as in :class:`NgramCounts`."""
+
+    @property
+    def words(self) -> Sequence[str]:
+        """By first appearance."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[Integers]:
+        """Per order, (n-grams,)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -136,7 +176,7 @@ class DocumentFrequencies:
             frequencies.append(np.bincount(in_image[_firsts(in_image)] % width, minlength=len(keys)))
         return cls(len(np.unique(image_of_caption)), tuple(counts.words), tuple(counts.keys), tuple(frequencies))
 
-    def look_up(self, counts: NgramCounts) -> list[Integers]:
+    def look_up(self, counts: Numbered) -> list[Integers]:
         """Per order, (n-grams of ``counts``,) how many images of this corpus have each; 0 for those it never saw.
 
         Raises:

@@ -76,9 +76,10 @@ class RestoredVectors(VectorSource):
 
     Args:
         kept: From :func:`kept_vectors`.
-        captions: (captions,) texts.
+        captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         reference: Which captions stand for an image; see :class:`rungwise.relevance.base.CaptionPairSource`.
+        paired: (images,) the caption that stands for each image, with ``reference="paired"``.
         leave_one_out: A caption is no reference for itself.
         images: Number of images.
 
@@ -93,19 +94,22 @@ class RestoredVectors(VectorSource):
     def __init__(
         self,
         kept: Kept,
-        captions: Sequence[str],
+        captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         reference: Reference = "max",
+        paired: ArrayLike | None = None,
         leave_one_out: bool = False,
         images: int | None = None,
     ) -> None:
-        super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
+        super().__init__(
+            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
+        )
         vectors, options = kept.arrays.get("vectors"), kept.facts.get("options")
         self._source, self._fingerprint = _texts(kept, "source", "fingerprint")
         self.symmetric = kept.facts.get("symmetric") is not False
-        if vectors is None or vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != len(self.captions):
-            raise _unfit(f"no vectors of {len(self.captions)} captions")
+        if vectors is None or vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != self.shape[1]:
+            raise _unfit(f"no vectors of {self.shape[1]} captions")
         if not isinstance(options, dict) or not np.isfinite(vectors).all():
             raise _unfit("a vector is not finite, or options are missing")
         self._vectors, self._options = vectors, options
@@ -166,7 +170,7 @@ class RestoredConsensus(_Facts, RowsSource):
 
     Args:
         kept: From :func:`kept_rows`.
-        captions: (captions,) texts.
+        captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         leave_one_out: As the source had it.
         images: Number of images.
@@ -184,14 +188,14 @@ class RestoredConsensus(_Facts, RowsSource):
     def __init__(
         self,
         kept: Kept,
-        captions: Sequence[str],
+        captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         leave_one_out: bool = False,
         images: int | None = None,
     ) -> None:
         super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images)
-        self._take(kept, len(self.captions))
+        self._take(kept, self.shape[1])
 
 
 class RestoredPairRows(_Facts, PairRows):
@@ -199,9 +203,10 @@ class RestoredPairRows(_Facts, PairRows):
 
     Args:
         kept: From :func:`kept_rows`.
-        captions: (captions,) texts.
+        captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
         reference: As the source had it.
+        paired: Likewise.
         leave_one_out: As the source had it.
         images: Number of images.
 
@@ -212,16 +217,19 @@ class RestoredPairRows(_Facts, PairRows):
     def __init__(
         self,
         kept: Kept,
-        captions: Sequence[str],
+        captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         reference: Reference = "max",
+        paired: ArrayLike | None = None,
         leave_one_out: bool = False,
         images: int | None = None,
     ) -> None:
-        super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
+        super().__init__(
+            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
+        )
         self._threads = None
-        self._take(kept, len(self.captions))
+        self._take(kept, self.shape[1])
 
 
 def _rows_of(kept: Kept, captions: int) -> Rows:

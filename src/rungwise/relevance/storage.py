@@ -88,7 +88,7 @@ def write(
     folder: Path,
     header: Mapping[str, Any],
     values: Iterable[NDArray[Any]],
-    indices: NDArray[Any] | None = None,
+    indices: Iterable[NDArray[Any]] | None = None,
     image_of_caption: NDArray[Any] | None = None,
 ) -> None:
     """Write the files of a folder; see :class:`Saved`.
@@ -98,7 +98,7 @@ def write(
         header: ``source``, ``options``, ``content_hash``, ``shape``, ``k`` and ``direction``, and what else is worth
             knowing.
         values: Parts of the values, some rows each.
-        indices: (queries, k).
+        indices: Parts of the (queries, k) indices, some rows each.
         image_of_caption: (captions,).
 
     >>> import tempfile
@@ -111,7 +111,7 @@ def write(
     """
     _write_array(folder / VALUES, np.float32, values, _shape_of_values(header)[1:])
     if indices is not None:
-        _write_array(folder / INDICES, np.int32, [indices], indices.shape[1:])
+        _write_array(folder / INDICES, np.int32, indices, _shape_of_values(header)[1:])
     if image_of_caption is not None:
         _write_array(folder / OWNERS, np.int64, [image_of_caption], ())
     (folder / HEADER).write_text(json.dumps({"version": VERSION, **header}, indent=1), encoding="ascii")

@@ -172,22 +172,23 @@ class Stored(Degrees):
         block[row, found[row, entry]] = self._values[queries][row, entry]
         return block if len(asked) == len(candidates) and (asked == candidates).all() else block[:, place]
 
-    def topk(self, k: int, direction: Direction = "i2t") -> tuple[Positions, Block]:
+    def topk(self, k: int, direction: Direction = "i2t", queries: range | None = None) -> tuple[Positions, Block]:
         """See :meth:`Degrees.topk`.
 
         Raises:
             UserError: If more is asked than was kept, or the best of the other direction.
         """
         if self._indices is None:
-            return super().topk(k, direction)
-        _, candidates = self.asked(k, direction)
+            return super().topk(k, direction, queries)
+        asked, candidates = self.queries(k, direction, queries)
         kept = self._indices.shape[1]
         if direction != self.direction or min(k, candidates) > kept:
             raise UserError(
                 f"only the best {kept} of each query were kept, {self.direction}; asked were {k}, {direction}:"
                 " save the source with them"
             )
-        return self._indices[:, :k].astype(np.int64), np.array(self._values[:, :k])
+        part = slice(asked.start, asked.stop)
+        return self._indices[part, :k].astype(np.int64), np.array(self._values[part, :k])
 
 
 def _gathered(matrix: Block, rows: Positions, columns: Positions) -> Block:

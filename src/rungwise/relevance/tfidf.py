@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rungwise.core.sharing import Share, in_turn
 from rungwise.language.tokenisers import Tokeniser, ptb
-from rungwise.relevance.base import Block, CaptionPairSource, Frequencies, Reference
+from rungwise.relevance.base import Block, CaptionPairSource, Direction, Frequencies, Reference
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
-from rungwise.relevance.lexical import Counted, sparse_rows, unit
-from rungwise.relevance.ngrams import DocumentFrequencies
+from rungwise.relevance.lexical import Counted, Weights, sparse_rows, unit
+from rungwise.relevance.ngrams import DocumentFrequencies, NgramCounts
 
 
 class PairRows(CaptionPairSource):
@@ -30,6 +31,10 @@ class PairRows(CaptionPairSource):
 
     _rows: Rows
     _threads: int | None
+
+    def grain(self, direction: Direction) -> int:
+        """See :meth:`rungwise.relevance.base.Degrees.grain`: a pair has the same bits in every block."""
+        return 1
 
     @property
     def weights(self) -> Rows:
@@ -59,6 +64,7 @@ class TfIdf(PairRows):
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.
         threads: None takes the processor's.
+        share: Counts the captions' n-grams and weighs them, some captions at a time.
 
     >>> TfIdf(["a dog runs", "a dog sits", "the cat sleeps"], [0, 0, 1], reference="mean").dense().round(2)
     array([[0.83, 0.83, 0.  ],
@@ -78,6 +84,7 @@ class TfIdf(PairRows):
         leave_one_out: bool = False,
         images: int | None = None,
         threads: int | None = None,
+        share: Share = in_turn,
     ) -> None:
         super().__init__(
             captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
@@ -90,16 +97,18 @@ class TfIdf(PairRows):
             tokeniser=tokenizer,
             frequencies=document_frequencies,
             orders=orders,
+            share=share,
         )
-        counts, sizes = self._counted.counts, [len(idf) for idf in self._counted.idf]
+        self._rows = self._counted.rows(self.rows)
+
+    @staticmethod
+    def rows(counts: NgramCounts, weights: Weights) -> Rows:
+        """Unit tf-idf vectors of n-grams of all lengths together."""
+        captions, sizes = len(counts.lengths), [len(idf) for idf in weights.idf]
         caption = np.concatenate(counts.caption)
         columns = np.concatenate([ngram + sum(sizes[:order]) for order, ngram in enumerate(counts.ngram)])
-        weights = unit(
-            caption, np.concatenate(counts.count) * np.concatenate(self._counted.idf)[columns], self.shape[1]
-        )
-        self._rows = sparse_rows(
-            caption, columns, weights, weights, lengths=np.zeros(self.shape[1]), penalty=np.ones(1)
-        )
+        values = unit(caption, np.concatenate(counts.count) * np.concatenate(weights.idf)[columns], captions)
+        return sparse_rows(caption, columns, values, values, lengths=np.zeros(captions), penalty=np.ones(1))
 
     @property
     def frequencies_from(self) -> Frequencies:
@@ -113,4 +122,4 @@ class TfIdf(PairRows):
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and tokens."""
         yield from super().hashed()
-        yield from self._counted.counts.hashed()
+        yield from self._counted.vocabulary.hashed()

@@ -7,8 +7,11 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.relevance.base import CaptionPairSource, Positions
+from rungwise.core.products import steady_products
+from rungwise.relevance.base import CaptionPairSource, Direction, Positions
 from rungwise.relevance.caption_pairs import caption_positions
+
+_QUERIES = 128
 
 
 class VectorSource(CaptionPairSource):
@@ -40,11 +43,22 @@ class VectorSource(CaptionPairSource):
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """(len(first), len(second)) float32 cosines, -1..1; 0 where a caption has no vector."""
         references, captions = caption_positions(first, second, self.shape[1])
-        return self.vectors[references] @ self.vectors[captions].T
+        return steady_products(_rows(self.vectors, references), _rows(self.vectors, captions))
+
+    def run(self, direction: Direction) -> int:
+        """How many queries are compared at a time: few, since shards hold a multiple of them."""
+        return min(_QUERIES, super().run(direction))
 
     def pair_scores(self, first: Positions, second: Positions) -> NDArray[np.float32]:
         """(n,) float32 cosine of caption ``first[k]`` with caption ``second[k]``."""
         return np.asarray(np.einsum("nd,nd->n", self.vectors[first], self.vectors[second]))
+
+
+def _rows(vectors: NDArray[np.float32], places: Positions) -> NDArray[np.float32]:
+    """Those of some captions, without a copy where they follow each other, as those of all images mostly do."""
+    if len(places) and (np.diff(places) == 1).all():
+        return vectors[places[0] : places[-1] + 1]
+    return vectors[places]
 
 
 def normalised(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

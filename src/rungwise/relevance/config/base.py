@@ -13,6 +13,7 @@ import numpy as np
 
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
+from rungwise.core.sharing import Share, in_turn
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees, Positions, Reference
 from rungwise.relevance.config.keeping import Recipe, made_once
@@ -39,6 +40,7 @@ class Building:
         cache: Folder where what sources computed of captions is kept and found again; None keeps nothing.
         frequencies: Whose captions count how rare words are, where a source does not say it; None as the source has it.
         option: What an option is called in messages, by its name in the configuration.
+        share: Does what can be done for some captions at a time.
     """
 
     train: Sequence[str] = ("train",)
@@ -49,6 +51,7 @@ class Building:
     cache: Path | None = None
     frequencies: Literal["collection", "train"] | None = None
     option: Callable[[str], str] = str
+    share: Share = in_turn
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class SourceConfig(ABC):
     __pydantic_config__ = STRICT
     NEEDS: ClassVar[Mapping[str, str]] = {}
     """Options without a default, and what to give for each."""
+    IN_SHARDS: ClassVar[bool] = False
+    """Its best candidates can be found shard by shard; see :mod:`rungwise.relevance.shards`."""
 
     kind: str = field(default="", init=False)
 

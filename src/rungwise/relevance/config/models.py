@@ -53,6 +53,7 @@ class BiEncoderConfig(ModelConfig):
         batch_size: Captions a pass.
     """
 
+    IN_SHARDS: ClassVar[bool] = True
     kind: Literal["bi-encoder"] = field(default="bi-encoder", init=False)
     model: str | None = None
     batch_size: int = 128

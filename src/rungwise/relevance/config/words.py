@@ -43,6 +43,7 @@ class WordsConfig(CaptionsConfig):
             (train). Default: train where the data have a training split and others, else collection.
     """
 
+    IN_SHARDS: ClassVar[bool] = True
     tokenizer: Tokenizer = "ptb"
     frequencies: Literal["collection", "train"] | None = None
 
@@ -52,6 +53,7 @@ class WordsConfig(CaptionsConfig):
             "images": len(data),
             "tokenizer": TOKENISERS[self.tokenizer],
             "document_frequencies": self._frequencies(data, building, orders),
+            "share": building.share,
         }
 
     def _corpus(self, data: ImageCaptions, building: Building) -> ImageCaptions | None:
@@ -79,13 +81,11 @@ class WordsConfig(CaptionsConfig):
         part = self._corpus(data, building)
         if part is None:
             return None
-        from rungwise.relevance.ngrams import DocumentFrequencies
+        from rungwise.relevance.counting import vocabulary
 
         tokenizer = TOKENISERS[self.tokenizer]
-        return replace(
-            DocumentFrequencies.of(part.captions, part.image_of_caption, tokenizer=tokenizer, orders=orders),
-            origin="train",
-        )
+        counted = vocabulary(part.captions, part.image_of_caption, tokenizer, orders, building.share)
+        return counted.document_frequencies("train")
 
     def _counts(self, data: ImageCaptions, building: Building) -> dict[str, Any]:
         """What the weights of words depend on besides the captions."""
@@ -172,6 +172,7 @@ class CBoWConfig(CaptionPairsConfig):
         tokenizer: ptb for English, unicode for any language, whitespace as the NCS program.
     """
 
+    IN_SHARDS: ClassVar[bool] = True
     NEEDS: ClassVar[Mapping[str, str]] = {"vectors": "a file of word vectors, such as glove.6B.300d.txt"}
     kind: Literal["cbow"] = field(default="cbow", init=False)
     vectors: Path | None = None
