@@ -17,6 +17,7 @@ from rungwise.index.grades import Grade, GradeName, add_grade, now, take_back
 from rungwise.index.items import source_of
 from rungwise.index.lance import LanceStore
 from rungwise.index.lance_tuning import Approximation
+from rungwise.index.looking import Files
 from rungwise.index.places import alone, writing_alone
 from rungwise.index.readable import ReadableIndex
 from rungwise.index.thumbnails import Thumbnails
@@ -192,6 +193,7 @@ class Index(ReadableIndex):
         *,
         progress: Progress | None = None,
         stored: Stored | None = None,
+        files: Files | None = None,
         rehash: bool = False,
         allow_empty: bool = False,
         thumbnails: bool | None = None,
@@ -214,6 +216,8 @@ class Index(ReadableIndex):
                 read its weights again.
             progress: Called with how many more pictures are done, out of all that the collection has.
             stored: Called with the ids of each batch when it is in.
+            files: Opens and encodes what is new in other processes, such as
+                :class:`~rungwise.index.workers.Workers`; this process does it if None.
             rehash: Compare the content of every file, whatever its size and time.
             allow_empty: Remove everything if the collection is empty, or has not one of the pictures.
             thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.
@@ -234,7 +238,14 @@ class Index(ReadableIndex):
                     self.manifest = replace(self.manifest, thumbnails=bool(thumbnails))
                     storage.write_manifest(self.folder, self.manifest)
                 update = Update(
-                    self._target(), data, model, left_out=self.left_out, rehash=rehash, progress=progress, stored=stored
+                    self._target(),
+                    data,
+                    model,
+                    left_out=self.left_out,
+                    rehash=rehash,
+                    progress=progress,
+                    stored=stored,
+                    files=files,
                 )
             if not allow_empty:
                 self._refuse_to_empty(set(update.known), data)

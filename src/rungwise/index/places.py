@@ -7,35 +7,20 @@ brought to a folder of this machine while they are read or written, and what was
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from rungwise.core import locks
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of, file_system, speaking
 
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)", re.DOTALL)
 _SMALL = 256 << 20
 _SECONDS = 1.0
 """For so long what tells one state of a file from another is not asked again."""
 _stamps: dict[tuple[str, str], tuple[float, tuple[int, ...] | None]] = {}
-
-
-def address_of(place: Path | str) -> str | None:
-    """The address that a place is, with both of its slashes; None for a folder.
-
-    >>> address_of(Path("s3://bucket/pets")), address_of("s3://bucket/pets/"), address_of(Path("pets"))
-    ('s3://bucket/pets', 's3://bucket/pets', None)
-    >>> address_of("C:/pets") is None
-    True
-    """
-    found = _ADDRESS.fullmatch(str(place))
-    return f"{found[1]}://{found[2].rstrip('/')}" if found else None
 
 
 def writing_alone(place: Path, name: str = locks.LOCK) -> AbstractContextManager[None]:
@@ -90,8 +75,8 @@ def stamp(address: str, name: str) -> tuple[int, ...] | None:
 
 
 def _read(address: str, name: str) -> bytes | None:
-    with _speaking(address):
-        files, prefix = _files(address)
+    with speaking(address):
+        files, prefix = file_system(address)
         try:
             with files.open_input_stream(f"{prefix}/{name}") as stream:
                 content = bytes(stream.read(_SMALL + 1))
@@ -104,34 +89,8 @@ def _read(address: str, name: str) -> bytes | None:
 
 def _write(address: str, name: str, content: bytes) -> None:
     _stamps.pop((address, name), None)
-    with _speaking(address):
-        files, prefix = _files(address)
+    with speaking(address):
+        files, prefix = file_system(address)
         # An object appears when the stream is closed, whole.
         with files.open_output_stream(f"{prefix}/{name}") as stream:
             stream.write(content)
-
-
-def _files(address: str) -> tuple[Any, str]:
-    """The file system of an address, with the settings that LanceDB reads too, and the path in it."""
-    from pyarrow import fs
-
-    scheme, _, path = address.partition("://")
-    if scheme != "s3":
-        files, path = fs.FileSystem.from_uri(address)
-        return files, path
-    endpoint = os.environ.get("AWS_ENDPOINT") or os.environ.get("AWS_ENDPOINT_URL")
-    options: dict[str, Any] = {"region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")}
-    if endpoint:
-        options["endpoint_override"] = endpoint
-    # Small files go in one request, which also takes empty ones.
-    options["allow_delayed_open"] = True
-    return fs.S3FileSystem(**{name: value for name, value in options.items() if value}), path
-
-
-@contextmanager
-def _speaking(address: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise UserError(f"{address}: {said}; check the address, the credentials and the store's state") from error
