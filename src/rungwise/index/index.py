@@ -87,6 +87,7 @@ class Index(ReadableIndex):
         store: stores.Wished = "exact",
         half: bool = False,
         thumbnails: bool = False,
+        files: Files | None = None,
     ) -> Index:
         """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
 
@@ -103,6 +104,7 @@ class Index(ReadableIndex):
             store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
             half: Keep vectors in half precision, which LanceDB's store can.
             thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
+            files: As for :meth:`update`.
 
         Raises:
             UserError: If no picture can be read, the folder is taken, or the disk is full.
@@ -117,7 +119,8 @@ class Index(ReadableIndex):
                 draft, data.name, model, model_location, store, half=half, thumbnails=thumbnails
             )
             kept = Thumbnails(draft) if thumbnails else None
-            update = Update(Target(*both, folder.resolve(), nullcontext, kept), data, model, progress=progress)
+            target = Target(*both, folder.resolve(), nullcontext, kept)
+            update = Update(target, data, model, progress=progress, files=files)
             _refuse_if_none(data, update.run())
             for one in both:
                 one.compact()
