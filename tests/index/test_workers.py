@@ -241,7 +241,7 @@ class Failing(ColourModel):
 
 @pytest.mark.parametrize(
     ("load", "line"),
-    [(refuse, r"a worker on .*: this model is not to be had"), (Failing, r"Ray: .*out of luck.*goes on from there")],
+    [(refuse, r"a worker on .*: this model is not to be had"), (Failing, r"a worker on .*: ValueError: out of luck")],
 )
 def test_what_a_worker_cannot_do_is_one_line(load: Any, line: str, photos: Path, together: Together) -> None:
     together.model, together.load = ColourModel(), load

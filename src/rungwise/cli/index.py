@@ -26,6 +26,7 @@ from rungwise.cli.models import (
 from rungwise.cli.parsing import ADVANCED, parse, with_ray
 from rungwise.cli.terminal import program, progress_bar, say, say_issues
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of
 
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
@@ -59,8 +60,8 @@ class MakeIndex:
             fetched.
         out: Folder of the index. Default beside the pictures, PICTURES.index.
         watch: Stay, and index what changes, until Ctrl-C.
-        ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of a cluster's head
-            (HOST:PORT or ray://HOST:PORT), on its machines.
+        ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
+            cluster (HOST:PORT or ray://HOST:PORT), on its machines.
         workers: How many of them have the model at a time; default one for each GPU, or else for each core.
         thumbnails: Keep small copies of the pictures in the index. The page then opens no large files; an index
             remembers it.
@@ -106,7 +107,6 @@ def main(arguments: list[str]) -> int:
     asked = parse(MakeIndex, with_ray(arguments), "rungwise index", examples=_EXAMPLES)
     _refuse_what_contradicts(asked)
     from rungwise.index import storage
-    from rungwise.index.places import address_of
 
     out = asked.out or beside(asked.pictures)
     again = storage.is_index(out) and not asked.overwrite

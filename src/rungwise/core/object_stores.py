@@ -1,7 +1,7 @@
 """Object stores: what an address such as ``s3://bucket/prefix`` names, and the bytes that lie there.
 
-An address may come as a text or as a path, which has one slash less. Settings of S3 are read from the environment, under
-the names that LanceDB reads too.
+An address may come as a text or as a path, which has one slash less. Settings of S3 are read from the environment,
+under the names that LanceDB reads too.
 """
 
 from __future__ import annotations
@@ -105,8 +105,9 @@ def objects_below(address: str) -> list[str]:
 
     with speaking(address):
         files, path = file_system(address)
-        found = files.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
-        found = found or [files.get_file_info(path)]
+        found = [files.get_file_info(path)]
+        if found[0].type != fs.FileType.File:
+            found = files.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
     scheme = address.partition("://")[0]
     objects = sorted(f"{scheme}://{one.path}" for one in found if one.type == fs.FileType.File)
     if not objects:

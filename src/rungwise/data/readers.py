@@ -127,8 +127,8 @@ def _read_objects(address: str, join_restval: bool, captions_only: bool) -> Imag
     if archives := [one for one in objects if one.suffix.lower() == SHARD_SUFFIX]:
         return read_shards(archives, root, captions_only)
     raise UserError(
-        f"{address}: holds neither Parquet files with pictures nor WebDataset shards ({SHARD_SUFFIX}), which are what is"
-        " read in an object store; pack the pictures into such files, or copy them to a folder"
+        f"{address}: holds neither Parquet files with pictures nor WebDataset shards ({SHARD_SUFFIX}); of an object"
+        " store nothing else is read, so pack the pictures into such files, or copy them to a folder"
     )
 
 

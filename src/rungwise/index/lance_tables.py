@@ -21,9 +21,9 @@ from rungwise.core import drafts
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, make_folder, sync_file, sync_folder
 from rungwise.core.locks import writing_alone
+from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.index.files import damaged, read_description, write_description
-from rungwise.index.places import address_of
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection

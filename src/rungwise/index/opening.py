@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of
 from rungwise.index import storage, stores, version1
 from rungwise.index.files import damaged
-from rungwise.index.places import address_of
 from rungwise.index.store import Store
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from rungwise.core import drafts, folders
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.core.seals import digest_of
 from rungwise.index import places
@@ -249,7 +250,7 @@ def sweep(folder: Path) -> None:
 
     >>> sweep(Path("nowhere"))
     """
-    if not places.address_of(folder):  # where there are no drafts
+    if not address_of(folder):  # where there are no drafts
         drafts.sweep(folder)
         for name in (*_REPLACED, *_REPLACED_AT_TIMES):
             drafts.sweep(folder / name)
@@ -265,7 +266,7 @@ def stamps(folder: Path) -> Stamps:
     >>> stamps(Path("nowhere"))
     (None, None, None)
     """
-    if address := places.address_of(folder):
+    if address := address_of(folder):
         return places.stamp(address, DESCRIPTION), None, None
     return tuple(stamp(folder / name) for name in _REPLACED)
 
@@ -276,7 +277,7 @@ def is_index(folder: Path) -> bool:
     >>> is_index(Path("nowhere"))
     False
     """
-    if address := places.address_of(folder):
+    if address := address_of(folder):
         return places.stamp(address, DESCRIPTION) is not None
     return is_regular(folder / DESCRIPTION)
 
@@ -289,7 +290,7 @@ def refuse_strangers(folder: Path) -> None:
 
     >>> refuse_strangers(Path("nowhere"))
     """
-    if places.address_of(folder):
+    if address_of(folder):
         return  # what else lies in a bucket is never touched
     folders.refuse_strangers(folder, _KNOWN, "an index")
 
@@ -303,7 +304,7 @@ def discard(folder: Path) -> None:
     >>> discard(Path("nowhere"))
     """
     refuse_strangers(folder)
-    if places.address_of(folder):
+    if address_of(folder):
         _drop_tables(folder)
     else:
         shutil.rmtree(folder, ignore_errors=True)
@@ -331,7 +332,7 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     >>> [file.name for file in target.iterdir()]
     ['index.json']
     """
-    if address := places.address_of(folder):
+    if address := address_of(folder):
         if is_index(folder):
             raise UserError(f"{address}: an index stands here already; name another address, or delete it there first")
         _drop_tables(folder)  # of a process that died before it wrote index.json, without which there is no index

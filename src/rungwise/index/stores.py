@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of
 from rungwise.index.exact import ExactStore
 from rungwise.index.lance import LanceStore
-from rungwise.index.places import address_of
 from rungwise.index.store import Side, Store
 from rungwise.similarity import Similarity
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of
 from rungwise.data.picture_files import picture_bytes
 from rungwise.index import storage, stores
 from rungwise.index.files import damaged
 from rungwise.index.grades import read_grades
 from rungwise.index.index import Index
 from rungwise.index.items import ids_of_texts
-from rungwise.index.places import address_of
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder

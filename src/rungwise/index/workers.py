@@ -38,6 +38,8 @@ _SHARE = 256
 """Pictures that a worker is given at a time: what is done again where one dies."""
 _LEAST_READERS = 4
 """Threads that open files in a worker, which mostly wait."""
+_DEATHS = 20
+"""Of one worker, after which the command ends: what kills it may be the same picture or too little memory each time."""
 _CORES_HELD = 0.5
 """What Ray is told that a worker takes. The number of workers is set; all cores would leave none to Ray's own tasks."""
 
@@ -149,11 +151,13 @@ class _Shared:
             compute=ActorPoolStrategy(size=count),
             num_cpus=_CORES_HELD,
             num_gpus=1 if workers.gpus else 0,
+            max_restarts=_DEATHS,
+            max_task_retries=_DEATHS,
         )
         try:
             for answer in answers.iter_rows():
                 if answer["failure"]:
-                    raise UserError(answer["failure"])
+                    raise UserError(f"{answer['failure']}; what is in the index stays")
                 yield answer
         except ray.exceptions.RayError as error:
             said = str(error).strip().splitlines()[-1][:300]
@@ -179,8 +183,8 @@ class _Worker:
         self._known: frozenset[str] = ray.get(known[0])
         try:
             self._model = load()
-        except UserError as error:
-            self._failure = f"a worker on {socket.gethostname()}: {error}"
+        except Exception as error:  # whatever it is, the command says it in a line
+            self._failure = _failure(error)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)
         self._pool = ThreadPoolExecutor(max(_LEAST_READERS, threads))
@@ -192,8 +196,8 @@ class _Worker:
             try:
                 found, vectors = self._found([_asked(one) for one in json.loads(batch["share"][0])])
                 answer |= {"found": json.dumps(found), "vectors": vectors.tobytes(), "dimension": vectors.shape[1]}
-            except UserError as error:
-                answer["failure"] = f"a worker on {socket.gethostname()}: {error}"
+            except Exception as error:  # likewise
+                answer["failure"] = _failure(error)
         return {name: [value] for name, value in answer.items()}
 
     def _found(self, share: Sequence[Asked]) -> tuple[list[Plain], NDArray[np.float32]]:
@@ -218,6 +222,13 @@ class _Worker:
         return found, np.asarray(encoded.vectors, np.float32)
 
 
+def _failure(error: Exception) -> str:
+    """Why a worker cannot do its work, in one line."""
+    said = " ".join(str(error).split())[:500]
+    kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+    return f"a worker on {socket.gethostname()}: {kind}{said}"
+
+
 def _plain(asked: Asked) -> Plain:
     """A picture as it is sent to a worker."""
     picture, source = asked.item.path, asked.source
@@ -232,7 +243,8 @@ def _asked(plain: Plain) -> Asked:
     """The picture again, without what its owner says of it."""
     path, place = Path(plain["path"]), plain.get("place")
     picture: Picture = path if place is None else packed_picture(path, place)
-    return Asked(plain["position"], Item(plain["id"], picture), Source(*plain["source"], ""))
+    size, modified = plain["source"]
+    return Asked(plain["position"], Item(plain["id"], picture), Source(size, modified, ""))
 
 
 def _said(one: Looked | LeftOut) -> Plain:

@@ -96,8 +96,7 @@ class TwoSides(Sided, TrainableEncoder):
     def scores_of(self, pairs: Pairs, autocast: Autocast = nullcontext) -> VectorScores:
         """Similarities of all images with all captions of some pairs."""
         with autocast():
-            take, count = pairs.rows.take, len(pairs.rows)
-            images = self._vectors(np.arange(count), 256, lambda some: self.embed_images(take(some).to(self.device)))
+            images = self.encode_rows(pairs.rows, alike=False)
             if pairs.text_rows is None:
                 texts = self.encode_tokens(pairs.texts)
             else:
@@ -124,7 +123,8 @@ class TwoSides(Sided, TrainableEncoder):
             batch: Pictures a step.
         """
         rows = self.rows_of(pictures, cache=cache, progress=progress, batch=batch)
-        return EncodedImages(self.encode_rows(rows), rows.kept, rows.issues)
+        alike = isinstance(pictures, FeatureRows) or not any(isinstance(one, bytes) for one in pictures)
+        return EncodedImages(self.encode_rows(rows, alike=alike), rows.kept, rows.issues)
 
     def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
         """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
@@ -154,24 +154,30 @@ class TwoSides(Sided, TrainableEncoder):
             return self.encode_text_rows(self._text_rows(texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
 
-    def encode_rows(self, rows: Rows, batch: int = 64) -> NDArray[np.float32]:
+    def encode_rows(self, rows: Rows, batch: int = 256, *, alike: bool = True) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand.
 
-        An image gets the same vector to the last bit whichever others it comes with.
+        Args:
+            rows: Of the images.
+            batch: How many at a time.
+            alike: An image gets the same vector to the last bit whichever others it comes with.
         """
-        if self.config.image.frozen:
-            embed = of_one_size(self.embed_images, batch)
-            return self._vectors(np.arange(len(rows)), batch, lambda some: embed(rows.take(some).to(self.device)))
+        if alike and not self.config.image.frozen:
+            return self._encode_pixels(rows)
+        embed = of_one_size(self.embed_images, batch) if alike else self.embed_images
+        return self._vectors(np.arange(len(rows)), batch, lambda some: embed(rows.take(some).to(self.device)))
+
+    def _encode_pixels(self, rows: Rows) -> NDArray[np.float32]:
+        """The same of pixels, which go through a whole network."""
         found = np.zeros((len(rows), self.dimension), np.float32)
         with self._inference():
-            parts = encoded(
+            for part in encoded(
                 len(rows),
                 lambda at: rows.take(np.array([at]))[0],
                 lambda pixels: self.embed_images(pixels).float(),
                 self.device,
                 alike=True,
-            )
-            for part in parts:
+            ):
                 if part.values is not None:
                     found[part.positions] = part.values
         return found
