@@ -5,8 +5,9 @@ python benchmarks/ray_indexing.py --pictures 1000 --rounds 3 --workers 2
 
 The command ``rungwise index`` makes an index of the same pictures with one process and with Ray's workers on this
 machine, each with an empty cache; one process comes before and after, since machines change their pace. Ids, their
-order, records and vectors of all rows are compared bit for bit. Then come rounds: the command with ``--ray`` is started, one of its workers is killed at a random moment, later the command
-itself, and the same command is given again. What is in the index then is compared with what one process made.
+order, records and vectors of all rows are compared bit for bit. Then come rounds: the command with ``--ray`` is
+started, one of its workers is killed at a random moment, later the command itself, and the same command is given
+again. What is in the index then is compared with what one process made.
 
 Pictures are the photos of Flickr8K where ``RUNGWISE_DATA`` names a folder that has them, else drawn scenes. The model
 is a MobileNetV2 that sees 96 x 96 pixels, with a head that was never trained. Its weights are the published ones where

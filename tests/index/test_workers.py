@@ -234,6 +234,20 @@ def test_the_share_of_a_worker_that_dies_is_done_again(photos: Path, tmp_path: P
     assert changes.added == COUNT - 2
 
 
+def always_dying() -> DualEncoder:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+@pytest.mark.slow
+def test_workers_that_always_die_end_the_run(photos: Path, together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_DEATHS", 1)
+    together.model, together.load = ColourModel(), always_dying
+    with pytest.raises(UserError, match="Ray: .*the same command goes on from there") as raised:
+        together.shared(read(photos))
+    assert "\n" not in str(raised.value)
+
+
 class Failing(ColourModel):
     def encode_image(self, pictures: Any, **options: Any) -> EncodedImages:
         raise ValueError("out of luck")

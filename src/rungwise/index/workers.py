@@ -41,7 +41,7 @@ _LEAST_READERS = 4
 _DEATHS = 20
 """Of one worker, after which the command ends: what kills it may be the same picture or too little memory each time."""
 _CORES_HELD = 0.5
-"""What Ray is told that a worker takes. The number of workers is set; all cores would leave none to Ray's own tasks."""
+"""What Ray is told that a worker takes of its share of the cores. The number of workers is set; all cores would leave none to Ray's own tasks."""
 
 Load = Callable[[], "DualEncoder"]
 """Gives the model; it is called once in every worker."""
@@ -141,7 +141,8 @@ class _Shared:
         _silence("ray.data")
         known = ray.put(self._known)  # held here for as long as a worker may begin anew
         count = min(workers.number, len(shares))
-        threads = max(1, int(ray.cluster_resources().get("CPU", 1)) // count)
+        cpus, gpus = ray.cluster_resources().get("CPU", 1), workers.gpus
+        threads = max(1, int(cpus) // count)
         answers = from_items(
             [{"share": json.dumps([_plain(one) for one in share])} for share in shares], override_num_blocks=len(shares)
         ).map_batches(
@@ -149,8 +150,8 @@ class _Shared:
             fn_constructor_args=(workers.load, threads, self._thumbnails, [known]),
             batch_size=1,
             compute=ActorPoolStrategy(size=count),
-            num_cpus=_CORES_HELD,
-            num_gpus=1 if workers.gpus else 0,
+            num_cpus=min(1.0, cpus / count) * _CORES_HELD,  # never more than there is: Ray would wait for it
+            num_gpus=min(1.0, gpus / count),
             max_restarts=_DEATHS,
             max_task_retries=_DEATHS,
         )
