@@ -12,6 +12,7 @@ import json
 import logging
 import socket
 import sys
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -41,7 +42,7 @@ _LEAST_READERS = 4
 _DEATHS = 20
 """Of one worker, after which the command ends: what kills it may be the same picture or too little memory each time."""
 _CORES_HELD = 0.5
-"""What Ray is told that a worker takes of its share of the cores. The number of workers is set; all cores would leave none to Ray's own tasks."""
+"""What Ray is told that a worker takes of its share of the cores: all would leave none to Ray's own tasks."""
 
 Load = Callable[[], "DualEncoder"]
 """Gives the model; it is called once in every worker."""
@@ -143,18 +144,22 @@ class _Shared:
         count = min(workers.number, len(shares))
         cpus, gpus = ray.cluster_resources().get("CPU", 1), workers.gpus
         threads = max(1, int(cpus) // count)
-        answers = from_items(
+        work = from_items(
             [{"share": json.dumps([_plain(one) for one in share])} for share in shares], override_num_blocks=len(shares)
-        ).map_batches(
-            _Worker,
-            fn_constructor_args=(workers.load, threads, self._thumbnails, [known]),
-            batch_size=1,
-            compute=ActorPoolStrategy(size=count),
-            num_cpus=min(1.0, cpus / count) * _CORES_HELD,  # never more than there is: Ray would wait for it
-            num_gpus=min(1.0, gpus / count),
-            max_restarts=_DEATHS,
-            max_task_retries=_DEATHS,
         )
+        with warnings.catch_warnings():
+            # Ray will take no bounds of restarts from 2.64 on, which pyproject.toml therefore leaves out.
+            warnings.simplefilter("ignore")
+            answers = work.map_batches(
+                _Worker,
+                fn_constructor_args=(workers.load, threads, self._thumbnails, [known]),
+                batch_size=1,
+                compute=ActorPoolStrategy(size=count),
+                num_cpus=min(1.0, cpus / count) * _CORES_HELD,  # never more than there is: Ray would wait for it
+                num_gpus=min(1.0, gpus / count),
+                max_restarts=_DEATHS,
+                max_task_retries=_DEATHS,
+            )
         try:
             for answer in answers.iter_rows():
                 if answer["failure"]:
