@@ -87,7 +87,8 @@ def make_model(folder: Path) -> None:
 
 def command(photos: Path, model: Path, out: Path, cache: Path, *options: str) -> subprocess.Popen[str]:
     """The command, started."""
-    words = [sys.executable, "-m", "rungwise", "index", str(photos), "--model", str(model), "--out", str(out), *options]
+    words = [sys.executable, "-m", "rungwise", "index", str(photos), "--model", str(model), "--out", str(out)]
+    words += ["--precision", "float32", *options]
     return subprocess.Popen(
         words,
         stdout=subprocess.PIPE,

@@ -301,6 +301,7 @@ def test_thumbnails_come_back(photos: Path, together: Together) -> None:
 def test_a_command_that_was_killed_goes_on(photos: Path, tmp_path: Path, model_folder: Path) -> None:
     """The command is killed when the first rows are in; given again, it makes the index that one process makes."""
     words = [sys.executable, "-c", SMALL_SHARES, "index", str(photos), "--model", str(model_folder)]
+    words += ["--precision", "float32"]
     settings = os.environ | {"RUNGWISE_CACHE": str(tmp_path / "cache")}
     out = [*words, "--out", str(tmp_path / "shared"), "--ray", "--workers", "2"]
     process = subprocess.Popen(out, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
