@@ -35,6 +35,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from rungwise.core.errors import UserError
 from rungwise.data.folder import PictureFolder
 from rungwise.encoders.image import ImageConfig
 from rungwise.index import Index
@@ -45,8 +46,8 @@ WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 LONG_AGO = 1_600_000_000
 WORKER = b"ray::MapWorker"
 DONE = re.compile(r"\((\d+) encoded\)\n.* indexed in ([0-9.]+) s", re.MULTILINE)
-FIRST, LAST, APART = 0.05, 0.55, 0.35
-"""Between which shares of a whole run a worker is killed, and how much later at most the command."""
+FIRST, LATER, APART = 0.6, 0.3, 2.0
+"""The share of all rows by which a worker is killed, that of further rows by which the command is, and seconds more."""
 
 
 @dataclass(frozen=True)
@@ -132,21 +133,28 @@ def processes(cache: Path, beginning: bytes = b"") -> list[int]:
     return [number for number in found if number != os.getpid()]
 
 
-def one_round(photos: Path, model: Path, out: Path, cache: Path, whole: float, draw: random.Random) -> tuple[str, ...]:
+def rows_in(out: Path, process: subprocess.Popen[str], least: int) -> int:
+    """How many rows an index has once there are so many, or its command has ended."""
+    while True:
+        with contextlib.suppress(UserError):
+            if (found := len(Index.open(out))) >= least or process.poll() is not None:
+                return found
+        time.sleep(0.1)
+
+
+def one_round(photos: Path, model: Path, out: Path, cache: Path, count: int, draw: random.Random) -> tuple[str, ...]:
     """Kill a worker, then the command, then give it again; what was seen, without the comparison."""
     process = command(photos, model, out, cache, "--ray", "--workers", "2")
-    while not (workers := processes(cache, WORKER)):
+    while not processes(cache, WORKER):
         if process.poll() is not None:
             raise SystemExit(process.communicate()[0])
         time.sleep(0.1)
-    began = time.monotonic()
-    time.sleep(draw.uniform(FIRST, LAST) * whole)
-    workers = processes(cache, WORKER)
-    os.kill(draw.choice(workers), signal.SIGKILL)
-    at_worker = time.monotonic() - began
-    time.sleep(draw.uniform(0, APART) * whole)
+    at_worker = rows_in(out, process, round(draw.uniform(0, FIRST) * count))
+    time.sleep(draw.uniform(0, APART))
+    os.kill(draw.choice(processes(cache, WORKER)), signal.SIGKILL)
+    rows_in(out, process, at_worker + round(draw.uniform(0, LATER) * count))
+    time.sleep(draw.uniform(0, APART))
     process.kill()
-    at_command = time.monotonic() - began
     process.communicate()
     for _ in range(300):
         if not processes(cache):
@@ -158,7 +166,7 @@ def one_round(photos: Path, model: Path, out: Path, cache: Path, whole: float, d
             os.kill(one, signal.SIGKILL)
     then = len(Index.open(out))
     encoded, _ = finished(command(photos, model, out, cache, "--ray", "--workers", "2"))
-    return f"{at_worker:.1f}", f"{at_command:.1f}", str(then), str(encoded), str(len(left))
+    return str(at_worker), str(then), str(encoded), str(len(left))
 
 
 def main() -> None:
@@ -196,14 +204,14 @@ def main() -> None:
         if not asked.rounds:
             return
         table = Table(title="a worker killed, then the command, then the same command again")
-        columns = ("round", "worker killed at s", "command killed at s", "rows then", "encoded after", "processes left")
+        columns = ("round", "rows: worker killed", "command killed", "encoded after", "processes left")
         for column in (*columns, "lost", "twice", "same bits"):
             table.add_column(column, justify="right")
         draw, lost, twice, unequal = random.Random(asked.seed), 0, 0, 0
         for number in range(1, asked.rounds + 1):
             # Beside the others: the path of a picture in a record depends on where the index is.
             out, cache = place / f"round {number}", place / f"cache of round {number}"
-            seen = one_round(photos, model, out, cache, shared, draw)
+            seen = one_round(photos, model, out, cache, len(reference.ids), draw)
             rows = rows_of(out)
             missing = len(set(reference.ids) - set(rows.ids))
             again = sum(count - 1 for count in Counter(rows.ids).values())
