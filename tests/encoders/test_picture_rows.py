@@ -213,8 +213,9 @@ def test_nobody_waits_for_work_that_is_given_up(threads: int) -> None:
     assert len(begun) < 100
 
 
+@pytest.mark.parametrize("alike", [True, False])
 @pytest.mark.parametrize("batch", [1, 4, 100])
-def test_a_device_is_given_batches_in_order(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_is_given_batches_in_order(batch: int, alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The way of GPUs, played on the processor: the same pictures, issues and gaps come out."""
     from rungwise.encoders import reading
 
@@ -233,7 +234,28 @@ def test_a_device_is_given_batches_in_order(batch: int, monkeypatch: pytest.Monk
         return positions, values, issues, asked
 
     cpu = torch.device("cpu")
-    on_device = tell(reading._on_device(30, prepare, lambda some: some + 1, cpu, batch))
+    on_device = tell(reading._on_device(30, prepare, lambda some: some + 1, cpu, batch, alike))
     assert on_device == tell(encoded(30, prepare, lambda some: some + 1, cpu, batch=batch))
     assert on_device[3] == 30
     assert on_device[1] == [position + 1 for position in on_device[0]]
+
+
+def test_features_do_not_depend_on_company_or_cores_to_the_last_bit(pictures: list[Path], tmp_path: Path) -> None:
+    backbone, before = side(), torch.get_num_threads()
+    found = {}
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            rows = feature_rows(backbone, pictures, tmp_path / f"all of {threads}")
+            found[threads] = dict(zip(rows.kept.tolist(), rows.take(np.arange(len(rows))), strict=True))
+        alone = {}
+        for at in (0, 3, 20):
+            rows = feature_rows(backbone, [pictures[at]], tmp_path / f"only {at}")
+            alone[at] = rows.take(np.arange(1))[0]
+        few = feature_rows(backbone, pictures[15:19], tmp_path / "few")
+    finally:
+        torch.set_num_threads(before)
+    assert sorted(found[1]) == READABLE
+    assert all(torch.equal(found[1][at], found[2][at]) for at in READABLE)
+    assert all(torch.equal(found[1][at], feature) for at, feature in alone.items())
+    assert all(torch.equal(found[1][15 + at], few.take(np.array([at]))[0]) for at in range(4))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of
 from rungwise.index import Index, places, storage
-from rungwise.index.addresses import address_of
 from rungwise.index.verification import verify_index
 from tests.colour_model import ColourModel, colour_pictures
 

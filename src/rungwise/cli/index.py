@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from rungwise.cli import upkeep
-from rungwise.cli.models import DEFAULT, encoding_in, location, read_dual_encoder, say_cut, say_default
-from rungwise.cli.parsing import ADVANCED, parse
+from rungwise.cli.models import (
+    DEFAULT,
+    encoding_in,
+    load_in_worker,
+    location,
+    read_dual_encoder,
+    say_cut,
+    say_default,
+)
+from rungwise.cli.parsing import ADVANCED, parse, with_ray
 from rungwise.cli.terminal import program, progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
     from rungwise.index import Index
+    from rungwise.index.looking import Files
     from rungwise.index.update import Changes
     from rungwise.models import DualEncoder
 
@@ -27,6 +38,7 @@ _EXAMPLES = (
     "rungwise index photos",
     "rungwise index photos --model run/model --out index",
     "rungwise index photos --out index --watch",
+    "rungwise index s3://bucket/shards --out s3://bucket/index --ray HEAD:6379",
     "rungwise index compact INDEX",
     "rungwise index export INDEX --out rows.parquet",
 )
@@ -40,13 +52,17 @@ class MakeIndex:
     after an index: rungwise index compact, and rungwise index export.
 
     Attributes:
-        pictures: Folder of pictures, with or without captions.
+        pictures: Folder of pictures, with or without captions. Also Parquet files that hold the pictures, or WebDataset
+            shards, in a folder or in an object store (s3://bucket/prefix).
         model: Folder or name of a model. A hub repository, or a published model: hf:, open_clip: or st:, and a folder
             or a name; default the one that made the index, and for a new one a published one, which is said and
             fetched.
         out: Folder of the index. Default beside the pictures, PICTURES.index; s3://BUCKET/PREFIX and
             milvus://HOST:PORT/NAME are addresses of stores for many machines.
         watch: Stay, and index what changes, until Ctrl-C.
+        ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
+            cluster (HOST:PORT or ray://HOST:PORT), on its machines.
+        workers: How many of them have the model at a time; default one for each GPU, or else for each core.
         thumbnails: Keep small copies of the pictures in the index. The page then opens no large files; an index
             remembers it.
         explain: Say which store keeps the rows, and why.
@@ -60,6 +76,7 @@ class MakeIndex:
         half: Keep vectors in half precision. They take half the place; LanceDB's store only.
         device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
+            With --ray, auto is float32, so that all workers compute alike.
         least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
         altered_model: Take a model whose files are not as its SHA256SUMS says.
     """
@@ -68,6 +85,8 @@ class MakeIndex:
     model: str | None = None
     out: Path | None = None
     watch: bool = False
+    ray: str | None = None
+    workers: int | None = field(default=None, metadata=ADVANCED)
     thumbnails: bool = False
     explain: bool = False
     overwrite: bool = False
@@ -85,13 +104,19 @@ def main(arguments: list[str]) -> int:
     """Make an index, or bring one up to date, and print what was done."""
     if arguments and (command := upkeep.COMMANDS.get(arguments[0])):
         return command(arguments[1:])
-    asked = parse(MakeIndex, arguments, "rungwise index", examples=_EXAMPLES)
+    asked = parse(MakeIndex, with_ray(arguments), "rungwise index", examples=_EXAMPLES)
+    _refuse_what_contradicts(asked)
     from rungwise.index import storage
 
     out = asked.out or beside(asked.pictures)
     again = storage.is_index(out) and not asked.overwrite
     run = _Again(asked, out) if again else _First(asked, out)
-    with encoding_in(run.name, asked.precision, asked.least_cosine):
+    precision = "float32" if asked.ray and asked.precision == "auto" else asked.precision
+    with encoding_in(run.name, precision, asked.least_cosine), ExitStack() as held:
+        if asked.ray is not None:
+            from rungwise.core.cluster import cluster
+
+            run.ray = held.enter_context(cluster(asked.ray, workers=asked.workers))
         run.once()
         if asked.watch:
             run.watch()
@@ -101,11 +126,28 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _refuse_what_contradicts(asked: MakeIndex) -> None:
+    """Refuse options that do not go with each other.
+
+    Raises:
+        UserError: Naming them.
+    """
+    if asked.ray and asked.watch:
+        raise UserError("--watch looks for single changes, which one process encodes; leave --ray out")
+    if asked.workers is not None and (asked.ray is None or asked.workers < 1):
+        raise UserError(f"--workers {asked.workers}: is a number of Ray's workers, at least 1; give it with --ray")
+
+
 class _Run:
-    """One run of the command: the model, the index, and what is printed of both."""
+    """One run of the command: the model, the index, and what is printed of both.
+
+    Attributes:
+        ray: The module, connected, where Ray's workers open and encode the pictures.
+    """
 
     name: str
     model: DualEncoder
+    ray: Any = None
     index: Index | None = None
 
     def __init__(self, asked: MakeIndex, out: Path) -> None:
@@ -131,7 +173,18 @@ class _Run:
             allow_empty=self.asked.allow_empty,
             thumbnails=self.asked.thumbnails or None,
             say=say,
+            files=self._workers(),
         )
+
+    def _workers(self) -> Files | None:
+        """What opens and encodes the pictures, where that is not this process."""
+        if self.ray is None:
+            return None
+        from rungwise.index.workers import Workers
+
+        half = self.asked.precision == "bfloat16"
+        load = partial(load_in_worker, location(self.name), self.asked.device, self.asked.altered_model, half)
+        return Workers(self.ray, load, self.asked.workers)
 
     def _update(self, data: ImageCaptions) -> None:
         """Bring the index up to date, and say what was done."""
@@ -276,6 +329,7 @@ class _First(_Run):
                 store=self.asked.store,
                 half=self.asked.half,
                 thumbnails=self.asked.thumbnails,
+                files=self._workers(),
             )
         changes = Changes(added=len(self.index), encoded=len(self.index), issues=self.index.issues)
         self._say_done(changes, time.perf_counter() - start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +100,29 @@ def read_model_of(index: Index, name: str | None, device: str | None, *, altered
     except UserError as error:
         moved = name is None and Source.parse(place) is None and not Path(place).exists()
         raise UserError(f"{error}; if the model has moved, name it: --model") if moved else error from None
+
+
+def load_in_worker(name: str, device: str | None, altered: bool, half: bool) -> DualEncoder:
+    """The model in a worker of a cluster.
+
+    Args:
+        name: As :func:`location` gives it.
+        device: As ``--device`` says.
+        altered: As ``--altered-model`` says.
+        half: Compute features of pictures in bfloat16, for as long as the process lasts.
+    """
+    from rungwise.models import load_dual_encoder
+
+    if half:
+        from rungwise.encoders.inference import computed_in
+
+        _FOR_GOOD.enter_context(computed_in("bfloat16"))
+    with _said_by_option():
+        return load_dual_encoder(name, device, altered=altered)
+
+
+_FOR_GOOD = ExitStack()
+"""What a worker enters and never leaves."""
 
 
 def _device(name: str, asked: str | None) -> str | None:

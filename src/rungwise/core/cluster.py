@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
@@ -46,6 +47,8 @@ def cluster(address: str = LOCAL, *, workers: int | None = None) -> Iterator[Any
         _require_answer(address)
     # Nothing is reported to anybody; Ray reads this when it is loaded.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # What Ray's own processes think goes to their files, not between the lines of a command.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     # A task that asks for no GPU would lose sight of those there are; a later Ray does so by itself.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -65,7 +68,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None) -> Iterator[Any
     else:
         settings["address"] = address
     try:
-        with redirect_stderr(StringIO()):  # which Ray fills with advice
+        with _without_advice():
             ray.init(**settings)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         said = " ".join(str(error).split())[:200]
@@ -74,6 +77,21 @@ def cluster(address: str = LOCAL, *, workers: int | None = None) -> Iterator[Any
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Within it, nothing comes out of the standard error, which Ray fills from Python and from below it."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        with redirect_stderr(StringIO()):
+            yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
 
 
 def _require_answer(address: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import LimitName, limits, too_large
+from rungwise.core.object_stores import address_of, object_stamp, opened_object
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -39,7 +40,7 @@ class MissingFileError(UserError):
 
 @contextmanager
 def opened(path: Path, limit: LimitName | None) -> Iterator[io.BufferedReader[Any]]:
-    """A regular file, open for reading bytes up to the size that it has now.
+    """A regular file, open for reading bytes up to the size that it has now; or an object of an object store.
 
     Args:
         path: Of the file; links are followed.
@@ -61,6 +62,13 @@ def opened(path: Path, limit: LimitName | None) -> Iterator[io.BufferedReader[An
     rungwise.core.errors.UserError: ...: is a folder, not a file; give a regular file
     """
     require_regular(path, limit)  # before opening: to open a device can already do something
+    if address := address_of(path):
+        try:
+            with opened_object(address) as reader:
+                yield reader
+        except FileNotFoundError as error:
+            raise unreadable(path, error) from error
+        return
     try:
         # Between the two looks a pipe may have taken the file's place, and opening one would wait for a writer.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | _BINARY)
@@ -69,7 +77,7 @@ def opened(path: Path, limit: LimitName | None) -> Iterator[io.BufferedReader[An
     try:
         about = os.fstat(handle)
         _check(path, about, limit)
-        reader: io.BufferedReader[Any] = io.BufferedReader(_Whole(handle, about.st_size), _BUFFER)
+        reader = io.BufferedReader(_Whole(handle, about.st_size), _BUFFER)
     except BaseException:
         os.close(handle)
         raise
@@ -138,6 +146,10 @@ def require_regular(path: Path, limit: LimitName | None = None) -> int:
     rungwise.core.reading.MissingFileError: nowhere.npy: no such file; correct the path
     """
     try:
+        if address := address_of(path):
+            size, _ = object_stamp(address)
+            _check_size(path, size, limit)
+            return size
         about = path.stat()
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
@@ -152,8 +164,10 @@ def is_regular(path: Path) -> bool:
     False
     """
     try:
+        if address := address_of(path):
+            return bool(object_stamp(address))
         return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
+    except (OSError, ValueError, UserError):
         return False
 
 
@@ -166,8 +180,10 @@ def stamp(path: Path) -> tuple[int, ...] | None:
     >>> stamp(Path("nowhere"))
     """
     try:
+        if address := address_of(path):
+            return object_stamp(address)
         about = path.stat()
-    except (OSError, ValueError):
+    except (OSError, ValueError, UserError):
         return None
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
@@ -176,8 +192,12 @@ def _check(path: Path, about: os.stat_result, limit: LimitName | None) -> None:
     if not stat.S_ISREG(about.st_mode):
         what = next((name for of, name in _KINDS if of(about.st_mode)), "something else")
         raise UserError(f"{path}: is {what}, not a file; give a regular file")
-    if limit is not None and about.st_size > getattr(limits(), limit):
-        raise too_large(path, about.st_size, limit)
+    _check_size(path, about.st_size, limit)
+
+
+def _check_size(path: Path, size: int, limit: LimitName | None) -> None:
+    if limit is not None and size > getattr(limits(), limit):
+        raise too_large(path, size, limit)
 
 
 def unreadable(path: Path, error: Exception) -> UserError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import beyond, limits
+from rungwise.core.object_stores import address_of, file_system
 from rungwise.core.reading import require_regular
 
 if TYPE_CHECKING:
@@ -127,6 +128,9 @@ def parquet_file(path: Path, **options: Any) -> Any:
     except ImportError as error:
         raise UserError(f"{path}: reading Parquet needs pyarrow; run: pip install 'rungwise[parquet]'") from error
     with explained(path):
+        if address := address_of(path):
+            options["filesystem"], place = file_system(address)
+            return pyarrow.parquet.ParquetFile(place, **options)
         return pyarrow.parquet.ParquetFile(path, **options)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of, objects_below
 from rungwise.core.reading import require_there, user_path
 from rungwise.data.coco import coco_files, folder_of_pictures, is_coco_file, read_coco
 from rungwise.data.collection import ImageCaptions, Issue
@@ -73,6 +74,8 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     (('b.png', 'a.jpg'), ('A red circle.',))
     """
     path = user_path(path)
+    if address := address_of(path):
+        return _read_objects(address, join_restval, captions_only)
     require_there(path)
     if precomputed_splits(path):
         return read_precomputed(path, captions_only)
@@ -113,6 +116,20 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
         known |= {readable_name(one.relative_to(path)) for one in json_tables(files) if data.layout == "json"}
         issues += [issue for issue in ignored_files(files) if issue.where not in known]
     return replace(data, issues=(*data.issues, *issues)) if issues else data
+
+
+def _read_objects(address: str, join_restval: bool, captions_only: bool) -> ImageCaptions:
+    """The pictures of Parquet files or WebDataset shards in an object store."""
+    objects = [Path(one) for one in objects_below(address)]
+    root = Path(address) if objects != [Path(address)] else Path(address).parent
+    if tables := [one for one in objects if one.suffix.lower() == PARQUET_SUFFIX and holds_pictures(one)]:
+        return read_picture_tables(tables, root, join_restval=join_restval, captions_only=captions_only)
+    if archives := [one for one in objects if one.suffix.lower() == SHARD_SUFFIX]:
+        return read_shards(archives, root, captions_only)
+    raise UserError(
+        f"{address}: holds neither Parquet files with pictures nor WebDataset shards ({SHARD_SUFFIX}); of an object"
+        " store nothing else is read, so pack the pictures into such files, or copy them to a folder"
+    )
 
 
 def _reads_files(data: ImageCaptions) -> bool:

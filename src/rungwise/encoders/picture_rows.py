@@ -101,7 +101,7 @@ def feature_rows(
         if half:
             store = RowStore(folder / f"{known}-bfloat16{LAYOUT}", side.feature_shape, np.float32)
         device = next(side.parameters()).device
-        encode = _Encoding(side, half, len(paths))
+        encode = _Encoding(side, half)
         return _rows(store, side.preprocessing, side.preprocessing.apply, paths, encode, device, batch, progress)
 
 
@@ -159,7 +159,7 @@ def picture_features(
 
     values, kept, issues = [np.zeros((0, *side.feature_shape), np.float32)], [], []
     with _evaluating(side):
-        encode = _Encoding(side, _in_half(side, pictures), len(pictures))
+        encode = _Encoding(side, _in_half(side, pictures), by_itself=len(pictures) <= _BY_ITSELF)
         device = next(side.parameters()).device
         for part in encoded(len(pictures), prepare, encode, device, batch=at_once(seen, batch)):
             if part.values is not None:
@@ -172,18 +172,18 @@ def picture_features(
 
 
 class _Encoding:
-    """A side as it is run here; for more than a few pictures as a copy that is faster, made when it is needed.
+    """A side as it is run here: as a copy that is faster, made when it is needed, or by itself.
 
     Args:
         side: In evaluation mode.
         half: Compute in bfloat16.
-        count: Of pictures.
+        by_itself: There are so few pictures that a copy does not pay, and their last bits do not matter.
     """
 
-    def __init__(self, side: PictureSide, half: bool, count: int) -> None:
+    def __init__(self, side: PictureSide, half: bool, by_itself: bool = False) -> None:
         self.side = side
         self.half = half
-        self.by_itself = count <= _BY_ITSELF and not half
+        self.by_itself = by_itself and not half
         self._run: Callable[[Tensor], Tensor] | None = None
         self._lock = Lock()
 
@@ -289,12 +289,23 @@ def _rows(
     def compute(pictures: Sequence[int]) -> Iterator[Encoded]:
         nonlocal computed
         at_a_time = at_once(preprocessing, batch)
-        for part in encoded(len(pictures), lambda at: reading(pictures[at]), encode, device, batch=at_a_time):
+        keys: list[bytes] = []
+        values: list[NDArray[Any]] = []
+        parts = encoded(
+            len(pictures), lambda at: reading(pictures[at]), encode, device, batch=at_a_time, alike=crops is None
+        )
+        for part in parts:
             if part.values is not None:
-                store.append([reading.keys[pictures[at]] for at in part.positions], part.values)
+                keys += [reading.keys[pictures[at]] for at in part.positions]
+                values.append(part.values)
+            if len(keys) >= at_a_time:
+                store.append(keys, np.concatenate(values))
+                keys, values = [], []
             issues.update((pictures[at], issue) for at, issue in part.issues)
             computed += len(part.positions)
             yield part
+        if keys:
+            store.append(keys, np.concatenate(values))
 
     for part in compute(range(len(paths))):
         if progress:

@@ -30,6 +30,8 @@ from rungwise.encoders.preprocessing import Preprocessing
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
+_ALIKE = 8
+"""Pictures in a network on one core at a time, where their number is to be the same always; as fast as more."""
 _USUAL_PIXELS = 3 * 224 * 224
 """Of a picture for which numbers of pictures a step are meant; larger ones come fewer at a time."""
 
@@ -58,6 +60,7 @@ def encoded(
     device: torch.device,
     *,
     batch: int = 64,
+    alike: bool = False,
 ) -> Iterator[Encoded]:
     """Prepare pictures in threads, encode them in batches, and give them in their order.
 
@@ -69,6 +72,8 @@ def encoded(
             gradients.
         device: Where the network computes.
         batch: Pictures in the network at a time, on all cores together.
+        alike: A picture gets the same value to the last bit whichever others it comes with, and however many cores
+            there are: the network always sees the same number of pictures, on a processor with one core.
 
     >>> pictures = [torch.zeros(1), Issue("unreadable picture", "b.jpg"), torch.ones(1)]
     >>> found = list(encoded(3, pictures.__getitem__, lambda some: some + 1, torch.device("cpu"), batch=1))
@@ -76,8 +81,8 @@ def encoded(
     [([0], array([[1.]], dtype=float32)), ([2], array([[2.]], dtype=float32))]
     """
     if device.type == "cpu":
-        return _on_cores(count, prepare, encode, batch)
-    return _on_device(count, prepare, encode, device, batch)
+        return _on_cores(count, prepare, encode, batch, alike)
+    return _on_device(count, prepare, encode, device, batch, alike)
 
 
 def at_once(preprocessing: Preprocessing, batch: int) -> int:
@@ -101,18 +106,41 @@ def prepared(data: bytes, name: str, make: Callable[[Tensor], Tensor], shorter_s
         return unreadable_picture(name, error)
 
 
+def of_one_size(encode: Callable[[Tensor], Tensor], size: int) -> Callable[[Tensor], Tensor]:
+    """The same function, which always sees ``size`` rows: fewer are filled up with the first one.
+
+    How a matrix product rounds depends on how many rows it has, and not on what stands in the other rows.
+
+    >>> of_one_size(lambda rows: rows + len(rows), 4)(torch.zeros(3)).tolist()
+    [4.0, 4.0, 4.0]
+    """
+
+    def run(rows: Tensor) -> Tensor:
+        if len(rows) == size:
+            return encode(rows)
+        return encode(torch.cat([rows, rows[:1].expand(size - len(rows), *rows.shape[1:])]))[: len(rows)]
+
+    return run
+
+
 def _on_cores(
-    count: int, prepare: Callable[[int], Tensor | Issue | None], encode: Callable[[Tensor], Tensor], batch: int
+    count: int,
+    prepare: Callable[[int], Tensor | Issue | None],
+    encode: Callable[[Tensor], Tensor],
+    batch: int,
+    alike: bool,
 ) -> Iterator[Encoded]:
     streams = min(torch.get_num_threads(), max(1, count))
+    size = min(_ALIKE, batch) if alike else max(1, batch // streams)
+    if alike:
+        encode = of_one_size(encode, size)
 
     def work(some: range) -> Encoded:
         with torch.inference_mode():
             return _complete(some, [prepare(position) for position in some], lambda ready: encode(ready).numpy())
 
-    size = max(1, batch // streams)
     parts = (range(begin, min(begin + size, count)) for begin in range(0, count, size))
-    if streams == 1 or count <= 1:
+    if torch.get_num_threads() == 1 or (count <= 1 and not alike):
         yield from map(work, parts)
         return
     with _one_core_each(streams) as pool:
@@ -125,7 +153,10 @@ def _on_device(
     encode: Callable[[Tensor], Tensor],
     device: torch.device,
     batch: int,
+    alike: bool,
 ) -> Iterator[Encoded]:
+    if alike:
+        encode = of_one_size(encode, batch)
     threads = cores()
     pin = device.type == "cuda"
 

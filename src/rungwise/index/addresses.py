@@ -1,27 +1,12 @@
-"""What is an address and what is a folder: ``s3://bucket/prefix``, ``milvus://host:19530/name``, ``photos.index``.
-
-An address may come as a text or as a path, which has one slash less.
-"""
+"""What an address of an index says: ``s3://bucket/prefix``, ``milvus://host:19530/name``, or a folder."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from rungwise.core.object_stores import address_of
+
 MILVUS = "milvus://"
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)", re.DOTALL)
-
-
-def address_of(place: Path | str) -> str | None:
-    """The address that a place is, with both of its slashes; None for a folder.
-
-    >>> address_of(Path("s3://bucket/pets")), address_of("s3://bucket/pets/"), address_of(Path("pets"))
-    ('s3://bucket/pets', 's3://bucket/pets', None)
-    >>> address_of("C:/pets") is None
-    True
-    """
-    found = _ADDRESS.fullmatch(str(place))
-    return f"{found[1]}://{found[2].rstrip('/')}" if found else None
 
 
 def named(place: Path | str) -> str:

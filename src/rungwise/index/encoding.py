@@ -14,7 +14,7 @@ from rungwise.data.features import FeatureRows
 from rungwise.index.store import Batch
 
 if TYPE_CHECKING:
-    from rungwise.models.contracts import DualEncoder
+    from rungwise.models.contracts import DualEncoder, EncodedImages
 
 _TEXTS_AT_ONCE = 4096
 
@@ -64,6 +64,12 @@ def require_finite(vectors: NDArray[np.float32], names: Sequence[str]) -> None:
     odd = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if odd.size:
         raise UserError(f"{names[odd[0]]}: the model gives NaN or infinity for it; the model's weights are damaged")
+
+
+def results_of(encoded: EncodedImages, count: int) -> list[NDArray[np.float32] | Issue]:
+    """(count,) what a model made of each of the pictures that it was asked for: a (D,) vector, or why there is none."""
+    issues, kept = iter(encoded.issues), dict(zip(encoded.kept.tolist(), encoded.vectors, strict=True))
+    return [kept[at] if at in kept else next(issues) for at in range(count)]
 
 
 def one_line(issue: Issue) -> str:

@@ -16,6 +16,7 @@ from rungwise.index.encoding import Progress, one_line, require_pictures
 from rungwise.index.grades import Grade, GradeName, add_grade, now, take_back
 from rungwise.index.items import source_of
 from rungwise.index.lance_tuning import Approximation
+from rungwise.index.looking import Files
 from rungwise.index.places import alone, writing_alone
 from rungwise.index.readable import ReadableIndex
 from rungwise.index.thumbnails import Thumbnails
@@ -86,6 +87,7 @@ class Index(ReadableIndex):
         store: stores.Wished = "exact",
         half: bool = False,
         thumbnails: bool = False,
+        files: Files | None = None,
     ) -> Index:
         """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
 
@@ -102,6 +104,7 @@ class Index(ReadableIndex):
             store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
             half: Keep vectors in half precision, which LanceDB's store can.
             thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
+            files: As for :meth:`update`.
 
         Raises:
             UserError: If no picture can be read, the folder is taken, or the disk is full.
@@ -116,7 +119,8 @@ class Index(ReadableIndex):
                 draft, data.name, model, model_location, store, half=half, thumbnails=thumbnails, data=data
             )
             kept = Thumbnails(draft) if thumbnails else None
-            update = Update(Target(*both, folder.resolve(), nullcontext, kept), data, model, progress=progress)
+            target = Target(*both, folder.resolve(), nullcontext, kept)
+            update = Update(target, data, model, progress=progress, files=files)
             _refuse_if_none(data, update.run())
             for one in both:
                 one.compact()
@@ -196,6 +200,7 @@ class Index(ReadableIndex):
         *,
         progress: Progress | None = None,
         stored: Stored | None = None,
+        files: Files | None = None,
         rehash: bool = False,
         allow_empty: bool = False,
         thumbnails: bool | None = None,
@@ -218,6 +223,8 @@ class Index(ReadableIndex):
                 read its weights again.
             progress: Called with how many more pictures are done, out of all that the collection has.
             stored: Called with the ids of each batch when it is in.
+            files: Opens and encodes what is new in other processes, such as
+                :class:`~rungwise.index.workers.Workers`; this process does it if None.
             rehash: Compare the content of every file, whatever its size and time.
             allow_empty: Remove everything if the collection is empty, or has not one of the pictures.
             thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.
@@ -238,7 +245,14 @@ class Index(ReadableIndex):
                     self.manifest = replace(self.manifest, thumbnails=bool(thumbnails))
                     storage.write_manifest(self.folder, self.manifest)
                 update = Update(
-                    self._target(), data, model, left_out=self.left_out, rehash=rehash, progress=progress, stored=stored
+                    self._target(),
+                    data,
+                    model,
+                    left_out=self.left_out,
+                    rehash=rehash,
+                    progress=progress,
+                    stored=stored,
+                    files=files,
                 )
             if not allow_empty:
                 self._refuse_to_empty(set(update.known), data)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.columns import Value
 from rungwise.data.packed import PackedPicture, Picture, packed_picture
@@ -111,8 +112,9 @@ def all_items(data: ImageCaptions) -> Iterator[Item]:
 
 def _absolute(picture: Picture) -> Picture:
     file = picture.file if isinstance(picture, PackedPicture) else picture
-    # Links are not followed: people arrange pictures by them.
-    file = Path(os.path.abspath(file))  # noqa: PTH100
+    if address_of(file) is None:
+        # Links are not followed: people arrange pictures by them.
+        file = Path(os.path.abspath(file))  # noqa: PTH100
     return replace(picture, file=file) if isinstance(picture, PackedPicture) else file
 
 
@@ -263,7 +265,10 @@ def _place(path: object, place: object, folder: Path | None) -> Picture | None:
     """A picture's file, or its place in a larger one."""
     if not (path is None or isinstance(path, str)) or "\0" in (path or ""):
         raise TypeError(f"the path is {path!r}")
-    file = None if path is None else Path(os.path.normpath((_absolute_folder(folder) or Path.cwd()) / path))
+    if path is None or address_of(path):
+        file = None if path is None else Path(path)
+    else:
+        file = Path(os.path.normpath((_absolute_folder(folder) or Path.cwd()) / path))
     if not (place is None or (isinstance(place, dict) and file is not None)):
         raise TypeError(f"the place is {place!r}")
     return file if place is None or file is None else packed_picture(file, place)

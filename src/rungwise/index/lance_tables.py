@@ -23,8 +23,8 @@ from rungwise.core import drafts
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, make_folder, sync_file, sync_folder
 from rungwise.core.locks import writing_alone
+from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, read_bytes
-from rungwise.index.addresses import address_of
 from rungwise.index.files import damaged, read_description, write_description
 
 if TYPE_CHECKING:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of, object_stamp
 from rungwise.core.threads import cores
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.columns import Value
@@ -58,6 +62,7 @@ class Looked:
         stamp: Of the file before it was opened.
         facts: What the file says of itself.
         thumbnail: A small copy, where one is wanted and none is kept.
+        encoded: What the model made of it, (D,) or why there is nothing; None where nobody has asked the model yet.
     """
 
     position: int
@@ -66,17 +71,37 @@ class Looked:
     stamp: Stamp
     facts: Mapping[str, Value]
     thumbnail: bytes | None = None
+    encoded: NDArray[np.float32] | Issue | None = None
+
+
+class Opened(Protocol):
+    """What opens the files of a collection."""
+
+    def batches(self, asked: Sequence[Asked]) -> Iterator[list[Looked | LeftOut]]:
+        """What the pictures hold, in their order, batch by batch."""
+        ...
+
+
+class Files(Protocol):
+    """Makes an :class:`Opened` of a collection."""
+
+    def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str], /) -> Opened:
+        """What opens the files.
+
+        Args:
+            data: The collection.
+            thumbnails: Where small copies are kept; None makes none.
+            known: Contents of pictures that have vectors.
+        """
+        ...
 
 
 class Looker:
-    """Opens the files of a collection.
+    """Opens the files of a collection in threads of this process, and encodes nothing; see :class:`Files`."""
 
-    Args:
-        data: The collection.
-        thumbnails: Where small copies are kept; None makes none.
-    """
-
-    def __init__(self, data: ImageCaptions, thumbnails: Thumbnails | None = None) -> None:
+    def __init__(
+        self, data: ImageCaptions, thumbnails: Thumbnails | None = None, known: Collection[str] = frozenset()
+    ) -> None:
         self._data = data
         self._thumbnails = thumbnails
 
@@ -89,7 +114,7 @@ class Looker:
         pool = ThreadPoolExecutor(cores())
 
         def begin(some: Sequence[Asked]) -> list[Future[Looked | LeftOut]]:
-            return [pool.submit(self._look, one) for one in some]
+            return [pool.submit(self.look, one) for one in some]
 
         try:
             size = at = min(_FIRST, len(asked))
@@ -105,26 +130,39 @@ class Looker:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _look(self, asked: Asked) -> Looked | LeftOut:
-        item, source = asked.item, asked.source
-        stamp = source.size, source.modified
-        if item.path is None:
-            assert self._data.features is not None
-            row = np.ascontiguousarray(self._data.features[np.array([asked.position])])
-            content = hashlib.sha256(row.tobytes()).hexdigest()
-            return Looked(asked.position, item, replace(source, content=content), stamp, {"hash": content})
-        data = read_picture(item.path)
-        if isinstance(data, Issue):
-            # Who may read it can change without the file, so that it is tried again.
-            return LeftOut(item.id, data, replace(source, size=-1))
-        content = hashlib.sha256(data).hexdigest()
-        facts = facts_of_file(item.path, item.id, len(data), source.modified / 1e9) | facts_of_picture(data)
-        small = None
-        if self._thumbnails is not None and not self._thumbnails.has(content):
-            small = self._thumbnails.make(data)
-        unsettled = time.time_ns() - source.modified < _SETTLED
-        source = replace(source, content=content, size=-1 if unsettled else source.size)
-        return Looked(asked.position, item, source, stamp, facts | {"hash": content}, small)
+    def look(self, asked: Asked) -> Looked | LeftOut:
+        """What one picture holds."""
+        if asked.item.path is not None:
+            return look_at(asked, asked.item.path, self._thumbnails)
+        assert self._data.features is not None
+        row = np.ascontiguousarray(self._data.features[np.array([asked.position])])
+        content, stamp = hashlib.sha256(row.tobytes()).hexdigest(), (asked.source.size, asked.source.modified)
+        source = replace(asked.source, content=content)
+        return Looked(asked.position, asked.item, source, stamp, {"hash": content})
+
+
+def look_at(asked: Asked, picture: Picture, thumbnails: Thumbnails | None) -> Looked | LeftOut:
+    """What a picture's file holds.
+
+    Args:
+        asked: About the picture.
+        picture: Where it lies.
+        thumbnails: Where small copies are kept; None makes none.
+    """
+    item, source = asked.item, asked.source
+    stamp = source.size, source.modified
+    data = read_picture(picture)
+    if isinstance(data, Issue):
+        # Who may read it can change without the file, so that it is tried again.
+        return LeftOut(item.id, data, replace(source, size=-1))
+    content = hashlib.sha256(data).hexdigest()
+    facts = facts_of_file(picture, item.id, len(data), source.modified / 1e9) | facts_of_picture(data)
+    small = None
+    if thumbnails is not None and not thumbnails.has(content):
+        small = thumbnails.make(data)
+    unsettled = time.time_ns() - source.modified < _SETTLED
+    source = replace(source, content=content, size=-1 if unsettled else source.size)
+    return Looked(asked.position, item, source, stamp, facts | {"hash": content}, small)
 
 
 def file_of(picture: Picture | None) -> Path | None:
@@ -151,9 +189,12 @@ def stamp_of(picture: Picture | None, known: dict[Path, Stamp]) -> Stamp:
         return -1, 0
     if file not in known:
         try:
-            about = file.stat()
-            stamp = about.st_size, about.st_mtime_ns
-        except OSError:
+            if address := address_of(file):
+                stamp = object_stamp(address)
+            else:
+                about = file.stat()
+                stamp = about.st_size, about.st_mtime_ns
+        except (OSError, UserError):
             stamp = -1, 0
         if not isinstance(picture, PackedPicture):
             return stamp

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from rungwise.core.errors import UserError
-from rungwise.index.addresses import MILVUS, address_of
+from rungwise.core.object_stores import address_of
+from rungwise.index.addresses import MILVUS
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of
 from rungwise.index import storage, stores, version1
-from rungwise.index.addresses import address_of
 from rungwise.index.facts import FACTS
 from rungwise.index.files import damaged
 from rungwise.index.store import Store

@@ -7,18 +7,17 @@ what was written is sent back whole.
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from rungwise.core import locks
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of, file_system, speaking
 from rungwise.index import milvus_places
-from rungwise.index.addresses import address_of, is_milvus
+from rungwise.index.addresses import is_milvus
 
 _SMALL = 256 << 20
 _SECONDS = 1.0
@@ -86,8 +85,8 @@ def forget(address: str) -> None:
 def _read(address: str, name: str) -> bytes | None:
     if is_milvus(address):
         return milvus_places.read_file(address, name)
-    with _speaking(address):
-        files, prefix = _files(address)
+    with speaking(address):
+        files, prefix = file_system(address)
         try:
             with files.open_input_stream(f"{prefix}/{name}") as stream:
                 content = bytes(stream.read(_SMALL + 1))
@@ -103,34 +102,8 @@ def _write(address: str, name: str, content: bytes) -> None:
     if is_milvus(address):
         milvus_places.write_file(address, name, content)
         return
-    with _speaking(address):
-        files, prefix = _files(address)
+    with speaking(address):
+        files, prefix = file_system(address)
         # An object appears when the stream is closed, whole.
         with files.open_output_stream(f"{prefix}/{name}") as stream:
             stream.write(content)
-
-
-def _files(address: str) -> tuple[Any, str]:
-    """The file system of an address, with the settings that LanceDB reads too, and the path in it."""
-    from pyarrow import fs
-
-    scheme, _, path = address.partition("://")
-    if scheme != "s3":
-        files, path = fs.FileSystem.from_uri(address)
-        return files, path
-    endpoint = os.environ.get("AWS_ENDPOINT") or os.environ.get("AWS_ENDPOINT_URL")
-    options: dict[str, Any] = {"region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")}
-    if endpoint:
-        options["endpoint_override"] = endpoint
-    # Small files go in one request, which also takes empty ones.
-    options["allow_delayed_open"] = True
-    return fs.S3FileSystem(**{name: value for name, value in options.items() if value}), path
-
-
-@contextmanager
-def _speaking(address: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise UserError(f"{address}: {said}; check the address, the credentials and the store's state") from error

@@ -14,10 +14,11 @@ from rungwise.core import drafts, folders
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, is_regular, stamp
 from rungwise.core.seals import digest_of
 from rungwise.index import milvus_places, places
-from rungwise.index.addresses import address_of, is_milvus
+from rungwise.index.addresses import is_milvus
 from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
 from rungwise.index.lance_tables import FILES as LANCE_FILES
 from rungwise.index.lance_tables import Tables

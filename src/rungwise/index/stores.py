@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from rungwise.core.errors import UserError
-from rungwise.index.addresses import address_of, is_milvus
+from rungwise.core.object_stores import address_of
+from rungwise.index.addresses import is_milvus
 from rungwise.index.exact import ExactStore
 from rungwise.index.lance import LanceStore
 from rungwise.index.milvus import MilvusStore

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.object_stores import address_of
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.picture_files import MISSING
-from rungwise.index.encoding import Progress, encoded_texts, require_finite
+from rungwise.index.encoding import Progress, encoded_texts, require_finite, results_of
 from rungwise.index.items import Item, Source, all_items, from_record, said_of, source_of, to_record
 from rungwise.index.left_out import LeftOut
-from rungwise.index.looking import Asked, Looked, Looker, file_of, stamp_of
+from rungwise.index.looking import Asked, Files, Looked, Looker, file_of, stamp_of
 from rungwise.index.store import Store
 from rungwise.index.thumbnails import Thumbnails
 
@@ -99,6 +100,7 @@ class Update:
         rehash: Compare the content also of files whose size and time are as they were.
         progress: Called with how many more pictures are done.
         stored: Called when a batch is in the stores.
+        files: Opens the files, and may encode what it finds; threads of this process if None.
 
     Attributes:
         left_out: The pictures of the collection that cannot be read, after :meth:`run`.
@@ -115,7 +117,9 @@ class Update:
         rehash: bool = False,
         progress: Progress | None = None,
         stored: Stored | None = None,
+        files: Files | None = None,
     ) -> None:
+        self._files = files or Looker
         self._target, self._data, self._model = target, data, model
         self._whole, self._rehash = whole, rehash
         self._progress = progress or (lambda done: None)
@@ -138,7 +142,7 @@ class Update:
 
     def run(self) -> Changes:
         """Write what is new or changed, batch by batch, then remove what is gone."""
-        looker = Looker(self._data, self._target.thumbnails)
+        looker = self._files(self._data, self._target.thumbnails, self._bearer.keys())
         for batch in looker.batches(self._to_look_at()):
             readable = [one for one in batch if isinstance(one, Looked)]
             for left in batch:
@@ -245,6 +249,9 @@ class Update:
         for one in batch:
             if one.item.id not in found:
                 with_content.setdefault(one.source.content, []).append(one)
+        for content, alike in list(with_content.items()):
+            if (given := alike[0].encoded) is not None:
+                self._take(given, with_content.pop(content), found)
         new = [alike[0] for alike in with_content.values()]
         self._progress(len(batch) - len(new))
         if not new:
@@ -255,17 +262,21 @@ class Update:
         else:
             paths = [self._data.paths[one.position] for one in new]
             encoded = self._model.encode_image(paths, progress=self._progress)
-        kept = encoded.kept.tolist()
-        self._encoded += len(kept)
-        require_finite(encoded.vectors, [str(new[at].item.path or new[at].item.id) for at in kept])
-        for at, vector in zip(kept, encoded.vectors, strict=True):
-            found |= {one.item.id: vector for one in with_content[new[at].source.content]}
-        refused = sorted(set(range(len(new))) - set(kept))
-        for at, issue in zip(refused, encoded.issues, strict=True):
-            for one in with_content[new[at].source.content]:
-                where = issue.where if one is new[at] else str(one.item.path)
-                self._leave_out(LeftOut(one.item.id, replace(issue, where=where), one.source), content_is_none=True)
+        for one, result in zip(new, results_of(encoded, len(new)), strict=True):
+            self._take(result, with_content[one.source.content], found)
         return found
+
+    def _take(self, result: Vector | Issue, alike: Sequence[Looked], found: dict[str, Vector]) -> None:
+        """What the model made of the first of some pictures that have the same content."""
+        first = alike[0]
+        if not isinstance(result, Issue):
+            self._encoded += 1
+            require_finite(result[None], [str(first.item.path or first.item.id)])
+            found |= {one.item.id: result for one in alike}
+            return
+        for one in alike:
+            where = result.where if one is first else str(one.item.path)
+            self._leave_out(LeftOut(one.item.id, replace(result, where=where), one.source), content_is_none=True)
 
     def _leave_out(self, left: LeftOut, *, content_is_none: bool) -> None:
         """Note a picture that cannot be read; its row goes if there is nothing to read, and stays otherwise."""
@@ -310,7 +321,7 @@ def _is_kept_away(item: Item) -> bool:
     """Whether the system does not tell if a picture's file is there."""
     file = file_of(item.path)
     try:
-        if file is not None:
+        if file is not None and address_of(file) is None:
             os.stat(file)  # noqa: PTH116  # as Path.stat, which is slower
     except (FileNotFoundError, NotADirectoryError):
         return False

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
+from rungwise.core.object_stores import address_of
 from rungwise.data.picture_files import picture_bytes
 from rungwise.index import storage, stores
-from rungwise.index.addresses import address_of
 from rungwise.index.files import damaged
 from rungwise.index.grades import read_grades
 from rungwise.index.index import Index

@@ -219,7 +219,9 @@ class OnnxModel(StoredModel, DualEncoder):
             ready = [(begin + at, one) for at, one in enumerate(prepared) if not isinstance(one, Issue)]
             issues += [one for one in prepared if isinstance(one, Issue)]
             if ready:
-                found.append(self._image.run(pictures=np.stack([pixels for _, pixels in ready])))
+                # Always so many, so that a vector does not depend on what else is encoded, not even in its last bit.
+                full = [*ready, *[ready[0]] * (_PICTURES_AT_ONCE - len(ready))] if len(pictures) > 1 else ready
+                found.append(self._image.run(pictures=np.stack([pixels for _, pixels in full]))[: len(ready)])
                 kept += [position for position, _ in ready]
             if progress:
                 progress(len(prepared))

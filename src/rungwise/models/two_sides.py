@@ -19,6 +19,7 @@ from rungwise.core.configuration import changed
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 from rungwise.data.pictures import load_picture
+from rungwise.encoders.reading import encoded, of_one_size
 from rungwise.encoders.tokens import Tokens
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores
 from rungwise.models.pairs import Autocast, Compilable, Pairs, Rows, TrainableEncoder
@@ -95,7 +96,7 @@ class TwoSides(Sided, TrainableEncoder):
     def scores_of(self, pairs: Pairs, autocast: Autocast = nullcontext) -> VectorScores:
         """Similarities of all images with all captions of some pairs."""
         with autocast():
-            images = self.encode_rows(pairs.rows)
+            images = self.encode_rows(pairs.rows, alike=False)
             if pairs.text_rows is None:
                 texts = self.encode_tokens(pairs.texts)
             else:
@@ -122,7 +123,8 @@ class TwoSides(Sided, TrainableEncoder):
             batch: Pictures a step.
         """
         rows = self.rows_of(pictures, cache=cache, progress=progress, batch=batch)
-        return EncodedImages(self.encode_rows(rows), rows.kept, rows.issues)
+        alike = isinstance(pictures, FeatureRows) or not any(isinstance(one, bytes) for one in pictures)
+        return EncodedImages(self.encode_rows(rows, alike=alike), rows.kept, rows.issues)
 
     def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
         """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
@@ -152,11 +154,33 @@ class TwoSides(Sided, TrainableEncoder):
             return self.encode_text_rows(self._text_rows(texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
 
-    def encode_rows(self, rows: Rows, batch: int = 256) -> NDArray[np.float32]:
-        """(len(rows), dimension) vectors of images whose features or pixels are at hand."""
-        return self._vectors(
-            np.arange(len(rows)), batch, lambda some: self.embed_images(rows.take(some).to(self.device))
-        )
+    def encode_rows(self, rows: Rows, batch: int = 256, *, alike: bool = True) -> NDArray[np.float32]:
+        """(len(rows), dimension) vectors of images whose features or pixels are at hand.
+
+        Args:
+            rows: Of the images.
+            batch: How many at a time.
+            alike: An image gets the same vector to the last bit whichever others it comes with.
+        """
+        if alike and not self.config.image.frozen:
+            return self._encode_pixels(rows)
+        embed = of_one_size(self.embed_images, batch) if alike else self.embed_images
+        return self._vectors(np.arange(len(rows)), batch, lambda some: embed(rows.take(some).to(self.device)))
+
+    def _encode_pixels(self, rows: Rows) -> NDArray[np.float32]:
+        """The same of pixels, which go through a whole network."""
+        found = np.zeros((len(rows), self.dimension), np.float32)
+        with self._inference():
+            for part in encoded(
+                len(rows),
+                lambda at: rows.take(np.array([at]))[0],
+                lambda pixels: self.embed_images(pixels).float(),
+                self.device,
+                alike=True,
+            ):
+                if part.values is not None:
+                    found[part.positions] = part.values
+        return found
 
     def encode_text_rows(self, rows: Rows, batch: int = 1024) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of texts whose vectors under the frozen encoder are at hand."""

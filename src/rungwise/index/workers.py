@@ -1,0 +1,269 @@
+"""Pictures opened and encoded by Ray's workers, on this machine or on many, for an update that writes their rows.
+
+The pictures to look at are cut into shares of some hundred. Ray Data hands them to actors, each of which has loaded the
+model once, and gives back what they found in the order of the shares. A worker that dies is replaced, and its share is
+done again. What the rows are and which of them are written stays with :class:`~rungwise.index.update.Update`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import socket
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.packed import PackedPicture, Picture, packed_picture
+from rungwise.data.picture_files import MISSING, picture_name
+from rungwise.index.encoding import results_of
+from rungwise.index.items import Item, Source
+from rungwise.index.left_out import LeftOut
+from rungwise.index.looking import Asked, Looked, Opened, look_at, stamp_of
+from rungwise.index.thumbnails import Thumbnails
+
+if TYPE_CHECKING:
+    from rungwise.models.contracts import DualEncoder
+
+_SHARE = 256
+"""Pictures that a worker is given at a time: what is done again where one dies."""
+_LEAST_READERS = 4
+"""Threads that open files in a worker, which mostly wait."""
+_DEATHS = 20
+"""Of one worker, after which the command ends: what kills it may be the same picture or too little memory each time."""
+_CORES_HELD = 0.5
+"""What Ray is told that a worker takes of its share of the cores: all would leave none to Ray's own tasks."""
+
+Load = Callable[[], "DualEncoder"]
+"""Gives the model; it is called once in every worker."""
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Workers that open and encode the pictures of an update; to be given to :meth:`Index.update` as ``files``.
+
+    Args:
+        ray: The module, connected; see :func:`rungwise.core.cluster.cluster`.
+        load: Gives the model in each worker.
+        count: How many workers; one for each GPU, or else for each core, of all machines if None.
+    """
+
+    ray: Any
+    load: Load
+    count: int | None = None
+
+    def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str]) -> Opened:
+        """See :class:`~rungwise.index.looking.Files`.
+
+        Raises:
+            UserError: If the collection has rows of features, which nobody needs to open.
+        """
+        if data.features is not None:
+            raise UserError(f"{data.name}: rows of features are read by one process as fast; leave --ray out")
+        return _Shared(self, data, thumbnails, known)
+
+    @property
+    def gpus(self) -> int:
+        """How many there are on all machines."""
+        return int(self.ray.cluster_resources().get("GPU", 0))
+
+    @property
+    def number(self) -> int:
+        """How many workers there will be."""
+        return self.count or self.gpus or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+
+
+class _Shared:
+    """The pictures of one collection, shared out."""
+
+    def __init__(
+        self, workers: Workers, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str]
+    ) -> None:
+        self._workers, self._data, self._thumbnails = workers, data, thumbnails
+        self._known = frozenset(known)
+
+    def batches(self, asked: Sequence[Asked]) -> Iterator[list[Looked | LeftOut]]:
+        """See :class:`~rungwise.index.looking.Opened`."""
+        if not asked:
+            return
+        shares = [asked[start : start + _SHARE] for start in range(0, len(asked), _SHARE)]
+        for share, answer in zip(shares, self._answers(shares), strict=True):
+            found = json.loads(answer["found"])
+            vectors = np.frombuffer(answer["vectors"], np.float32)
+            vectors = vectors.reshape(-1, answer["dimension"]) if len(vectors) else vectors
+            yield [self._back(one, said, vectors) for one, said in zip(share, found, strict=True)]
+
+    def _back(self, asked: Asked, said: Plain, vectors: NDArray[np.float32]) -> Looked | LeftOut:
+        """What a worker said of a picture, as if it had been found here."""
+        size, content = said["source"]
+        source = replace(asked.source, size=size, content=content)
+        if "left" in said:
+            if said["left"]["kind"] == MISSING and stamp_of(asked.item.path, {})[0] >= 0:
+                raise UserError(
+                    f"{asked.item.path}: is here, and a worker does not find it; keep the pictures where every machine"
+                    " sees them under the same path, or in an object store"
+                )
+            return LeftOut(asked.item.id, Issue(**said["left"]), source)
+        encoded: NDArray[np.float32] | Issue | None = None
+        if "vector" in said:
+            encoded = vectors[said["vector"]]
+        elif "refused" in said:
+            encoded = Issue(**said["refused"])
+            if encoded.where == str(asked.item.path):  # which the collection may name in a shorter way
+                encoded = replace(encoded, where=picture_name(self._data.paths[asked.position]))
+        facts = {name: tuple(one) if isinstance(one, list) else one for name, one in said["facts"].items()}
+        small = base64.b64decode(said["small"]) if "small" in said else None
+        stamp = asked.source.size, asked.source.modified
+        return Looked(asked.position, asked.item, source, stamp, facts, small, encoded)
+
+    def _answers(self, shares: Sequence[Sequence[Asked]]) -> Iterator[Plain]:
+        """What the workers say of each share, in order.
+
+        Raises:
+            UserError: If a worker cannot do its work, or Ray fails.
+        """
+        from ray.data import ActorPoolStrategy, DataContext, from_items
+
+        workers, ray = self._workers, self._workers.ray
+        context = DataContext.get_current()
+        context.execution_options.preserve_order = True
+        context.enable_progress_bars = False
+        _silence("ray.data")
+        known = ray.put(self._known)  # held here for as long as a worker may begin anew
+        count = min(workers.number, len(shares))
+        cpus, gpus = ray.cluster_resources().get("CPU", 1), workers.gpus
+        threads = max(1, int(cpus) // count)
+        work = from_items(
+            [{"share": json.dumps([_plain(one) for one in share])} for share in shares], override_num_blocks=len(shares)
+        )
+        with warnings.catch_warnings():
+            # Ray will take no bounds of restarts from 2.64 on, which pyproject.toml therefore leaves out.
+            warnings.simplefilter("ignore")
+            answers = work.map_batches(
+                _Worker,
+                fn_constructor_args=(workers.load, threads, self._thumbnails, [known]),
+                batch_size=1,
+                compute=ActorPoolStrategy(size=count),
+                num_cpus=min(1.0, cpus / count) * _CORES_HELD,  # never more than there is: Ray would wait for it
+                num_gpus=min(1.0, gpus / count),
+                max_restarts=_DEATHS,
+                max_task_retries=_DEATHS,
+            )
+        try:
+            for answer in answers.iter_rows():
+                if answer["failure"]:
+                    raise UserError(f"{answer['failure']}; what is in the index stays")
+                yield answer
+        except ray.exceptions.RayError as error:
+            said = str(error).strip().splitlines()[-1][:300]
+            raise UserError(
+                f"Ray: {said}; what is in the index stays, and the same command goes on from there"
+            ) from error
+
+
+class _Worker:
+    """An actor: it has the model, opens the pictures of a share and encodes those with new content.
+
+    Args:
+        load: Gives the model.
+        threads: That the network may take.
+        thumbnails: Where small copies are kept; None makes none.
+        known: The reference to the contents of pictures that have vectors.
+    """
+
+    def __init__(self, load: Load, threads: int, thumbnails: Thumbnails | None, known: Sequence[Any]) -> None:
+        import ray
+
+        self._failure, self._thumbnails = "", thumbnails
+        self._known: frozenset[str] = ray.get(known[0])
+        try:
+            self._model = load()
+        except Exception as error:  # whatever it is, the command says it in a line
+            self._failure = _failure(error)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
+        self._pool = ThreadPoolExecutor(max(_LEAST_READERS, threads))
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """What it finds in the one share of a batch."""
+        answer = {"found": "", "vectors": b"", "dimension": 0, "failure": self._failure}
+        if not self._failure:
+            try:
+                found, vectors = self._found([_asked(one) for one in json.loads(batch["share"][0])])
+                answer |= {"found": json.dumps(found), "vectors": vectors.tobytes(), "dimension": vectors.shape[1]}
+            except Exception as error:  # likewise
+                answer["failure"] = _failure(error)
+        return {name: [value] for name, value in answer.items()}
+
+    def _found(self, share: Sequence[Asked]) -> tuple[list[Plain], NDArray[np.float32]]:
+        def look(one: Asked) -> Looked | LeftOut:
+            assert one.item.path is not None
+            return look_at(one, one.item.path, self._thumbnails)
+
+        looked = list(self._pool.map(look, share))
+        new: dict[str, int] = {}
+        for at, one in enumerate(looked):
+            if isinstance(one, Looked) and one.source.content not in self._known:
+                new.setdefault(one.source.content, at)
+        pictures = [path for at in new.values() if (path := share[at].item.path) is not None]
+        encoded = self._model.encode_image(pictures)
+        found = [_said(one) for one in looked]
+        kept = 0
+        for at, result in zip(new.values(), results_of(encoded, len(pictures)), strict=True):
+            if isinstance(result, Issue):
+                found[at]["refused"] = asdict(result)
+            else:
+                found[at]["vector"], kept = kept, kept + 1
+        return found, np.asarray(encoded.vectors, np.float32)
+
+
+def _failure(error: Exception) -> str:
+    """Why a worker cannot do its work, in one line."""
+    said = " ".join(str(error).split())[:500]
+    kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+    return f"a worker on {socket.gethostname()}: {kind}{said}"
+
+
+def _plain(asked: Asked) -> Plain:
+    """A picture as it is sent to a worker."""
+    picture, source = asked.item.path, asked.source
+    assert picture is not None
+    plain: Plain = {"id": asked.item.id, "position": asked.position, "source": [source.size, source.modified]}
+    if isinstance(picture, PackedPicture):
+        return plain | {"path": str(picture.file), "place": picture.place}
+    return plain | {"path": str(picture)}
+
+
+def _asked(plain: Plain) -> Asked:
+    """The picture again, without what its owner says of it."""
+    path, place = Path(plain["path"]), plain.get("place")
+    picture: Picture = path if place is None else packed_picture(path, place)
+    size, modified = plain["source"]
+    return Asked(plain["position"], Item(plain["id"], picture), Source(size, modified, ""))
+
+
+def _said(one: Looked | LeftOut) -> Plain:
+    """What was found in a picture's file, as it is sent back."""
+    plain: Plain = {"source": [one.source.size, one.source.content]}
+    if isinstance(one, LeftOut):
+        return plain | {"left": asdict(one.issue)}
+    plain["facts"] = dict(one.facts)
+    return plain if one.thumbnail is None else plain | {"small": base64.b64encode(one.thumbnail).decode()}
+
+
+def _silence(name: str) -> None:
+    """Let a library print errors alone; what it says besides is in its own files."""
+    for handler in logging.getLogger(name).handlers:
+        if not isinstance(handler, logging.FileHandler):
+            handler.setLevel(logging.ERROR)

@@ -1,0 +1,334 @@
+"""Pictures opened and encoded by Ray's workers: the same index as one process makes."""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from rungwise.core.cluster import cluster
+from rungwise.core.errors import UserError
+from rungwise.core.object_stores import file_system
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.features import FeatureRows
+from rungwise.data.readers import read
+from rungwise.encoders.image import ImageConfig
+from rungwise.index import Index, workers
+from rungwise.index.update import Changes
+from rungwise.index.workers import Workers
+from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, VSEConfig, load_dual_encoder
+from tests.colour_model import ColourModel, picture_bytes
+
+pytest.importorskip("ray")
+OLD = 1_600_000_000
+COUNT = 50
+TWIN, BROKEN, CUT = 7, 11, 23
+"""Pictures that are like an earlier one, no picture, and one that is cut off."""
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small network with random weights, which every worker loads."""
+    folder = tmp_path_factory.mktemp("network") / "model"
+    image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
+    JointEmbedding.create(VSEConfig(image=image, dimension=16), ["a dog"]).save_pretrained(folder)
+    return folder
+
+
+def files() -> list[bytes]:
+    """Pictures of several shapes and formats, among them those that cause trouble."""
+    draw, found = np.random.default_rng(0), []
+    for number in range(COUNT):
+        file = io.BytesIO()
+        shape = ((40, 50), (90, 30), (33, 120))[number % 3]
+        pixels = draw.integers(0, 256, (*shape, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(file, ("PNG", "JPEG")[number % 2])
+        found.append(file.getvalue())
+    found[TWIN], found[BROKEN], found[CUT] = found[4], b"no picture", found[CUT][:400]
+    return found
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number, data in enumerate(files()):
+        path = folder / f"{number:02}.{('png', 'jpg')[number % 2]}"
+        path.write_bytes(data)
+        os.utime(path, (OLD, OLD))
+    return folder
+
+
+def parquet_shards(folder: Path) -> Path:
+    import pyarrow
+    import pyarrow.parquet
+
+    folder.mkdir()
+    rows = [{"bytes": data, "path": f"{number:02}.jpg"} for number, data in enumerate(files())]
+    for number, some in enumerate((rows[:30], rows[30:])):
+        table = pyarrow.table({"image": some, "caption": [f"picture {row['path']}" for row in some]})
+        path = folder / f"train-{number:05}-of-00002.parquet"
+        pyarrow.parquet.write_table(table, path, row_group_size=7)
+        os.utime(path, (OLD, OLD))
+    return folder
+
+
+def tar_shards(folder: Path) -> Path:
+    folder.mkdir()
+    for shard, some in enumerate((range(20), range(20, COUNT))):
+        path = folder / f"{shard:05}.tar"
+        with tarfile.open(path, "w") as archive:
+            for number in some:
+                for suffix, data in (("jpg", files()[number]), ("txt", f"picture {number}".encode())):
+                    member = tarfile.TarInfo(f"{number:02}.{suffix}")
+                    member.size = len(data)
+                    archive.addfile(member, io.BytesIO(data))
+        os.utime(path, (OLD, OLD))
+    return folder
+
+
+def put(address: str, folder: Path) -> str:
+    """The files of a folder as objects."""
+    store, prefix = file_system(address)
+    for path in folder.iterdir():
+        with store.open_output_stream(f"{prefix}/{path.name}") as stream:
+            stream.write(path.read_bytes())
+    return address
+
+
+def rows_of(index: Index) -> tuple[list[Any], bytes]:
+    """Ids and records in order, and the bits of the vectors."""
+    records = list(index.picture_store.records())
+    stored = index.picture_store.get([one for one, _ in records])
+    return records, b"".join(row.vector.tobytes() for row in stored.values())
+
+
+def load_apart(settings: dict[str, str], model: Path, cache: Path) -> DualEncoder:
+    """The model in a worker, which keeps features in a folder of its own and knows the object store of a test."""
+    os.environ.update(settings)
+    os.environ["RUNGWISE_CACHE"] = str(cache)
+    return load_dual_encoder(model)
+
+
+class Together:
+    """An index that workers make, and one of the same pictures that this process makes.
+
+    Attributes:
+        model: In this process.
+        load: Gives it in a worker.
+    """
+
+    def __init__(self, place: Path, model: Path) -> None:
+        self.place, self.model = place, load_dual_encoder(model)
+        settings = {name: value for name, value in os.environ.items() if name.startswith("AWS")}
+        self.load: Any = partial(load_apart, settings, model, place / "cache of workers")
+
+    def alone(self, data: ImageCaptions) -> tuple[Index, Changes]:
+        index = Index.create(self.place / "one", self.model, store="exact")
+        return index, index.update(data, self.model)
+
+    def shared(self, data: ImageCaptions, **options: Any) -> tuple[Index, Changes]:
+        place = self.place / "shared"
+        index = Index.open(place) if place.exists() else Index.create(place, self.model, store="exact")
+        with cluster() as ray:
+            return index, index.update(data, self.model, files=Workers(ray, self.load, 2), **options)
+
+
+@pytest.fixture
+def together(tmp_path: Path, model_folder: Path, two_workers: None, monkeypatch: pytest.MonkeyPatch) -> Together:
+    monkeypatch.setattr(workers, "_SHARE", 8)
+    monkeypatch.setenv("RUNGWISE_CACHE", str(tmp_path / "cache of one"))
+    return Together(tmp_path, model_folder)
+
+
+@pytest.mark.parametrize("kind", ["folder", "parquet", "webdataset"])
+def test_the_index_is_that_of_one_process_to_the_bit(
+    kind: str, photos: Path, tmp_path: Path, together: Together
+) -> None:
+    place = photos
+    if kind != "folder":
+        place = (parquet_shards if kind == "parquet" else tar_shards)(tmp_path / "shards")
+    check(read(place), together)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "webdataset"])
+def test_of_shards_in_an_object_store_as_well(
+    kind: str, tmp_path: Path, bucket: str, model_folder: Path, together: Together
+) -> None:
+    address = put(f"{bucket}/{kind}", (parquet_shards if kind == "parquet" else tar_shards)(tmp_path / "shards"))
+    together = Together(tmp_path, model_folder)  # which knows the settings of the bucket
+    time.sleep(2.1)  # what was written just now would be looked at once more by the next run
+    local, remote = read(tmp_path / "shards"), read(address)
+    assert (remote.image_ids, remote.captions, remote.splits) == (local.image_ids, local.captions, local.splits)
+    assert remote.paths[0].read() == local.paths[0].read()
+    check(remote, together)
+
+
+def check(data: ImageCaptions, together: Together) -> None:
+    """Both indexes are the same, and nothing is encoded in a second run."""
+    one, expected = together.alone(data)
+    done: list[int] = []
+    shared, changes = together.shared(data, progress=done.append)
+    assert rows_of(shared) == rows_of(one)
+    assert len(shared) == COUNT - 2
+    assert sum(done) == COUNT
+    assert shared.left_out == one.left_out
+    assert (changes.added, changes.issues) == (expected.added, expected.issues)
+    assert len(changes.issues) == 2
+    assert list(shared.captions()) == list(one.captions())
+    together.load = refuse
+    shared, again = together.shared(data)
+    assert (again.encoded, again.unchanged) == (0, COUNT - 2)
+
+
+def refuse() -> DualEncoder:
+    raise UserError("this model is not to be had")
+
+
+def test_only_what_changed_is_encoded(photos: Path, together: Together) -> None:
+    together.shared(read(photos))
+    (photos / "02.png").write_bytes(picture_bytes((1, 2, 3)))
+    (photos / "copy.png").write_bytes((photos / "04.png").read_bytes())
+    _, changes = together.shared(read(photos))
+    assert str(changes) == "1 added, 1 changed, 0 removed, 47 unchanged"
+    assert changes.encoded == 1
+
+
+class Dying(ColourModel):
+    """Ends its process on its third call in the first worker that comes to it."""
+
+    mark: Path
+    calls = 0
+
+    def encode_image(self, pictures: Any, **options: Any) -> EncodedImages:
+        self.calls += 1
+        if self.calls == 3 and not self.mark.exists():
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().encode_image(pictures, **options)
+
+
+def dying(mark: Path) -> DualEncoder:
+    model = Dying()
+    model.mark = mark
+    return model
+
+
+def test_the_share_of_a_worker_that_dies_is_done_again(photos: Path, tmp_path: Path, together: Together) -> None:
+    together.model, together.load = ColourModel(), partial(dying, tmp_path / "died")
+    one, _ = together.alone(read(photos))
+    shared, changes = together.shared(read(photos))
+    assert (tmp_path / "died").exists()
+    assert rows_of(shared) == rows_of(one)
+    assert changes.added == COUNT - 2
+
+
+def always_dying() -> DualEncoder:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+@pytest.mark.slow
+def test_workers_that_always_die_end_the_run(photos: Path, together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_DEATHS", 1)
+    together.model, together.load = ColourModel(), always_dying
+    with pytest.raises(UserError, match="Ray: .*the same command goes on from there") as raised:
+        together.shared(read(photos))
+    assert "\n" not in str(raised.value)
+
+
+class Failing(ColourModel):
+    def encode_image(self, pictures: Any, **options: Any) -> EncodedImages:
+        raise ValueError("out of luck")
+
+
+@pytest.mark.parametrize(
+    ("load", "line"),
+    [(refuse, r"a worker on .*: this model is not to be had"), (Failing, r"a worker on .*: ValueError: out of luck")],
+)
+def test_what_a_worker_cannot_do_is_one_line(load: Any, line: str, photos: Path, together: Together) -> None:
+    together.model, together.load = ColourModel(), load
+    with pytest.raises(UserError, match=line) as raised:
+        together.shared(read(photos))
+    assert "\n" not in str(raised.value)
+
+
+class Elsewhere(Workers):
+    """Workers on a machine without the pictures."""
+
+    def __call__(self, data: ImageCaptions, *rest: Any) -> Any:
+        shared = super().__call__(data, *rest)
+        shared._answers = lambda shares: iter(  # type: ignore[attr-defined]
+            [{"found": json.dumps([MISSED] * len(one)), "vectors": b"", "dimension": 0} for one in shares]
+        )
+        return shared
+
+
+MISSED = {"source": [-1, ""], "left": {"kind": "missing picture", "where": "", "detail": "no such file"}}
+
+
+def test_a_machine_without_the_pictures_removes_none(photos: Path, together: Together) -> None:
+    index, _ = together.shared(read(photos))
+    with pytest.raises(UserError, match=r"00.png: is here, and a worker does not find it; keep the pictures where"):
+        index.update(read(photos), together.model, files=Elsewhere(None, refuse, 2), rehash=True)
+    assert len(Index.open(index.folder)) == COUNT - 2
+
+
+def test_rows_of_features_are_refused(together: Together) -> None:
+    data = ImageCaptions(("a",), (), np.empty(0), features=FeatureRows(np.ones((1, 3), np.float32)), name="rows")
+    together.model = ColourModel()
+    with pytest.raises(UserError, match="rows: rows of features are read by one process as fast; leave --ray out"):
+        together.shared(data)
+
+
+def test_thumbnails_come_back(photos: Path, together: Together) -> None:
+    shared, _ = together.shared(read(photos), thumbnails=True)
+    assert (shared.thumbnail("00.png") or b"").startswith(b"\xff\xd8")
+
+
+@pytest.mark.slow
+def test_a_command_that_was_killed_goes_on(photos: Path, tmp_path: Path, model_folder: Path) -> None:
+    """The command is killed when the first rows are in; given again, it makes the index that one process makes."""
+    words = [sys.executable, "-c", SMALL_SHARES, "index", str(photos), "--model", str(model_folder)]
+    words += ["--precision", "float32"]
+    settings = os.environ | {"RUNGWISE_CACHE": str(tmp_path / "cache")}
+    out = [*words, "--out", str(tmp_path / "shared"), "--ray", "--workers", "2"]
+    process = subprocess.Popen(out, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None:
+        time.sleep(0.02)
+        with contextlib.suppress(UserError):
+            if len(Index.open(tmp_path / "shared")):
+                break
+    process.kill()
+    process.wait()
+    then = len(Index.open(tmp_path / "shared"))
+    assert 0 < then < COUNT - 2
+    said = subprocess.run(out, env=settings, capture_output=True, text=True, check=True)
+    assert f"{COUNT - 2 - then} added, 0 changed, 0 removed, {then} unchanged" in said.stdout
+    assert "Warning" not in said.stderr
+    assert "ray" not in said.stderr
+    other = settings | {"RUNGWISE_CACHE": str(tmp_path / "another cache")}
+    subprocess.run([*words, "--out", str(tmp_path / "one")], env=other, capture_output=True, check=True)
+    assert rows_of(Index.open(tmp_path / "shared")) == rows_of(Index.open(tmp_path / "one"))
+
+
+SMALL_SHARES = """
+import sys, time
+from rungwise.cli import main
+from rungwise.index import workers
+from rungwise.index.update import Update
+workers._SHARE, write = 4, Update._write
+Update._write = lambda *words: (write(*words), time.sleep(0.3))
+sys.exit(main(sys.argv[1:]))
+"""
