@@ -184,5 +184,5 @@ def test_what_is_done_in_one_piece_is_refused(
 def test_products_of_a_shard_take_as_many_threads_as_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharded, "measure_shard", lambda *_: sharded.threads_of_products())
     before = sharded.threads_of_products()
-    assert [sharded.measured_with((None, None), None, threads) for threads in (1, 2)] == [1, 2]
+    assert [sharded.measured_with((None, None, threads), None) for threads in (1, 2)] == [1, 2]
     assert sharded.threads_of_products() == before

@@ -51,25 +51,32 @@ class OnWorkers:
 
     Args:
         ray: The module, connected, as :func:`rungwise.core.cluster.cluster` gives it.
+        cores: That a part has to itself, as far as a machine has so many.
 
     Attributes:
         workers: How many parts are worked on at a time.
 
     Raises:
-        UserError: From the call, if a part fails, or workers die again and again.
+        UserError: From the call, if a part fails, cannot be sent to other processes, or workers die again and again.
     """
 
-    def __init__(self, ray: Any) -> None:
+    def __init__(self, ray: Any, *, cores: int = 1) -> None:
         self._ray = ray
-        self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        machines = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+        self._cores = max(1, min([cores, *(one for one in machines if one)]))
+        self.workers = max(1, sum(machines) // self._cores)
 
     def __call__(
         self, work: Callable[[Common, Part], Result], common: Common, parts: Iterable[Part]
     ) -> Iterator[tuple[int, Result]]:
-        """See :class:`Share`; each part has a core of its own."""
+        """See :class:`Share`."""
         ray = self._ray
-        task = ray.remote(num_cpus=1, max_retries=_TRIES)(_on_a_core)
-        shared = ray.put(common)
+        task = ray.remote(num_cpus=self._cores, max_retries=_TRIES)(_on_a_core if self._cores == 1 else _on_cores)
+        try:
+            shared = ray.put(common)
+        except (TypeError, ValueError) as error:
+            said = " ".join(str(error).split())[:200]
+            raise UserError(f"this work cannot be sent to other processes ({said}); leave Ray out") from error
         waiting: dict[Any, int] = {}
         left = iter(enumerate(parts))
         try:
@@ -104,3 +111,7 @@ class OnWorkers:
 def _on_a_core(work: Callable[[Common, Part], Result], common: Common, part: Part) -> Result:
     with on_this_thread():
         return work(common, part)
+
+
+def _on_cores(work: Callable[[Common, Part], Result], common: Common, part: Part) -> Result:
+    return work(common, part)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from rungwise.core.cluster import cluster
 from rungwise.core.errors import UserError
+from rungwise.core.sharing import OnWorkers, Share, in_turn
 from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.ends import Ends
 from rungwise.metrics.measures import Measure
@@ -91,10 +92,10 @@ def measuring(shards: Shards | None) -> Iterator[MeasureAll]:
     if shards is None:
         yield measure_all
     elif shards.address is None:
-        yield _InShards(shards, _here)
+        yield _InShards(shards, in_turn)
     else:
         with cluster(shards.address, workers=shards.workers) as ray:
-            yield _InShards(shards, lambda source, asked, parts: _by_workers(ray, source, asked, parts))
+            yield _InShards(shards, OnWorkers(ray, cores=threads_of_products()))
 
 
 def check_divisible(source: SimilaritySource) -> None:
@@ -112,15 +113,12 @@ def check_divisible(source: SimilaritySource) -> None:
         )
 
 
-Work = Callable[[Divisible, Asked, list[Shard]], Iterator[ShardValues]]
-
-
 class _InShards:
     """Measures shard by shard."""
 
-    def __init__(self, shards: Shards, work: Work) -> None:
+    def __init__(self, shards: Shards, share: Share) -> None:
         self._shards = shards
-        self._work = work
+        self._share = share
 
     def __call__(
         self,
@@ -137,7 +135,8 @@ class _InShards:
         asked = Asked.of(similarity.shape, image_of_caption, measures, relevance, positives, ends)
         parts = shards_of(similarity, self._shards.count)
         found = QueryValues.nothing(similarity.shape, measures)
-        for done, values in enumerate(self._work(similarity, asked, parts), 1):
+        common = (similarity, asked, threads_of_products())
+        for done, (_, values) in enumerate(self._share(measured_with, common, parts), 1):
             put_together(found, values)
             if self._shards.progress is not None:
                 self._shards.progress(done, len(parts))
@@ -148,50 +147,19 @@ def _is_divisible(source: SimilaritySource) -> TypeGuard[Divisible]:
     return hasattr(source, "queries")
 
 
-def _here(source: Divisible, asked: Asked, parts: list[Shard]) -> Iterator[ShardValues]:
-    for part in parts:
-        yield measure_shard(source, asked, part)
-
-
-def _by_workers(ray: Any, source: Divisible, asked: Asked, parts: list[Shard]) -> Iterator[ShardValues]:
-    """What the workers of Ray measure, as it is done; a shard whose worker dies is measured again by another one."""
-    threads = threads_of_products()
-    smallest = min((int(node["Resources"].get("CPU", 1)) for node in ray.nodes() if node["Alive"]), default=1)
-    task = ray.remote(num_cpus=max(1, min(threads, smallest)), max_retries=3)(measured_with)
-    try:
-        shared = ray.put((source, asked))
-        waiting = [task.remote(shared, part, threads) for part in parts]
-    except (TypeError, ValueError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise UserError(f"scores or degrees cannot be sent to other processes ({said}); leave Ray out") from error
-    try:
-        while waiting:
-            done, waiting = ray.wait(waiting, num_returns=1)
-            yield ray.get(done[0])
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, UserError):
-            raise UserError(str(error.cause)) from None
-        raise
-    except ray.exceptions.RayError as error:
-        said = " ".join(str(error).split())[:200]
-        raise UserError(f"Ray: a worker was lost several times ({said}); give it more memory or more shards") from error
-    finally:
-        for one in waiting:
-            ray.cancel(one)
-
-
-def measured_with(shared: tuple[Divisible, Asked], part: Shard, threads: int) -> ShardValues:
+def measured_with(common: tuple[Divisible, Asked, int], part: Shard) -> ShardValues:
     """A shard, whose products are computed by so many threads.
 
     The last bit of a product depends on how many there are.
 
     >>> from rungwise.metrics import R
     >>> asked = Asked.of((2, 2), np.array([0, 1]), [R(1)])
-    >>> measured_with((MatrixSource(np.eye(2)), asked), Shard("i2t", (0, 1)), 1).values[R(1)]
+    >>> measured_with((MatrixSource(np.eye(2)), asked, 1), Shard("i2t", (0, 1))).values[R(1)]
     array([100.])
     """
+    source, asked, threads = common
     with threadpool_limits(threads, user_api="blas"):
-        return measure_shard(*shared, part)
+        return measure_shard(source, asked, part)
 
 
 def threads_of_products() -> int:
