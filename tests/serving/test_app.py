@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 from PIL import Image, ImageFile
 
-from rungwise.core.errors import UserError
+from rungwise.core.errors import UnavailableError, UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index
@@ -435,6 +435,17 @@ def test_too_little_memory_is_told_and_not_a_failure(index: Index) -> None:
     client = TestClient(create_app(index, Full()))
     answer = client.post("/pictures", content=picture_bytes(COLOURS["red"]))
     assert "memory" in refused(answer, 503)
+
+
+def test_a_store_that_is_away_is_told_without_its_address(index: Index, caplog: pytest.LogCaptureFixture) -> None:
+    class Away(ColourModel):
+        def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            raise UnavailableError("milvus://10.0.0.7:19530/pets: the server does not answer")
+
+    answer = TestClient(create_app(index, Away())).get("/search?q=red")
+    assert refused(answer, 503) == "the store of the index does not answer; try again in a moment"
+    assert int(answer.headers["retry-after"]) > 0
+    assert "10.0.0.7" in caplog.text
 
 
 def test_a_failure_of_ours_is_one_line_with_all_headers(index: Index) -> None:

@@ -1,4 +1,4 @@
-"""The one kind of error that is meant for a person rather than for a programmer."""
+"""Errors that are meant for a person rather than for a programmer."""
 
 from __future__ import annotations
 
@@ -12,3 +12,7 @@ class UserError(Exception):
     Traceback (most recent call last):
     rungwise.core.errors.UserError: captions.csv, line 3: no picture named 'a.jpg'; correct the name
     """
+
+
+class UnavailableError(UserError):
+    """What holds the data does not answer now, such as a database on another machine; later it may."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
-from rungwise.core.errors import UserError
+from rungwise.core.errors import UnavailableError, UserError
 from rungwise.core.object_stores import address_of
 from rungwise.index.addresses import MILVUS
 
@@ -245,7 +245,7 @@ class Server:
         return UserError(f"{self.address}: {shortened}; check the address and the server's state")
 
 
-class AwayError(UserError):
+class AwayError(UnavailableError):
     """The server does not answer."""
 
 

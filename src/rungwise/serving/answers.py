@@ -23,7 +23,7 @@ _REASONS = {
     421: "The server does not answer under that name.",
     422: "Something in the request is not as it should be.",
     429: "Too many pictures of this client are under way.",
-    503: "The server has too much to do; try again after the seconds of Retry-After.",
+    503: "The server has too much to do, or the store does not answer; try again after the seconds of Retry-After.",
 }
 IMAGES: dict[int | str, dict[str, Any]] = {
     200: {

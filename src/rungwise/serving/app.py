@@ -6,6 +6,7 @@ reach any other file. What costs much waits for its turn (:mod:`rungwise.serving
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
@@ -19,7 +20,8 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
 from rungwise.core.cache_folder import default_cache
-from rungwise.core.errors import UserError
+from rungwise.core.errors import UnavailableError, UserError
+from rungwise.core.printable import printable
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving import changing, grading, readiness, searching, shapes, why
@@ -36,6 +38,8 @@ from rungwise.serving.tokens import Token
 from rungwise.serving.waiting import BusyError
 from rungwise.serving.watching import RequestLog, Watching
 from rungwise.serving.work import Work
+
+_log = logging.getLogger(__name__)
 
 _STATIC = Path(__file__).parent / "static"
 _REFERENCE = Path(__file__).parent / "reference"
@@ -179,6 +183,12 @@ def answer_errors_in_one_line(app: FastAPI) -> None:
     @app.exception_handler(UserError)
     async def bad_input(_: Request, problem: UserError) -> Response:
         return error(422, str(problem))
+
+    @app.exception_handler(UnavailableError)
+    async def away(_: Request, problem: UnavailableError) -> Response:
+        # Where the store is, concerns those who run the server, and no visitor.
+        _log.warning("%s", printable(str(problem)))
+        return error(503, "the store of the index does not answer; try again in a moment", {"Retry-After": "5"})
 
     @app.exception_handler(RequestValidationError)
     async def bad_request(_: Request, problem: RequestValidationError) -> Response:
