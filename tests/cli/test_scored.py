@@ -85,7 +85,9 @@ def test_the_device_that_is_asked_for_is_taken(world, monkeypatch, capsys):
 
 def test_embeddings_are_read_and_looked_through_once(world, tmp_path, monkeypatch):
     read, looked_at = [], []
-    monkeypatch.setattr(scored, "read_embeddings", lambda *given: read.append(given) or read_embeddings(*given))
+    monkeypatch.setattr(
+        scored, "read_embeddings", lambda *given, **how: read.append(given) or read_embeddings(*given, **how)
+    )
     monkeypatch.setattr(sources, "_norms", lambda *given: looked_at.append(given))
     outputs = ("--report", tmp_path / "r.html", "--false-negatives", tmp_path / "f.csv", "--intervals")
     assert run(world, *VECTORS, "DIR/scenes", "--split", "all", *outputs) == 0

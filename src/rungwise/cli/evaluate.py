@@ -9,7 +9,7 @@ _EXAMPLES = (
     "rungwise evaluate run/model photos",
     "rungwise evaluate run/model photos --measures R@1 rsum --out result.json",
     "rungwise evaluate photos --image-embeddings i.npy --text-embeddings t.npy",
-    "rungwise evaluate photos --image-embeddings i.npy --text-embeddings t.npy --shards 16 --ray",
+    "rungwise evaluate MODEL photos --shards 16 --ray",
     "rungwise evaluate run/model photos --rerank scan/model --top 50",
 )
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from rungwise.core.errors import UserError
 
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)", re.DOTALL)
+# Only these: a model is named by hf:/folder, which is no address.
+_ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs|abfss|hdfs|milvus):/{1,2}([^/].*)", re.DOTALL)
 _BUFFER = 1 << 20
 """Bytes that are fetched at a time where somebody reads a little here and there."""
 _SETTINGS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
@@ -28,8 +29,8 @@ def address_of(place: Path | str) -> str | None:
 
     >>> address_of(Path("s3://bucket/pets")), address_of("s3://bucket/pets/"), address_of(Path("pets"))
     ('s3://bucket/pets', 's3://bucket/pets', None)
-    >>> address_of("C:/pets") is None
-    True
+    >>> address_of("C:/pets") is None, address_of("hf:/models/clip") is None
+    (True, True)
     """
     text = str(place)
     if ":/" not in text:

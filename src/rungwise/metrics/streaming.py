@@ -29,7 +29,7 @@ _BLOCK_QUERIES = 32
 """Queries in a block by default, at least: each block has a price of its own."""
 
 _KEPT = 64
-"""KeptLists of caption queries up to this length are kept during the pass; for longer ones columns are read again."""
+"""Lists of caption queries up to this length are kept during the pass; for longer ones columns are read again."""
 
 
 @dataclass
@@ -249,12 +249,13 @@ class CaptionQueryLists:
 
     @classmethod
     def of(
-        cls, graded: Sequence[Measure], positives: Positives, images: int, longest: int = _KEPT
+        cls, graded: Sequence[Measure], positives: Positives, images: int, longest: int | None = None
     ) -> CaptionQueryLists | None:
         """Lists for these measures; None where there are none, or they would be longer than is worth keeping."""
         depth = _longest_list(graded, positives, images)
         breadth = min(images, max((m.breadth for m in graded), default=0) + _most_removed(graded, positives))
-        return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= longest else None
+        most = _KEPT if longest is None else longest
+        return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= most else None
 
     def add(self, start: int, scores: Scores, degrees: Scores) -> None:
         """Take a block of images, the first of which stands at position ``start``."""
