@@ -42,6 +42,9 @@ class Tuned(ToyStore):
         tried.settings = settings
         return tried
 
+    def keep(self, settings: Approximation) -> None:
+        self.settings = settings
+
     def search(self, vectors, k=10, where=None, *, metric=None, exact=False) -> Found:
         where = where or Where()
         exact = exact or bool(where.conditions and super().count(where) <= self.settings.flat)
