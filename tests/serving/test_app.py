@@ -1,5 +1,6 @@
 import io
 import json
+import logging
 import re
 import threading
 import urllib.error
@@ -438,6 +439,8 @@ def test_too_little_memory_is_told_and_not_a_failure(index: Index) -> None:
 
 
 def test_a_store_that_is_away_is_told_without_its_address(index: Index, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)  # whatever level a library has given to all
+
     class Away(ColourModel):
         def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
             raise UnavailableError("milvus://10.0.0.7:19530/pets: the server does not answer")

@@ -1,5 +1,6 @@
 """Alive is not ready: a server whose store is away says so, and goes on answering what needs no store."""
 
+import logging
 import threading
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def test_a_server_whose_store_answers_is_ready(index: Index) -> None:
 def test_a_server_whose_store_is_away_lives_and_is_not_ready_until_it_is_back(
     index: Index, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING)  # whatever level a library has given to all
     client = TestClient(create_app(index, ColourModel()))
 
     def away(*_: object) -> int:
