@@ -220,7 +220,7 @@ def test_a_run_that_was_cut_off_goes_on_to_the_bit(changes, config: TrainConfig,
 
 
 def test_the_average_is_what_is_validated_and_kept(config: TrainConfig, coloured, tmp_path: Path) -> None:
-    config = replace(config, ema=0.9, epochs=(1, 1))
+    config = replace(config, ema=0.5, epochs=(1, 1))
     train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
     state, tensors = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     model = load_file(tmp_path / "run" / "model" / "model.safetensors")
