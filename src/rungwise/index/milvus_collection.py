@@ -47,15 +47,11 @@ class _Learnt:
     Attributes:
         fresh: Nothing was read since the collection was opened, or since rows were deleted.
         loaded: The server has it in memory, where nothing can be searched otherwise.
-        cut: Whether there are rows whose columns are too large for the engine; None if nobody has asked.
-        unit: Whether all vectors have the length 1; None if nobody has asked.
         passing: How many rows fulfil expressions that were asked for.
     """
 
     fresh: bool = True
     loaded: bool = False
-    cut: bool | None = None
-    unit: bool | None = None
     passing: dict[str, int] = field(default_factory=dict)
 
 
@@ -93,7 +89,7 @@ class Collection:
             self.server.call(lambda client, wait: client.insert(self.name, rows, timeout=wait))
         else:
             self.server.call(lambda client, wait: client.upsert(self.name, rows, timeout=wait))
-        self._learnt = replace(self._learnt, cut=None, unit=None, passing={})
+        self._learnt = replace(self._learnt, passing={})
 
     def remove(self, keys: Sequence[str]) -> int:
         """Remove rows in one request; gives how many there were."""
@@ -102,7 +98,7 @@ class Collection:
             only = one_of(ID, found)
             self.server.call(lambda client, wait: client.delete(self.name, filter=only, timeout=wait))
             # Milvus 2.3 does not say when it deleted, so that the next answer waits for everything.
-            self._learnt = replace(self._learnt, fresh=True, cut=None, unit=None, passing={})
+            self._learnt = replace(self._learnt, fresh=True, passing={})
         return len(found)
 
     @property
@@ -197,18 +193,12 @@ class Collection:
     @property
     def has_cut(self) -> bool:
         """Whether there are rows whose columns are too large for the engine."""
-        learnt = self._learnt
-        if learnt.cut is None:
-            learnt.cut = self.counted(f"{CUT} == true") > 0
-        return learnt.cut
+        return self.passing(f"{CUT} == true") > 0
 
     @property
     def unit(self) -> bool:
         """Whether all vectors have the length 1, so that inner products are cosines."""
-        learnt = self._learnt
-        if learnt.unit is None:
-            learnt.unit = self.counted(f"({LENGTH} < {1 - _UNIT} or {LENGTH} > {1 + _UNIT})") == 0
-        return learnt.unit
+        return self.passing(f"({LENGTH} < {1 - _UNIT} or {LENGTH} > {1 + _UNIT})") == 0
 
     def passing(self, only: str | bool) -> int:
         """How many rows an expression lets through, counted once until somebody writes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from rungwise.index.engine_rows import NO_NUMBER, NO_TEXT, Type, as_number, as_text, column_of, to_engine
+from rungwise.index.engine_rows import ID, NO_NUMBER, NO_TEXT, Type, as_number, as_text, column_of, to_engine
 from rungwise.index.milvus_rows import COLUMNS, FIELDS_OF_THEIR_OWN
 from rungwise.index.where import OWN, Both, Condition, Either, Expression, Not, Scalar
 
@@ -179,4 +179,4 @@ def without(ids: Iterable[str]) -> _Side:
     ('not (id in ["dog"])', True)
     """
     keys = sorted(map(to_engine, ids))
-    return f"not ({one_of('id', keys)})" if keys else True
+    return f"not ({one_of(ID, keys)})" if keys else True
