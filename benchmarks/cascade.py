@@ -30,7 +30,7 @@ from scipy.stats import pearsonr
 
 from rungwise.language.sentence_models import PACKAGED_MODEL
 from rungwise.relevance import BiEncoder, Cascade, CBoW, CrossEncoder
-from rungwise.relevance.base import CaptionPairSource
+from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.cascade import CascadeReport, spoken
 
 Captions = tuple[list[str], list[int]]

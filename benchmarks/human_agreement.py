@@ -31,7 +31,7 @@ from scipy.stats import pearsonr, spearmanr
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.relevance import BiEncoder, CBoW, CIDEr, CIDErD, DocumentFrequencies, Human, TfIdf
-from rungwise.relevance.base import CaptionSource
+from rungwise.relevance.captions import CaptionSource
 from rungwise.relevance.combine import pair_degrees
 
 Values = dict[str, NDArray[np.float64]]

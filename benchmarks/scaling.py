@@ -3,6 +3,7 @@
     python benchmarks/scaling.py exact --rows 100000
     python benchmarks/scaling.py lance --rows 100000 --half
     python benchmarks/scaling.py milvus --rows 100000    # a server of its own, from the package milvus
+    python benchmarks/scaling.py many --rows 200000      # memory of the process that indexes so many pictures
     python benchmarks/scaling.py pictures PHOTOS         # facts, full text and thumbnails of real photos
     python benchmarks/scaling.py encode --network NAME   # photos to features in the cache; the best of three turns
 
@@ -15,8 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -29,18 +30,18 @@ import numpy as np
 import search_data
 from measuring import alone, status
 
+sys.path.append(str(Path(__file__).parents[1]))  # the server comes from the tests
 K = 10
 _QUERIES = 60
 _REPEATS = 3
 _PHOTOS = 64
-_MILVUS_ROWS_AT_ONCE = 2000
-_COLLECTION = "measured"
-_M, _EF_CONSTRUCTION, _EF = 16, 200, 100
+_FOLDER = 1000
+"""Pictures in one folder."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", choices=("exact", "lance", "milvus", "pictures", "encode"))
+    parser.add_argument("store", choices=("exact", "lance", "milvus", "many", "pictures", "encode"))
     parser.add_argument("photos", type=Path, nargs="?", help="a collection, for pictures")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--network", default="vit_base_patch32_siglip_256", help="of timm, for encode")
@@ -56,6 +57,8 @@ def main() -> None:
             found = alone(pictures, work, asked.photos)
         elif asked.store == "encode":
             found = {"network": asked.network} | alone(encode, work, asked.network)
+        elif asked.store == "many":
+            found = many(work, asked.rows)
         else:
             made = alone(search_data.make, work / "made", asked.rows, _QUERIES, 0)
             jobs = {"exact": exact, "lance": partial(lance, half=asked.half), "milvus": milvus}
@@ -168,89 +171,47 @@ def asked_by_turns(made: search_data.Made, search: Any) -> tuple[list[float], fl
 
 
 def milvus(made: search_data.Made) -> dict[str, Any]:
-    """A Milvus server on this machine, with a graph (HNSW)."""
-    from milvus import MilvusServer
-    from pymilvus import DataType, MilvusClient
+    """Our store in a Milvus server on this machine: rows written by one client, the graph made, then searched."""
+    from tests.milvus_server import local_milvus
+
+    from rungwise.index.milvus import MilvusStore
+    from rungwise.similarity import Cosine
 
     folder = made.folder / "milvus"
-    server = MilvusServer()
-    server.set_base_dir(str(folder))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        server.listen_port = free.getsockname()[1]
-    start = time.perf_counter()
-    server.start()
-    try:
-        started = time.perf_counter() - start
-        client = MilvusClient(uri=f"http://127.0.0.1:{server.listen_port}")
-        process = server.server_proc.pid
-        bare_memory, bare_disk = status("VmRSS", process), bytes_below(folder)
-        schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
-        schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=512)
-        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=search_data.DIMENSION)
-        schema.add_field("file", DataType.VARCHAR, max_length=512)
-        client.create_collection(_COLLECTION, schema=schema)
+    with local_milvus(folder) as server:
+        bare_memory, bare_disk = status("VmRSS", server.process), bytes_below(folder)
         start = time.perf_counter()
-        for ids, vectors, records in batches(made):
-            rows = [
-                {"id": name, "vector": vector, "file": record["file"]}
-                for name, vector, record in zip(ids, vectors, records, strict=True)
-            ]
-            for at in range(0, len(rows), _MILVUS_ROWS_AT_ONCE):
-                client.insert(_COLLECTION, rows[at : at + _MILVUS_ROWS_AT_ONCE])
-        inserted = time.perf_counter() - start
-        client.flush(_COLLECTION)
-        flushed, plain = time.perf_counter() - start, bytes_below(folder)
-        index = client.prepare_index_params()
-        index.add_index(
-            "vector", index_type="HNSW", metric_type="IP", params={"M": _M, "efConstruction": _EF_CONSTRUCTION}
-        )
-        start = time.perf_counter()
-        client.create_index(_COLLECTION, index, timeout=None)
-        while client.describe_index(_COLLECTION, "vector").get("pending_index_rows", 0):
-            time.sleep(0.5)
-        indexed = time.perf_counter() - start
-        start = time.perf_counter()
-        client.load_collection(_COLLECTION)
-        loaded = time.perf_counter() - start
-        usage = status("VmRSS", process)
-
-        def search(query: Any, consistency: str) -> list[str]:
-            found = client.search(
-                _COLLECTION, query, limit=K, search_params={"params": {"ef": _EF}}, consistency_level=consistency
+        with MilvusStore.create(f"{server.address}/made", "pictures", search_data.DIMENSION, Cosine()) as store:
+            store.upsert_batches(batches(made))
+            inserted = time.perf_counter() - start
+            start = time.perf_counter()
+            store.compact()
+            indexed = time.perf_counter() - start
+            start = time.perf_counter()
+            rows = store.count()
+            loaded, usage = time.perf_counter() - start, status("VmRSS", server.process)
+            times, right = asked_by_turns(
+                made, lambda query: [name.rpartition("-")[2] for name in store.search(query, K).ids[0]]
             )
-            return [hit["id"].rpartition("-")[2] for hit in found[0]]
-
-        times, right = asked_by_turns(made, partial(search, consistency="Bounded"))
-        strong, _ = asked_by_turns(made, partial(search, consistency="Strong"))
-        return {
-            "start s": started,
-            "insert s": inserted,
-            "insert and flush s": flushed,
-            "index s": indexed,
-            "load s": loaded,
-            "disk before": bare_disk,
-            "disk before indexing": plain,
-            "disk": bytes_below(folder),
-            "memory before": bare_memory,
-            "loaded memory": usage,
-            "memory after searching": status("VmRSS", process),
-            "memory at most": status("VmHWM", process),
-            "ms a query": 1000 * statistics.median(times),
-            "ms a query, strong": 1000 * statistics.median(strong),
-            "recall": right,
-        }
-    finally:
-        server.stop()
+            return {
+                "stored": rows,
+                "insert s": inserted,
+                "graph s": indexed,
+                "load s": loaded,
+                "disk before": bare_disk,
+                "disk": bytes_below(folder),
+                "memory before": bare_memory,
+                "loaded memory": usage,
+                "memory after searching": status("VmRSS", server.process),
+                "memory at most": status("VmHWM", server.process),
+                "client memory": status("VmHWM"),
+                "ms a query": 1000 * statistics.median(times),
+                "recall": right,
+            }
 
 
-def pictures(work: Path, photos: Path) -> dict[str, Any]:
-    """What real photos take besides their vectors: facts, captions with theirs, full text, thumbnails.
-
-    No network computes: vectors of 8 numbers are drawn, so that the seconds are those of everything else.
-    """
-    from rungwise.data.readers import read
-    from rungwise.index import Index
+def drawn_model() -> Any:
+    """A model that computes nothing: vectors of 8 numbers are drawn."""
     from rungwise.models.contracts import DualEncoder, EncodedImages
     from rungwise.similarity import Cosine
 
@@ -267,12 +228,68 @@ def pictures(work: Path, photos: Path) -> dict[str, Any]:
         def encode_text(self, texts: Any) -> Any:
             return self._rows(len(texts))
 
+    return Drawn()
+
+
+def many(work: Path, rows: int) -> dict[str, Any]:
+    """Memory of the process that indexes a folder of many pictures, at half of them and at all of them.
+
+    Pictures are files of some bytes without captions, so that nothing but what the process keeps of each one grows.
+    """
+    found: dict[str, Any] = {}
+    for number, count in enumerate((rows // 2, rows)):
+        photos = work / f"photos-{number}"
+        for at in range(count):
+            if at % _FOLDER == 0:
+                (photos / f"{at // _FOLDER:05d}").mkdir(parents=True)
+            numbers = at.to_bytes(6, "big")
+            (photos / f"{at // _FOLDER:05d}" / f"picture-{at:08d}.ppm").write_bytes(b"P6 2 1 255\n" + numbers)
+        for job in (index_anew, index_again):
+            found |= {
+                f"{job.__name__} {count}, {name}": value
+                for name, value in alone(job, photos, work / str(number)).items()
+            }
+    for job in ("index_anew", "index_again"):
+        least, most = (found[f"{job} {count}, memory"] for count in (rows // 2, rows))
+        found[f"{job}, bytes a picture"] = (most - least) / (rows - rows // 2)
+    return found
+
+
+def index_anew(photos: Path, folder: Path) -> dict[str, float]:
+    """A new index of a folder, in LanceDB's store."""
+    from rungwise.data.readers import read
+    from rungwise.index import Index
+
+    start = time.perf_counter()
+    Index.build(read(photos), drawn_model(), folder, store="lance", thumbnails=False)
+    return {"memory": status("VmHWM"), "s": time.perf_counter() - start}
+
+
+def index_again(photos: Path, folder: Path) -> dict[str, float]:
+    """The same folder once more, in which nothing changed."""
+    from rungwise.data.readers import read
+    from rungwise.index import Index
+
+    start = time.perf_counter()
+    changes = Index.open(folder).update(read(photos), drawn_model())
+    assert not changes, changes
+    return {"memory": status("VmHWM"), "s": time.perf_counter() - start}
+
+
+def pictures(work: Path, photos: Path) -> dict[str, Any]:
+    """What real photos take besides their vectors: facts, captions with theirs, full text, thumbnails.
+
+    No network computes: vectors of 8 numbers are drawn, so that the seconds are those of everything else.
+    """
+    from rungwise.data.readers import read
+    from rungwise.index import Index
+
     data = read(photos)
     found: dict[str, Any] = {"pictures": len(data), "captions": len(data.captions)}
     for thumbnails in (False, True):
         folder = work / f"index-{thumbnails}"
         start = time.perf_counter()
-        index = Index.build(data, Drawn(), folder, store="lance", thumbnails=thumbnails)
+        index = Index.build(data, drawn_model(), folder, store="lance", thumbnails=thumbnails)
         named = "with thumbnails" if thumbnails else "without thumbnails"
         found[f"build s {named}"] = time.perf_counter() - start
         parts = {part.name: bytes_below(part) for part in folder.iterdir() if part.is_dir()}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from io import StringIO
@@ -81,10 +79,3 @@ def local_milvus(folder: Path, **settings: Any) -> Iterator[LocalMilvus]:
         yield server
     finally:
         server.stop()
-
-
-if __name__ == "__main__":
-    with local_milvus(Path(sys.argv[1])) as running:
-        print(running.address, flush=True)
-        while True:
-            time.sleep(1)

@@ -7,7 +7,7 @@ import pytest
 from rungwise.cli import main
 from rungwise.language.tokenisers import unicode_words, whitespace
 from rungwise.relevance import Cascade, CBoW, CIDEr, CIDErD, DocumentFrequencies, Labels, TfIdf, load
-from rungwise.relevance.base import CaptionPairSource
+from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
 from rungwise.relevance.config import KINDS
 from rungwise.relevance.describe import describe

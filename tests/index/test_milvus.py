@@ -4,8 +4,10 @@ What every store does is tested in test_store.py.
 
 Also tests rungwise.index.milvus_collection.
 Also tests rungwise.index.milvus_filters.
+Also tests rungwise.index.milvus_passing.
 Also tests rungwise.index.milvus_places.
 Also tests rungwise.index.milvus_rows.
+Also tests rungwise.index.milvus_search.
 Also tests rungwise.index.milvus_server.
 Also tests rungwise.index.tunable.
 """
@@ -27,6 +29,7 @@ from rungwise.index import Condition, Index, Not, Where, parse_where, places, st
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.milvus import MilvusStore
 from rungwise.index.milvus_places import read_file, write_file
+from rungwise.index.milvus_search import parts_of
 from rungwise.index.milvus_server import Address
 from rungwise.index.verification import verify_index
 from rungwise.index.where import Expression
@@ -314,9 +317,9 @@ def test_few_rows_that_pass_a_filter_are_all_found(place: str) -> None:
         store.compact()
         for share, parts in ((0.1, 2), (0.2, 4), (0.5, 1)):
             where = Where((Condition("chance", "<", share),))
-            assert store._parts(where) == (9 if share == 0.5 else parts)
+            assert parts_of(store._passing(where), store.approximation) == (9 if share == 0.5 else parts)
             tried = store.trying(replace(store.approximation, flat=1))
-            assert tried._parts(where) == parts
+            assert parts_of(tried._passing(where), tried.approximation) == parts
             assert store.count(where) == (chance < share).sum()
             found = tried.search(vectors[:20], 10, where).ids
             scores = np.where(chance < share, vectors[:20] @ vectors.T, -2)

@@ -1,3 +1,8 @@
+"""What sources share, and those that read captions.
+
+Also tests rungwise.relevance.captions.
+"""
+
 import numpy as np
 import pytest
 
@@ -31,11 +36,16 @@ def by_hand(table, owners, images, reference, leave_one_out, paired=None):
     return out
 
 
+def limit_chunks(monkeypatch, chunk_bytes):
+    for module in ("base", "captions"):
+        monkeypatch.setattr(f"rungwise.relevance.{module}.CHUNK_BYTES", chunk_bytes)
+
+
 @pytest.mark.parametrize("reference", ["paired", "max", "mean"])
 @pytest.mark.parametrize("leave_one_out", [False, True])
 @pytest.mark.parametrize("chunk_bytes", [1, 300, 10**6])
 def test_reference_choices_equal_a_loop(reference, leave_one_out, chunk_bytes, monkeypatch):
-    monkeypatch.setattr("rungwise.relevance.base.CHUNK_BYTES", chunk_bytes)
+    limit_chunks(monkeypatch, chunk_bytes)
     draw = np.random.default_rng(0)
     owners = draw.integers(0, 9, 30).tolist()
     table = draw.normal(size=(30, 30))
@@ -55,7 +65,7 @@ def test_the_paired_caption_can_be_given():
 
 
 def test_memory_is_bounded_by_the_chunk(monkeypatch):
-    monkeypatch.setattr("rungwise.relevance.base.CHUNK_BYTES", 4 * 1000)
+    limit_chunks(monkeypatch, 4 * 1000)
     source = Table(np.ones((100, 100)), np.repeat(np.arange(20), 5))
     source.topk(3)
     assert source.largest <= 1000

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.base import CaptionPairSource, CaptionSource
+from rungwise.relevance.captions import CaptionPairSource, CaptionSource
 from rungwise.relevance.cascade import Cascade
 
 CAPTIONS = ["a", "b", "a", "c", "d", "e"]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -15,30 +13,29 @@ from typing import Any, Self
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rungwise.core.configuration import from_plain, to_plain
 from rungwise.core.errors import UserError
-from rungwise.index.candidates import Candidates, exact_scores
 from rungwise.index.engine_rows import (
     ID,
     RECORD,
     SEAL_OF_RECORD,
     SEAL_OF_VECTOR,
     SEQ,
-    TEXT,
     VECTOR,
     from_engine,
     to_engine,
 )
 from rungwise.index.files import damaged
 from rungwise.index.lance_tuning import Approximation
-from rungwise.index.milvus_collection import KEYS_AT_ONCE, ROWS_AT_ONCE, Collection, Streamed
-from rungwise.index.milvus_filters import Filter, both, compiled, either, literal, one_of, without
+from rungwise.index.milvus_collection import KEYS_AT_ONCE, ROWS_AT_ONCE, Collection
+from rungwise.index.milvus_filters import one_of
+from rungwise.index.milvus_passing import Passing
 from rungwise.index.milvus_places import address_in, collection_at
-from rungwise.index.milvus_rows import COLUMNS, CUT, Description, fields_of, rows_of, schema_of
+from rungwise.index.milvus_rows import Description, fields_of, rows_of, schema_of
+from rungwise.index.milvus_search import BYTES_AT_ONCE, Best, compared, near
 from rungwise.index.milvus_server import MissingError, Server
-from rungwise.index.scan import compare_all
 from rungwise.index.store import (
     WORDS,
     Batch,
@@ -49,12 +46,11 @@ from rungwise.index.store import (
     Side,
     Store,
     StoreFacts,
-    Vectors,
     check_k,
     checked_queries,
     checked_rows,
 )
-from rungwise.index.where import Both, Where
+from rungwise.index.where import Where
 from rungwise.index.words import best_by_words, words_of
 from rungwise.similarity import Similarity
 
@@ -64,33 +60,7 @@ LINKS, BREADTH = 16, 200
 """M and efConstruction of the graph (HNSW, Malkov and Yashunin 2020)."""
 USUAL = Approximation(probes=1, ef=200, refine=1, flat=100_000)
 _EF = (32, 64, 100, 200, 400, 800)
-_MORE = 16
-"""So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
-_MOST, _MOST_EF = 16_384, 32_768
-"""The largest k and ef that Milvus takes."""
-_COMPARED_SHARE, _LOSING_SHARE = 0.06, 0.25
-"""Of the rows: up to which share Milvus compares all that pass a filter, and from which on its graph finds them."""
-_BYTES_AT_ONCE = 16 << 20
-_ROUNDING = 4e-6
-"""How far the engine's scores of vectors of length 1 may be from exact ones."""
 _NONE = np.empty(0, np.float32)
-
-
-@dataclass(frozen=True)
-class _Hits:
-    """What Milvus found for one query.
-
-    Attributes:
-        candidates: Those that fulfil the filter.
-        asked: How many it found in all.
-        reached: The engine's score of the last one.
-        longest: The length of the longest vector among them.
-    """
-
-    candidates: Candidates
-    asked: int
-    reached: float
-    longest: float
 
 
 class MilvusStore(Store):
@@ -238,7 +208,7 @@ class MilvusStore(Store):
         size = 0
         for row in rows:
             took = 4 * self.dimension + len(row[RECORD]) * 2
-            if part and (size + took > _BYTES_AT_ONCE or len(part) == ROWS_AT_ONCE):
+            if part and (size + took > BYTES_AT_ONCE or len(part) == ROWS_AT_ONCE):
                 self._kept.write(part)
                 part, size = [], 0
             part.append(row)
@@ -269,21 +239,20 @@ class MilvusStore(Store):
         exact: bool = False,
     ) -> Found:
         """See :meth:`Store.search`; ``exact`` fetches every vector, which takes long where there are many."""
-        queries, only = checked_queries(vectors, self.dimension, k), self._only(where)
-        if only.text is False or not len(queries):
+        queries, rows = checked_queries(vectors, self.dimension, k), self._passing(where)
+        if rows.none or not len(queries):
             return Found(((),) * len(queries), (_NONE,) * len(queries))
-        cosine = metric == "cosine"
-        near = not exact and k + _MORE <= _MOST and not (cosine and not self._kept.unit)
-        found: list[tuple[tuple[str, ...], Vectors] | None] = [None] * len(queries)
-        if near:
-            found = self._near(queries, k, where, only, cosine=cosine)
-        if left := [at for at, one in enumerate(found) if one is None]:
-            for at, one in zip(left, self._compared(queries[left], k, where, only, metric), strict=True):
+        found: list[Best | None] = [None] * len(queries)
+        if not exact:
+            found = near(rows, queries, k, self._chosen, cosine=metric == "cosine")
+            if metric is None:
+                found = [one and (one[0], self.similarity.of_metric(one[1])) for one in found]
+        left = [at for at, one in enumerate(found) if one is None]
+        if left:
+            others = compared(rows, queries[left], k, self.similarity, self.side, metric)
+            for at, one in zip(left, others, strict=True):
                 found[at] = one
         ids, scores = zip(*(one for one in found if one is not None), strict=True)
-        if metric is None and near:
-            near_ones = set(range(len(queries))) - set(left)
-            scores = tuple(self.similarity.of_metric(one) if at in near_ones else one for at, one in enumerate(scores))
         return Found(tuple(ids), tuple(np.asarray(one, np.float32) for one in scores))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
@@ -292,13 +261,8 @@ class MilvusStore(Store):
         sought = sorted(set(words_of(words)))
         if not sought:
             return Found(((),), (_NONE,))
-        values = ", ".join(map(literal, sought))
-        holding = either(f'json_contains_any({COLUMNS}["{TEXT}"], [{values}])', self._or_cut)
-        only = self._only(where)
-        asked = Filter(both(only.text, holding), only.whole)
-        texts = {
-            one: record[WORDS] for one, record in self._records(where, asked) if isinstance(record.get(WORDS), str)
-        }
+        found = self._passing(where).with_a_word(sought).records()
+        texts = {one: record[WORDS] for one, record in found if isinstance(record.get(WORDS), str)}
         ids, scores = best_by_words(words, texts, k)
         return Found((ids,), (scores,))
 
@@ -317,14 +281,11 @@ class MilvusStore(Store):
 
     def count(self, where: Where | None = None) -> int:
         """See :meth:`Store.count`."""
-        only = self._only(where)
-        if only.text is False:
-            return 0
-        return self._kept.counted(only.text) if only.whole else sum(1 for _ in self._records(where, only))
+        return self._passing(where).count()
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """See :meth:`Store.records`."""
-        return self._records(where, self._only(where))
+        return self._passing(where).records()
 
     def ids(self) -> Iterator[str]:
         """See :meth:`Store.ids`."""
@@ -332,17 +293,17 @@ class MilvusStore(Store):
 
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
         """See :meth:`Store.newest`."""
-        only = self._only(where)
-        places = self._kept.in_order(only.text)[::-1]
-        if only.whole:
-            places = places[offset : offset + count]
+        rows = self._passing(where)
+        places = rows.places()[::-1]
+        first = offset
+        if rows.whole:  # each place is a row that is asked for, so that those before the offset need not be read
+            places, first = places[offset : offset + count], 0
         found: list[str] = []
-        wanted = count if only.whole else offset + count
         for start in range(0, len(places), KEYS_AT_ONCE):
-            found += [one for one, _ in self._taken(places[start : start + KEYS_AT_ONCE][::-1], where, only)][::-1]
-            if len(found) >= wanted:
+            found += [one for one, _ in rows.taken(places[start : start + KEYS_AT_ONCE][::-1])][::-1]
+            if len(found) >= first + count:
                 break
-        return tuple(found[:wanted] if only.whole else found[offset:wanted])
+        return tuple(found[first : first + count])
 
     def verified(self) -> str:
         """See :meth:`Store.verified`; every vector and record is compared with its checksum."""
@@ -379,108 +340,6 @@ class MilvusStore(Store):
             raise damaged(self._label, f"the collection {self.collection} does not say what it holds") from error
         return description, settings
 
-    def _only(self, where: Where | None) -> Filter:
-        """What Milvus is asked for, for a filter."""
-        if where is None:
-            return Filter(True, True)
-        fields = self._description.fields
-        found = compiled(Both(where.conditions), fields) if where.conditions else Filter(True, True)
-        cut = self._or_cut if where.conditions else False
-        return Filter(both(either(found.text, cut), without(where.without)), found.whole and cut is False)
-
-    @property
-    def _or_cut(self) -> str | bool:
-        """What lets rows through whose columns are too large for the engine; False where there are none."""
-        return f"{CUT} == true" if self._kept.has_cut else False
-
-    def _records(self, where: Where | None, only: Filter) -> Iterator[tuple[str, Record]]:
-        places = self._kept.in_order(only.text)
-        for start in range(0, len(places), KEYS_AT_ONCE):
-            yield from self._taken(places[start : start + KEYS_AT_ONCE], where, only)
-
-    def _taken(self, places: NDArray[np.int64], where: Where | None, only: Filter) -> list[tuple[str, Record]]:
-        """Ids and records at places that rise, of rows that fulfil a filter."""
-        rows = self._kept.at(places, [RECORD, SEAL_OF_RECORD])
-        pairs = zip((from_engine(row[ID]) for row in rows), self._kept.parsed(rows), strict=True)
-        return [(one, record) for one, record in pairs if only.whole or where is None or where.holds(one, record)]
-
-    def _near(
-        self, queries: Vectors, k: int, where: Where | None, only: Filter, *, cosine: bool
-    ) -> list[tuple[tuple[str, ...], Vectors] | None]:
-        """What the index of near neighbours finds for each query; None where it finds fewer rows than there may be."""
-        found: list[tuple[tuple[str, ...], Vectors] | None] = []
-        at_once = max(1, _BYTES_AT_ONCE // (4 * self.dimension * (k + _MORE)))
-        for start in range(0, len(queries), at_once):
-            some = queries[start : start + at_once]
-            lengths = np.linalg.norm(some.astype(np.float64), axis=1, keepdims=True)
-            sought = np.divide(some, lengths, out=np.zeros_like(some), where=lengths > 0) if cosine else some
-            for query, hits in zip(sought, self._asked(sought, k + _MORE, where, only, cosine=cosine), strict=True):
-                found.append(self._best(query, k, where, only, hits, cosine=cosine) if query.any() else None)
-        return found
-
-    def _best(
-        self, query: Vectors, k: int, where: Where | None, only: Filter, hits: _Hits, *, cosine: bool
-    ) -> tuple[tuple[str, ...], Vectors] | None:
-        """The k best of what was found, and of more of it until no equal score can have been cut off."""
-        wanted = k + _MORE
-        while True:
-            if hits.asked < wanted:  # the graph led no further, or there are no more rows
-                if hits.asked < min(wanted, self._kept.counted(only.text)):
-                    return None
-                break
-            longest = float(np.linalg.norm(query)) * hits.longest
-            if hits.candidates.whole(k, frozenset(), hits.reached + _ROUNDING * max(longest, 1e-30)):
-                break
-            if wanted == _MOST:
-                return None
-            wanted = min(_MOST, wanted * 4)
-            hits = self._asked(query[None], wanted, where, only, cosine=cosine)[0]
-        keys, scores = hits.candidates.best(k, frozenset())
-        return tuple(map(from_engine, keys)), scores
-
-    def _parts(self, where: Where | None) -> int:
-        """Into how many parts the rows that fulfil a filter are divided, so that Milvus compares all rows of each.
-
-        A walk through the graph loses its way where few rows pass. Milvus compares all that pass where these are less
-        than 7 % of a segment, and walks otherwise. Up to ``flat`` rows are always compared.
-        """
-        if where is None or not where.conditions:
-            return 1
-        only = self._only(Where(where.conditions)).text
-        passing, rows = self._kept.passing(only), self._kept.passing(True)
-        share = passing / max(1, rows)
-        compared = share <= _LOSING_SHARE or passing <= self._chosen.flat
-        return max(1, math.ceil(share / _COMPARED_SHARE)) if compared else 1
-
-    def _asked(self, queries: Vectors, wanted: int, where: Where | None, only: Filter, *, cosine: bool) -> list[_Hits]:
-        """What Milvus finds, with exact scores, but for rows that a filter did not let through after all."""
-        names = [SEQ, VECTOR, SEAL_OF_VECTOR, *([] if only.whole else [RECORD, SEAL_OF_RECORD])]
-        ef = min(_MOST_EF, max(self._chosen.ef, wanted))
-        found = self._kept.nearest(queries, wanted, only.text, names, ef, self._parts(where))
-        answers = []
-        for query, hits in zip(queries, found, strict=True):
-            rows = [row for row, _ in hits]
-            reached = min((score for _, score in hits), default=0.0)
-            if not only.whole and where is not None:
-                records = self._kept.parsed(rows)
-                holds = [where.holds(from_engine(row[ID]), record) for row, record in zip(rows, records, strict=True)]
-                rows = [row for row, fits in zip(rows, holds, strict=True) if fits]
-            vectors = self._kept.vectors(rows)
-            longest = float(np.linalg.norm(vectors, axis=1).max(initial=0))
-            order = np.array([row[SEQ] for row in rows], np.int64)
-            scores = exact_scores(vectors, query, cosine=cosine)
-            answers.append(_Hits(Candidates([row[ID] for row in rows], order, scores), len(hits), reached, longest))
-        return answers
-
-    def _compared(
-        self, queries: Vectors, k: int, where: Where | None, only: Filter, metric: Metric | None
-    ) -> list[tuple[tuple[str, ...], Vectors]]:
-        """The k best of all rows, whose vectors are fetched block by block."""
-        if only.whole:
-            rows = Streamed(self._kept, self._kept.in_order(only.text))
-        else:
-            fit = {one for one, _ in self._records(where, only)}
-            listed = sorted((row[SEQ], row[ID]) for row in self._kept.every(only.text, [ID, SEQ]))
-            rows = Streamed(self._kept, np.array([seq for seq, key in listed if from_engine(key) in fit], np.int64))
-        positions, scores = compare_all(rows, queries, k, self.similarity, self.side, metric)
-        return [(rows.ids_at(places), found) for places, found in zip(positions, scores, strict=True)]
+    def _passing(self, where: Where | None) -> Passing:
+        """The rows that fulfil a filter."""
+        return Passing(self._kept, where, self._description.fields)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from rungwise.index.milvus_rows import CUT, LOT, LOTS
 from rungwise.index.milvus_server import Server
 from rungwise.index.scan import inverse_lengths
 from rungwise.index.store import Record, Vectors
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
 
 KEYS_AT_ONCE = 1000
 """Ids or places in one expression."""
@@ -101,15 +104,6 @@ class Collection:
             self._learnt = replace(self._learnt, fresh=True, passing={})
         return len(found)
 
-    @property
-    def level(self) -> str:
-        """How new an answer must be.
-
-        The first one after opening, or after rows were deleted, waits until the server has all that was written before.
-        Others need only what this process wrote since: what a server has answered once, it answers again.
-        """
-        return "Strong" if self._learnt.fresh else "Session"
-
     def load(self) -> None:
         """Have the collection in the server's memory, where nothing can be searched otherwise."""
         if not self._learnt.loaded:
@@ -118,18 +112,30 @@ class Collection:
             )
             self._learnt.loaded = True
 
-    def rows(self, only: str, names: list[str]) -> list[dict[str, Any]]:
-        """Fields of some rows, in no order."""
+    def _read(self, ask: Callable[[MilvusClient, str, float], Any]) -> list[Any]:
+        """What the server answers from the rows.
+
+        The first answer after opening, or after rows were deleted, waits until the server has all that was written
+        before. Others need only what this process wrote since: what a server has answered once, it answers again.
+
+        Args:
+            ask: Given the client, how new the answer must be, and for how many seconds it may try.
+        """
         self.load()
         learnt = self._learnt
-        level = self.level
-        found: list[dict[str, Any]] = self.server.call(
-            lambda client, wait: client.query(
-                self.name, filter=only, output_fields=names, consistency_level=level, timeout=wait
-            )
-        )
+        level = "Strong" if learnt.fresh else "Session"
+        found: list[Any] = self.server.call(lambda client, wait: ask(client, level, wait))
         learnt.fresh = False
         return found
+
+    def rows(self, only: str, names: list[str], limit: int | None = None) -> list[dict[str, Any]]:
+        """Fields of some rows, in no order; with a limit those of the first ids."""
+        at_most = {} if limit is None else {"limit": limit}
+        return self._read(
+            lambda client, level, wait: client.query(
+                self.name, filter=only, output_fields=names, consistency_level=level, timeout=wait, **at_most
+            )
+        )
 
     def every(self, only: str | bool, names: list[str]) -> Iterator[dict[str, Any]]:
         """Fields of any number of rows, in no order: Milvus gives some thousands at a time, in order of ids."""
@@ -139,23 +145,11 @@ class Collection:
         while True:
             beyond: str | bool = f"{ID} > {literal(after)}" if after else True
             text = both(only, beyond)
-            found = self._page(f'{ID} >= ""' if text is True else str(text), names)
+            found = self.rows(f'{ID} >= ""' if text is True else str(text), list({*names, ID}), ROWS_AT_ONCE)
             yield from found
             if len(found) < ROWS_AT_ONCE:
                 return
             after = max(row[ID] for row in found)
-
-    def _page(self, only: str, names: list[str]) -> list[dict[str, Any]]:
-        self.load()
-        learnt, level = self._learnt, self.level
-        found: list[dict[str, Any]] = self.server.call(
-            lambda client, wait: client.query(
-                self.name, filter=only, output_fields=list({*names, ID}), limit=ROWS_AT_ONCE,
-                consistency_level=level, timeout=wait,
-            )
-        )  # fmt: skip
-        learnt.fresh = False
-        return found
 
     def counted(self, only: str | bool) -> int:
         """How many rows there are, of those that are asked for."""
@@ -230,16 +224,13 @@ class Collection:
                 for best, hits in zip(found, self.nearest(queries, wanted, here, names, ef), strict=True):
                     best += hits
             return [sorted(best, key=lambda hit: -hit[1])[:wanted] for best in found]
-        self.load()
-        learnt, level = self._learnt, self.level
-        answers = self.server.call(
-            lambda client, wait: client.search(
+        answers = self._read(
+            lambda client, level, wait: client.search(
                 self.name, data=list(queries), filter="" if only is True else str(only), limit=wanted,
                 output_fields=names, search_params={"metric_type": "IP", "params": {"ef": ef}}, anns_field=VECTOR,
                 consistency_level=level, timeout=wait,
             )
         )  # fmt: skip
-        learnt.fresh = False
         return [[({ID: hit[ID], **hit["entity"]}, float(hit["distance"])) for hit in hits] for hits in answers]
 
     def put_together(self) -> None:

@@ -144,10 +144,11 @@ def read_file(place: Path | str, name: str) -> bytes | None:
     """
     with closing(Server(address_in(place))) as server:
         for _ in range(_ATTEMPTS):
-            head = _head(server, name)
-            if head is None:
+            root = _root(server)
+            head = None if root is None else _head(server, root, name)
+            if root is None or head is None:
                 return None
-            content = _content(server, head)
+            content = _content(server, root, head)
             if hashlib.sha256(content).hexdigest() == head["sha256"]:
                 return content
         raise damaged(f"{server.address}/{name}", "its parts are not as they were written")  # and nobody replaced it
@@ -160,11 +161,12 @@ def write_file(place: Path | str, name: str, content: bytes) -> None:
         UserError: If it is too large, or the server does not answer.
     """
     with closing(Server(address_in(place))) as server:
-        root, before = _root(server), _head(server, name)
+        root = _root(server)
         if root is None:
             raise UserError(f"{server.address}: no index here; build one with `rungwise index`")
         if len(content) > _MOST_BYTES:
             raise UserError(f"{server.address}/{name}: larger than the {_MOST_BYTES >> 20} MB that Milvus is given")
+        before = _head(server, root, name)
         head: dict[str, Any] = {"sha256": hashlib.sha256(content).hexdigest()}
         if len(content) <= _SMALL:
             head["content"] = base64.b64encode(content).decode()
@@ -193,10 +195,8 @@ def _root(server: Server) -> str | None:
     return f"{address.name}_{address.generation}" if address.generation else server.behind(address.name)
 
 
-def _head(server: Server, name: str) -> dict[str, Any] | None:
-    root = _root(server)
-    if root is None:
-        return None
+def _head(server: Server, root: str, name: str) -> dict[str, Any] | None:
+    """What the properties of a generation say of a small file; None if there is no such file, or no generation."""
     try:
         stored = server.described(root).get("properties", {}).get(f"{_FILE}{name}")
     except MissingError:
@@ -212,11 +212,11 @@ def _head(server: Server, name: str) -> dict[str, Any] | None:
     raise damaged(f"{server.address}/{name}", "what is said of it is no description")
 
 
-def _content(server: Server, head: dict[str, Any]) -> bytes:
+def _content(server: Server, root: str, head: dict[str, Any]) -> bytes:
+    """The file that the properties speak of; empty if it is no such file."""
     try:
         if "rows" not in head:
             return base64.b64decode(head.get("content", ""), validate=True)
-        root = _root(server)
         rows = [str(one) for one in head["rows"]]
         if len(rows) * _PART_BYTES > 2 * _MOST_BYTES:
             return b""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rungwise.relevance.base import CaptionPairSource, CaptionSource, Degrees, Relevance
+from rungwise.relevance.base import Degrees, Relevance
+from rungwise.relevance.captions import CaptionPairSource, CaptionSource
 from rungwise.relevance.stored import Stored, load
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ class BiEncoder(VectorSource):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         model: A name on the Hugging Face hub, a local folder, :data:`PACKAGED_MODEL`, or a model that is loaded.
-        reference: See :class:`rungwise.relevance.base.CaptionPairSource`, as the next three.
+        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next three.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         images: Number of images.

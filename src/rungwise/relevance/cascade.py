@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.base import CaptionPairSource, Frequencies, Positions, Reference, joint_frequencies
+from rungwise.relevance.base import Frequencies, Positions, Reference, joint_frequencies
 from rungwise.relevance.caption_pairs import caption_positions
+from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 Below = Literal["zero", "coarse"]
@@ -99,7 +100,7 @@ class Cascade(CaptionPairSource):
         below: What other pairs keep: ``"zero"`` (the authors' program) or their ``"coarse"`` score.
         cache: File of refined scores, written every few seconds; it is made when missing and serves any number of
             sources and collections. None remembers them as long as this object lives.
-        reference: See :class:`rungwise.relevance.base.CaptionPairSource`, as the next two.
+        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next two.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         progress: Called with a report after every run of pairs.

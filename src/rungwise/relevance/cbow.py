@@ -50,7 +50,7 @@ class CBoW(VectorSource):
         nouns: Words that are nouns, or a callable that marks them; :func:`rungwise.language.word_vectors.nouns_from`
             makes one of a part-of-speech tagger.
         noun_weight: What a noun counts; the authors take 2.
-        reference: See :class:`rungwise.relevance.base.CaptionPairSource`, as the next three.
+        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next three.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         images: Number of images.

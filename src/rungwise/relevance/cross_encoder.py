@@ -20,8 +20,9 @@ from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.language.model_folders import checked_folder
 from rungwise.language.sentence_models import TRIED, Precision, loading, weights_hash, wiring, without_bars
-from rungwise.relevance.base import CHUNK_BYTES, CaptionPairSource, Positions, Reference
+from rungwise.relevance.base import CHUNK_BYTES, Positions, Reference
 from rungwise.relevance.caption_pairs import caption_positions
+from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 _PAIR_BYTES = 64
@@ -51,7 +52,7 @@ class CrossEncoder(CaptionPairSource):
         output: Which of the model's outputs counts, where it has several.
         symmetric: Give every pair in one order (sorted), whichever caption is the reference, so that (a, b) and (b, a)
             cost one run. False keeps the reference first, as the paper's (t_q, t_p).
-        reference: See :class:`rungwise.relevance.base.CaptionPairSource`, as the next three.
+        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next three.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         images: Number of images.

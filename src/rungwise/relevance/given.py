@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.base import Block, Degrees, Positions, hash_of_captions
+from rungwise.relevance.base import Block, Degrees, Positions
+from rungwise.relevance.captions import hash_of_captions
 
 
 class Given(Degrees):

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.sharing import Share, in_turn
 from rungwise.core.topk import Best
 from rungwise.language.tokenisers import Tokeniser, ptb
-from rungwise.relevance.base import Block, CaptionSource, Direction, Frequencies, Positions
+from rungwise.relevance.base import Block, Direction, Frequencies, Positions
+from rungwise.relevance.captions import CaptionSource
 from rungwise.relevance.counting import CAPTIONS, vocabulary
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
 from rungwise.relevance.ngrams import DocumentFrequencies, Integers, NgramCounts

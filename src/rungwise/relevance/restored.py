@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.base import CaptionPairSource, Frequencies, Reference
+from rungwise.relevance.base import Frequencies, Reference
+from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.inverted_index import Rows
 from rungwise.relevance.kept import Kept
 from rungwise.relevance.lexical import RowsSource
@@ -78,7 +79,7 @@ class RestoredVectors(VectorSource):
         kept: From :func:`kept_vectors`.
         captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
-        reference: Which captions stand for an image; see :class:`rungwise.relevance.base.CaptionPairSource`.
+        reference: Which captions stand for an image; see :class:`rungwise.relevance.captions.CaptionPairSource`.
         paired: (images,) the caption that stands for each image, with ``reference="paired"``.
         leave_one_out: A caption is no reference for itself.
         images: Number of images.

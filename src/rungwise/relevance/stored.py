@@ -13,7 +13,8 @@ from rungwise.core.errors import UserError
 from rungwise.core.npy import NpyRows, in_file, mapped
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance import storage
-from rungwise.relevance.base import Block, Degrees, Direction, Frequencies, Positions, hash_of_captions
+from rungwise.relevance.base import Block, Degrees, Direction, Frequencies, Positions
+from rungwise.relevance.captions import hash_of_captions
 
 MOST_PAIRS = 10_000_000
 """Pairs with a degree that are listed, of a source that has not all: what people judged, and not half a matrix."""

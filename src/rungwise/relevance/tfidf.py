@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from rungwise.core.sharing import Share, in_turn
 from rungwise.language.tokenisers import Tokeniser, ptb
-from rungwise.relevance.base import Block, CaptionPairSource, Direction, Frequencies, Reference
+from rungwise.relevance.base import Block, Direction, Frequencies, Reference
 from rungwise.relevance.caption_pairs import caption_positions
+from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
 from rungwise.relevance.lexical import Counted, Weights, sparse_rows, unit
 from rungwise.relevance.ngrams import DocumentFrequencies, NgramCounts
@@ -59,7 +60,7 @@ class TfIdf(PairRows):
         tokenizer: Text to tokens.
         document_frequencies: Of a corpus; None counts the images of these captions.
         orders: Longest n-gram; 1 is words.
-        reference: Which captions stand for an image; see :class:`~rungwise.relevance.base.CaptionPairSource`.
+        reference: Which captions stand for an image; see :class:`~rungwise.relevance.captions.CaptionPairSource`.
         paired: (images,) the caption that stands for each image, with ``reference="paired"``.
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.products import steady_products
-from rungwise.relevance.base import CaptionPairSource, Direction, Positions
+from rungwise.relevance.base import Direction, Positions
 from rungwise.relevance.caption_pairs import caption_positions
+from rungwise.relevance.captions import CaptionPairSource
 
 _QUERIES = 128
 

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.base import Degrees, hash_of_captions
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.captions import hash_of_captions
 from rungwise.scenes.collection import load_scene_file
 from rungwise.scenes.description import ATTRIBUTES, MAX_OBJECTS, RELATIONS, Scene, Statement
 

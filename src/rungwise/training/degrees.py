@@ -15,8 +15,9 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.splits import UNDRAWN
 from rungwise.models.pairs import captions_of
 from rungwise.relevance import describe
-from rungwise.relevance.base import Degrees, Relevance, hash_of_captions
+from rungwise.relevance.base import Degrees, Relevance
 from rungwise.relevance.caption_pairs import answers_caption_pairs, caption_pairs
+from rungwise.relevance.captions import hash_of_captions
 from rungwise.relevance.config import Building, degrees_of, names_source
 from rungwise.relevance.given import as_degrees
 from rungwise.relevance.stored import load

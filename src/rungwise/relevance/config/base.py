@@ -136,7 +136,7 @@ class CaptionPairsConfig(CaptionsConfig):
     reference: Reference = "max"
 
     def of_captions(self, data: ImageCaptions) -> dict[str, Any]:
-        """Keyword arguments of a :class:`rungwise.relevance.base.CaptionPairSource`."""
+        """Keyword arguments of a :class:`rungwise.relevance.captions.CaptionPairSource`."""
         return {"reference": self.reference, "leave_one_out": self.leave_one_out, "images": len(data)}
 
 

@@ -15,7 +15,8 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import explained
 from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.base import Degrees, hash_of_captions
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.captions import hash_of_captions
 from rungwise.relevance.kept import Kept, KeptFolder
 
 METHOD = 1

@@ -18,7 +18,8 @@ from rungwise.core.cache_folder import default_cache
 from rungwise.core.configuration import from_plain, parse_yaml
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.base import CaptionPairSource, Degrees
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.cascade import Below, CascadeReport
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, SourceConfig, training_images
 from rungwise.relevance.config.given import HumanConfig, LabelsConfig

@@ -14,7 +14,8 @@ from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.splits import with_splits
 from rungwise.language import tokenisers
-from rungwise.relevance.base import Degrees, hash_of_captions
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.captions import hash_of_captions
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, CaptionsConfig, training_images
 from rungwise.relevance.config.keeping import Recipe
 from rungwise.relevance.kept import Kept
