@@ -1,3 +1,8 @@
+"""What an auditor brings in files.
+
+Also tests rungwise.evaluation.array_files.
+"""
+
 import json
 from dataclasses import replace
 

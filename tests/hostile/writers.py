@@ -174,9 +174,10 @@ def _caches() -> list[Writer]:
 
 def _folders(root: Path) -> list[Writer]:
     from rungwise.data.readers import read
-    from rungwise.relevance import CIDErD
+    from rungwise.relevance import CIDErD, storage
     from rungwise.relevance.kept import KeptFolder
     from rungwise.relevance.restored import kept_rows
+    from rungwise.relevance.shards import remove, write_in_shards
     from rungwise.scenes.collection import SceneConfig, generate
 
     data = read(root / "csv", captions_only=True)
@@ -184,6 +185,17 @@ def _folders(root: Path) -> list[Writer]:
     def degrees(k: int | None, orders: int) -> Step:
         captions = [text * orders for text in data.captions]
         return lambda place: CIDErD(captions, data.image_of_caption).save(place / "degrees", k=k)
+
+    def in_shards(orders: int) -> Step:
+        captions = [text * orders for text in data.captions]
+
+        def write(place: Path) -> None:
+            work = place / "degrees.shards"
+            with storage.replacing(place / "degrees") as draft:
+                write_in_shards(CIDErD(captions, data.image_of_caption), draft, work, k=2, shards=2)
+            remove(work)
+
+        return write
 
     def state_of_degrees(place: Path) -> Any:
         return of_degrees(place / "degrees")["main"]
@@ -213,6 +225,8 @@ def _folders(root: Path) -> list[Writer]:
         Writer("degrees, first", _nothing, degrees(None, 1), state_of_degrees, "degrees"),
         Writer("degrees, again", degrees(None, 1), degrees(None, 2), state_of_degrees, "degrees"),
         Writer("degrees, best in place of all", degrees(None, 1), degrees(2, 1), state_of_degrees, "degrees"),
+        Writer("degrees in shards, first", _nothing, in_shards(1), state_of_degrees, "degrees"),
+        Writer("degrees in shards, again", degrees(2, 1), in_shards(2), state_of_degrees, "degrees"),
         Writer("kept relevance, first", _nothing, keep(1), state_of_kept, "relevance"),
         Writer("kept relevance, again", keep(1), keep(2), state_of_kept, "relevance"),
         Writer("model, first", _nothing, save_model(1), lambda place: of_model(place / "model"), "model"),

@@ -9,12 +9,12 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import PackedPicture, ParquetCell, TarMember
 from rungwise.index import WORDS, Condition
-from rungwise.index.items import ITEM, Item, all_items, from_record, ids_of_texts, to_record
+from rungwise.index.items import ITEM, Item, Items, from_record, ids_of_texts, to_record
 
 
 def test_items_of_features_have_no_path(tmp_path: Path) -> None:
     data = ImageCaptions(("a", "b"), ("a dog",), np.array([1]), features=FeatureRows(np.zeros((2, 3), np.float32)))
-    items = list(all_items(data))[1:]
+    items = Items(data)[1:]
     assert items == [Item("b", None, ("a dog",), ("b#0",))]
     assert from_record("b", to_record(items[0], tmp_path), tmp_path) == items[0]
 

@@ -14,9 +14,13 @@ Also tests rungwise.index.tunable.
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -25,6 +29,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
+from rungwise.data.readers import read
 from rungwise.index import Condition, Index, Not, Where, parse_where, places, storage
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.milvus import MilvusStore
@@ -34,7 +39,7 @@ from rungwise.index.milvus_server import Address
 from rungwise.index.verification import verify_index
 from rungwise.index.where import Expression
 from rungwise.similarity import Cosine, Inner
-from tests.colour_model import ColourModel, colour_pictures
+from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.index.filters import EXPRESSIONS, RECORDS
 from tests.milvus_server import LocalMilvus, free_port
 from tests.tls import self_signed, tls_before
@@ -257,6 +262,58 @@ def test_an_index_in_milvus(place: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert len(Index.open(where)) == 2
     assert [check.wrong for check in verify_index(where) if check.wrong] == []
     assert not list(Path.cwd().glob("milvus:*"))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rungwise.data.readers import read
+from rungwise.index import Index
+from rungwise.index.milvus_collection import Collection
+from tests.colour_model import ColourModel
+
+place, photos, calls = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+write, written = Collection.write, []
+
+def writing(self, rows):
+    if len(written) == calls:
+        os.kill(os.getpid(), signal.SIGKILL)
+    written.append(rows)
+    write(self, rows)
+
+Collection.write = writing
+Index.open(place).update(read(photos), ColourModel())
+"""
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_what_a_killed_update_left_is_made_good_by_the_next(calls: int, milvus: str, tmp_path: Path) -> None:
+    """It dies before it writes pictures whose captions are written: those of the first batch, or of the second."""
+    data, model = colour_pictures(tmp_path / "photos", list(COLOURS) * 20), ColourModel()
+    with (tmp_path / "photos" / "captions.csv").open("w") as table:
+        table.write("picture,caption\n")
+        table.writelines(
+            f"{one}.png,{caption} {one}\n" for one, caption in zip(data.image_ids, data.captions, strict=True)
+        )
+    data = read(tmp_path / "photos")
+    assert len(data) > 64, "more than one batch"
+    killed, whole = Path(f"{milvus}/made_{uuid4().hex}"), Path(f"{milvus}/made_{uuid4().hex}")
+    Index.create(killed, model, store="auto")
+    script = [sys.executable, "-c", KILLED, str(killed), str(tmp_path / "photos"), str(calls)]
+    assert subprocess.run(script, cwd=Path(__file__).parents[2], check=False).returncode == -signal.SIGKILL
+    found = Index.open(killed)
+    assert len(found) == (0 if calls < 2 else 64)
+    changes = found.update(data, model)
+    assert (changes.added, changes.changed) == (len(data) - (0 if calls < 2 else 64), 0)
+    rows = contents(found)
+    assert rows == contents(Index.build(data, model, whole, store="auto"))
+    assert len(rows) == len(data)
+
+
+def contents(index: Index) -> list[tuple[str, Any, bytes]]:
+    """Ids in order, what is said of each picture, and the bits of its vector."""
+    rows = index.picture_store.get(list(index.picture_store.ids()))
+    return [(one, row.record, row.vector.tobytes()) for one, row in rows.items()]
 
 
 def test_a_new_index_takes_the_place_of_the_old_one_in_one_step(

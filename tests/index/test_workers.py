@@ -1,6 +1,7 @@
 """Pictures opened and encoded by Ray's workers: the same index as one process makes."""
 
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -154,9 +155,11 @@ def together(tmp_path: Path, model_folder: Path, two_workers: None, monkeypatch:
 
 @pytest.mark.parametrize("kind", ["folder", "parquet", "webdataset"])
 def test_the_index_is_that_of_one_process_to_the_bit(
-    kind: str, photos: Path, tmp_path: Path, together: Together
+    kind: str, photos: Path, tmp_path: Path, together: Together, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = photos
+    if kind == "folder":
+        monkeypatch.setattr(workers, "_WAVE", 4)  # in two waves, then
     if kind != "folder":
         place = (parquet_shards if kind == "parquet" else tar_shards)(tmp_path / "shards")
     check(read(place), together)
@@ -203,6 +206,18 @@ def test_only_what_changed_is_encoded(photos: Path, together: Together) -> None:
     _, changes = together.shared(read(photos))
     assert str(changes) == "1 added, 1 changed, 0 removed, 47 unchanged"
     assert changes.encoded == 1
+
+
+def test_a_new_picture_that_is_taken_for_a_known_one_is_encoded_nevertheless(
+    photos: Path, together: Together, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike = [hashlib.sha256(path.read_bytes()).hexdigest() for path in photos.iterdir() if path.is_file()]
+    beginnings = workers._beginnings
+    monkeypatch.setattr(workers, "_beginnings", lambda known: beginnings([*known, *(one[:16] for one in alike)]))
+    one, expected = together.alone(read(photos))
+    shared, changes = together.shared(read(photos))
+    assert rows_of(shared) == rows_of(one)
+    assert changes.encoded == expected.encoded > COUNT / 2
 
 
 class Dying(ColourModel):

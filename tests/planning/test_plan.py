@@ -53,6 +53,14 @@ def test_a_rate_that_the_user_gives_is_said_to_be_theirs() -> None:
     assert found["machines, encoding"].doubts, "that pictures are shared out evenly was not measured"
 
 
+def test_the_memory_of_the_process_that_indexes_is_said_where_no_machine_has_it() -> None:
+    few, many = (plan(Need(count, memory=64))["memory, indexing"] for count in (10**6, 10**8))
+    each = STORED.indexing_memory.value
+    assert (few.value, many.value) == tuple(n * each + STORED.indexing_process.value for n in (10**6, 10**8))
+    assert not any("an index of its own" in doubt for doubt in few.doubts)
+    assert any("an index of its own" in doubt for doubt in many.doubts)
+
+
 def test_hours_that_nobody_knows_give_no_machines() -> None:
     nobody = replace(STORED, encoders=MappingProxyType({}))
     found = plan(Need(1000, within=1), nobody)

@@ -87,6 +87,14 @@ def test_milvus_is_held_by_as_many_machines_as_its_memory_needs() -> None:
     assert any(rate.assumed for rate in found.search.rates), "nobody measured several machines"
 
 
+def test_one_process_writes_into_milvus_however_many_machines_make_its_graphs() -> None:
+    need = Need(10**9, memory=64)
+    found = costs_of("milvus", need, STORED)
+    assert found.holding > 10
+    writing, making = (10**9 / rate.value / 3600 for rate in (STORED.milvus_insert, STORED.milvus_build))
+    assert found.build.value == pytest.approx(writing + making / found.holding)
+
+
 def test_what_does_not_do_says_why() -> None:
     assert costs_of("exact", Need(10_000), STORED).wrong == ()
     reasons = " ".join(costs_of("exact", Need(10**8), STORED).wrong)

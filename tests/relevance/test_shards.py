@@ -229,11 +229,19 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     assert (work / "letters.txt").read_text() == "dear"
 
 
-def test_what_a_killed_run_was_writing_is_swept(tmp_path):
-    draft = tmp_path / "work" / ".shard-00001.0123456789abcdef.partial"
+@pytest.mark.parametrize("name", ["shard-00001", "shards.json"])
+def test_what_a_killed_run_was_writing_is_swept(tmp_path, name):
+    draft = tmp_path / "work" / f".{name}.0123456789abcdef.partial"
     draft.mkdir(parents=True)
     prepare(tmp_path / "work")
     assert not draft.exists()
+
+
+def test_shards_that_were_half_removed_are_no_strangers(tmp_path):
+    (tmp_path / "work" / "shard-00002").mkdir(parents=True)
+    prepare(tmp_path / "work")
+    remove(tmp_path / "work")
+    assert not (tmp_path / "work").exists()
 
 
 def test_shards_end_where_blocks_end(monkeypatch):

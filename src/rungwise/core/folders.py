@@ -99,7 +99,9 @@ def _empty_folders(folder: Path, parts: Collection[str]) -> Iterator[str]:
     """Subfolders that hold nothing and that none of the parts lie in: somebody made them for something."""
     ours = {part.split("/")[0] for part in parts if "/" in part}
     for one in folder.iterdir():
-        if one.is_dir() and not one.is_symlink() and one.name not in ours and not any(one.iterdir()):
+        if one.is_symlink() or not one.is_dir() or any(fnmatchcase(one.name, part) for part in ours):
+            continue
+        if not any(one.iterdir()):
             yield one.name
 
 

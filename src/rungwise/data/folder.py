@@ -8,6 +8,7 @@ import stat
 import unicodedata
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -75,11 +76,19 @@ class PictureFolder:
         self.others = [path for path, yes in zip(files, is_picture, strict=True) if not yes]
         self._unreadable: dict[Path, Issue] = {}
         self._outside: dict[Path, str] = {}
-        self._exact = {_parts(path.as_posix()): path for path in self.pictures}
-        self._by_name: dict[str, list[Path]] = defaultdict(list)
+
+    # Nobody asks for these in a folder without captions, where they would take more memory than all else.
+    @cached_property
+    def _exact(self) -> dict[tuple[str, ...], Path]:
+        return {_parts(path.as_posix()): path for path in self.pictures}
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        found: dict[str, list[Path]] = defaultdict(list)
         for path in self.pictures:
             for name in {_last(path.name).casefold(), _last(path.stem).casefold()}:
-                self._by_name[name].append(path)
+                found[name].append(path)
+        return found
 
     @property
     def issues(self) -> list[Issue]:

@@ -17,21 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.core.npy import NpyRows, mapped
-from rungwise.core.npz import opened_npz
-from rungwise.core.reading import opened, parse_json, require_regular, require_there
+from rungwise.core.reading import parse_json, require_there
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.parquet import opened_parquet
 from rungwise.data.textfiles import read_lines, read_text
+from rungwise.evaluation.array_files import read_json_rows, read_numpy, read_parquet, read_safetensors
 from rungwise.metrics.blocks import as_slice
 
-_VECTOR_COLUMNS = ("embedding", "embeddings", "vector", "vectors", "emb", "features")
-_ID_COLUMNS = ("id", "ids", "image_id", "caption_id", "key", "name")
 _NORM_SLACK = 1e-3
 _BLOCK_VALUES = 1 << 22
 _LAST_POSITION = np.iinfo(np.int64).max
 _POSITION_DIGITS = 19
-_ARCHIVE = b"PK"
 
 
 @dataclass(frozen=True)
@@ -122,11 +117,11 @@ def read_embeddings(path: Path, key: str | None = None, *, stays_in_file: bool =
     ids: tuple[str, ...] = ()
     vectors: Any
     if suffix in (".npy", ".npz"):
-        vectors = _read_numpy(path, key, stays_in_file)
+        vectors = read_numpy(path, key, stays_in_file)
     elif suffix == ".safetensors":
-        vectors = _read_safetensors(path, key)
+        vectors = read_safetensors(path, key)
     elif suffix == ".parquet":
-        vectors, ids = _read_parquet(path, key)
+        vectors, ids = read_parquet(path, key)
     else:
         raise UserError(f"{path}: embeddings come as .npy, .npz, .safetensors or .parquet; convert the file")
     _check_table(path, vectors, "embeddings, (items, D)", values=False)
@@ -157,9 +152,9 @@ def read_similarity(path: Path, key: str | None = None, *, stays_in_file: bool =
     require_there(path)
     suffix = path.suffix.lower()
     if suffix in (".npy", ".npz"):
-        matrix: Any = _read_numpy(path, key, stays_in_file)
+        matrix: Any = read_numpy(path, key, stays_in_file)
     elif suffix in (".json", ".jsonl"):
-        matrix = _read_json_rows(path)
+        matrix = read_json_rows(path)
     else:
         raise UserError(f"{path}: a similarity matrix comes as .npy, .npz or .json rows; convert the file")
     _check_table(path, matrix, "a similarity matrix, (images, captions)")
@@ -201,7 +196,7 @@ def read_relevance(
         found: Any = stored
         size = stored.shape
     elif path.suffix.lower() in (".npy", ".npz"):
-        found = _read_numpy(path, key, stays_in_file)
+        found = read_numpy(path, key, stays_in_file)
         _check_table(path, found, "relevance degrees, (images, captions)", values=False)
         size = (found.shape[0], found.shape[1])
     else:
@@ -227,12 +222,12 @@ def read_owners(path: Path) -> NDArray[np.int64]:
     require_there(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        owners = _read_numpy(path, None)
+        owners = read_numpy(path, None)
         if owners.ndim != 1 or owners.dtype.kind not in "iu":
             raise UserError(f"{path}: shape {owners.shape} of {owners.dtype}; give one whole number a caption")
         values = [int(one) for one in owners]
     elif suffix == ".json":
-        content = _json(path)
+        content = parse_json(read_text(path), path, finite=False)
         if not isinstance(content, list) or not all(type(one) is int for one in content):
             raise UserError(f"{path}: is not a list of whole numbers; give each caption's image position")
         values = content
@@ -282,126 +277,6 @@ def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]
     )
 
 
-def _read_numpy(path: Path, key: str | None, stays_in_file: bool = False) -> Any:
-    try:
-        with opened(path, None) as file:
-            is_archive = file.peek(2)[:2] == _ARCHIVE
-        if is_archive:
-            with opened_npz(path) as archive:
-                return archive[_one_key(path, archive.names, key)]
-        if key is not None:
-            raise UserError(f"{path}: holds one array without a name; leave out {key!r}")
-        return NpyRows(path) if stays_in_file else mapped(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read as numpy's ({_first_line(error)}); write it with numpy") from error
-
-
-def _read_safetensors(path: Path, key: str | None) -> NDArray[Any]:
-    from safetensors import SafetensorError, safe_open
-
-    require_regular(path)
-    try:
-        with safe_open(path, framework="pt") as file:  # torch, since numpy has no bfloat16
-            tensor = file.get_tensor(_one_key(path, list(file.keys()), key))
-        vectors: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-    # Its reader raises the last three on types of numbers that this version of torch does not have.
-    except (OSError, SafetensorError, ValueError, TypeError, RuntimeError) as error:
-        raise UserError(f"{path}: cannot be read as safetensors ({_first_line(error)}); save it again") from error
-    return vectors
-
-
-def _read_parquet(path: Path, key: str | None) -> tuple[NDArray[Any], tuple[str, ...]]:
-    with opened_parquet(path) as file:
-        names = file.schema.names
-        by_name = {name.lower(): name for name in reversed(names)}
-        if key is None:
-            known = [by_name[name] for name in _VECTOR_COLUMNS if name in by_name]
-            lists = [name for name in names if _holds_lists(file.schema.types[names.index(name)])]
-            key = known[0] if known else _one_key(path, lists or names, None)
-        key = _one_key(path, names, key)
-        if not _holds_lists(file.schema.types[names.index(key)]):
-            raise UserError(f"{path}: column {key!r} holds no lists of numbers; name another with FILE:KEY")
-        ids = next((by_name[name] for name in _ID_COLUMNS if name in by_name and by_name[name] != key), None)
-        blocks: list[NDArray[Any]] = []
-        rows: list[str] = []
-        count = 0
-        for batch in file.batches([key, *([ids] if ids else [])]):
-            blocks.append(_vectors_of(batch.column(key), path, key, count, blocks[0].shape[1] if blocks else None))
-            rows += [str(one) for one in file.values(batch.column(ids))] if ids else []
-            count += batch.num_rows
-    if not count:
-        raise UserError(f"{path}: column {key!r} is empty or has gaps; give every item a vector")
-    return np.concatenate(blocks), tuple(rows)
-
-
-def _vectors_of(column: Any, path: Path, key: str, start: int, length: int | None) -> NDArray[Any]:
-    """(items, D) of a column of lists; ``start`` is its first row, and ``length`` the D of rows before it."""
-    import pyarrow as pa
-
-    values = column.flatten()
-    if column.null_count or values.null_count:
-        raise UserError(f"{path}: column {key!r} is empty or has gaps; give every item a vector")
-    if pa.types.is_fixed_size_list(column.type):
-        lengths = np.full(len(column), column.type.list_size)
-    else:
-        lengths = np.asarray(column.value_lengths())
-    first = int(lengths[0]) if length is None else length
-    if (lengths != first).any():
-        row = int(np.argmax(lengths != first))
-        raise UserError(
-            f"{path}, row {start + row}: a vector of {lengths[row]} where row 0 has {first}; give one length"
-        )
-    return np.asarray(values).reshape(len(lengths), first)
-
-
-def _holds_lists(kind: Any) -> bool:
-    import pyarrow as pa
-
-    types = pa.types
-    is_list = types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind)
-    return bool(is_list and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)))
-
-
-def _read_json_rows(path: Path) -> NDArray[np.float64]:
-    rows = (
-        [parse_json(line, f"{path}, line {n}", finite=False) for n, line in read_lines(path)]
-        if _is_lines(path)
-        else _json(path)
-    )
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
-        raise UserError(f"{path}: is not a list of rows; write one list of numbers an image")
-    for number, row in enumerate(rows):  # before any memory is taken, which a single long row could make huge
-        if len(row) != len(rows[0]):
-            raise UserError(
-                f"{path}, row {number}: has {len(row)} values where row 0 has {len(rows[0])}; give every pair a value"
-            )
-    matrix = np.empty((len(rows), len(rows[0])))
-    for number, row in enumerate(rows):
-        if not all(type(one) in (int, float) for one in row):
-            raise UserError(f"{path}, row {number}: a value is no number; write numbers")
-        try:
-            matrix[number] = row
-        except OverflowError as error:
-            raise UserError(f"{path}, row {number}: a value is beyond the range of floats; write numbers") from error
-    return matrix
-
-
-def _is_lines(path: Path) -> bool:
-    return path.suffix.lower() == ".jsonl"
-
-
-def _json(path: Path) -> Any:
-    return parse_json(read_text(path), path, finite=False)  # a row that is not finite is named by whoever reads it
-
-
-def _one_key(path: Path, keys: Sequence[str], key: str | None) -> str:
-    if key is not None and key not in keys:
-        raise UserError(f"{path}: has no {key!r}; there are {', '.join(keys) or 'none'}")
-    if key is None and len(keys) != 1:
-        raise UserError(f"{path}: holds {len(keys)} arrays ({', '.join(keys)}); say which with FILE:KEY")
-    return keys[0] if key is None else key
-
-
 def _check_table(path: Path, table: Any, what: str, values: bool = True) -> None:
     if table.ndim != 2 or table.dtype.kind not in "fiu" or not table.size:
         raise UserError(f"{path}: shape {table.shape} of {table.dtype} is not {what}; give a table of numbers")
@@ -428,10 +303,6 @@ def _norms(path: Path, vectors: Any) -> tuple[float, float]:
         lengths = np.sqrt(np.einsum("nd,nd->n", block, block))
         low, high = min(low, float(lengths.min())), max(high, float(lengths.max()))
     return low, high
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def split_key(argument: str) -> tuple[Path, str | None]:

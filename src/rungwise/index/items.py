@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
 
 from rungwise.core.errors import UserError
 from rungwise.core.object_stores import address_of
@@ -45,7 +47,7 @@ FACTS = frozenset(
 _FACTS_WITH_WORDS = frozenset({"file", "folder"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     """What a row was made from, by which an update sees whether it still stands.
 
@@ -69,7 +71,7 @@ class Source:
         return self.size >= 0 and (self.size, self.modified) == (other.size, other.modified)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """A picture of the collection: where it lies; ``path`` is None where the collection has features in place of files.
 
@@ -91,19 +93,46 @@ class Item:
     columns: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def all_items(data: ImageCaptions) -> Iterator[Item]:
+class Items(Sequence[Item]):
     """The items of a collection with its own columns, by position, with absolute paths.
 
-    >>> import numpy as np
+    Each is put together when it is asked for: all of them at once would take more memory than the collection does.
+
+    Args:
+        data: The collection.
+
     >>> data = ImageCaptions(("a", "b"), ("a dog",), np.array([1]), paths=(Path("a.jpg"), Path("b.jpg")))
-    >>> [item.captions for item in all_items(data)]
-    [(), ('a dog',)]
+    >>> [item.captions for item in Items(data)], Items(data)[1].id
+    ([(), ('a dog',)], 'b')
     """
-    for image, captions in enumerate(data.captions_of_image):
-        columns = {name: column[image] for name, column in data.columns.items()}
-        yield Item(
-            id=data.image_ids[image],
-            path=_absolute(data.paths[image]) if data.paths else None,
+
+    def __init__(self, data: ImageCaptions) -> None:
+        self._data = data
+        self._captions = np.argsort(data.image_of_caption, kind="stable")
+        counts = np.bincount(data.image_of_caption, minlength=len(data))
+        self._starts = np.concatenate(([0], np.cumsum(counts)))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._data)
+
+    @overload
+    def __getitem__(self, at: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Item]: ...
+
+    def __getitem__(self, at: int | slice) -> Item | list[Item]:
+        """The item at a position, or those at some."""
+        if isinstance(at, slice):
+            return [self[one] for one in range(len(self))[at]]
+        at = range(len(self))[at]
+        data = self._data
+        captions = self._captions[self._starts[at] : self._starts[at + 1]].tolist()
+        columns = {name: column[at] for name, column in data.columns.items()}
+        return Item(
+            id=data.image_ids[at],
+            path=_absolute(data.paths[at]) if data.paths else None,
             captions=tuple(data.captions[caption] for caption in captions),
             caption_ids=tuple(data.caption_ids[caption] for caption in captions),
             columns={name: value for name, value in columns.items() if value is not None},

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
+from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from rungwise.data.columns import Value
 from rungwise.data.packed import PackedPicture, Picture
 from rungwise.data.picture_files import read_picture
 from rungwise.index.facts import facts_of_file, facts_of_picture
-from rungwise.index.items import Item, Source
+from rungwise.index.items import Item, Items, Source
 from rungwise.index.left_out import LeftOut
 from rungwise.index.thumbnails import Thumbnails
 
@@ -49,6 +50,46 @@ class Asked:
     position: int
     item: Item
     source: Source
+
+
+class ToLookAt(Sequence[Asked]):
+    """Pictures whose files are to be opened, in order; see :class:`rungwise.index.items.Items`.
+
+    Args:
+        items: Of the collection.
+    """
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+        self._positions = array("q")
+        self._sources: list[Source] = []
+
+    def add(self, position: int, source: Source) -> None:
+        """Another one.
+
+        Args:
+            position: In the collection.
+            source: Without content.
+        """
+        self._positions.append(position)
+        self._sources.append(source)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, at: int) -> Asked: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Asked]: ...
+
+    def __getitem__(self, at: int | slice) -> Asked | list[Asked]:
+        """One of them, or some."""
+        if isinstance(at, slice):
+            return [self[one] for one in range(len(self))[at]]
+        position = self._positions[at]
+        return Asked(position, self._items[position], self._sources[at])
 
 
 @dataclass(frozen=True)

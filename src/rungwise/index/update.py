@@ -21,9 +21,9 @@ from rungwise.core.object_stores import address_of
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.picture_files import MISSING
 from rungwise.index.encoding import Progress, encoded_texts, require_finite, results_of
-from rungwise.index.items import Item, Source, all_items, from_record, said_of, source_of, to_record
+from rungwise.index.items import Item, Items, Source, from_record, said_of, source_of, to_record
 from rungwise.index.left_out import LeftOut
-from rungwise.index.looking import Asked, Files, Looked, Looker, file_of, stamp_of
+from rungwise.index.looking import Files, Looked, Looker, ToLookAt, file_of, stamp_of
 from rungwise.index.store import Store
 from rungwise.index.thumbnails import Thumbnails
 
@@ -159,11 +159,12 @@ class Update:
         issues = tuple(one.issue for one in self.left_out)
         return Changes(self._added, self._changed, self._removed, self._unchanged, self._encoded, issues)
 
-    def _to_look_at(self) -> list[Asked]:
+    def _to_look_at(self) -> ToLookAt:
         """The pictures whose files must be opened, with what the system and the collection say of each."""
-        found = []
+        items = Items(self._data)
+        found = ToLookAt(items)
         stamps: dict[Path, tuple[int, int]] = {}
-        for position, item in enumerate(all_items(self._data)):
+        for position, item in enumerate(items):
             size, modified = stamp_of(item.path, stamps)
             source = Source(size, modified, said_of(item, self._target.folder))
             before = self._before.get(item.id)
@@ -173,7 +174,7 @@ class Update:
             elif self._stands(item.id, source):
                 self._unchanged += 1
             else:
-                found.append(Asked(position, item, source))
+                found.add(position, source)
         if rest := len(self._data) - len(found):
             self._progress(rest)
         return found

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _SHARE = 256
 """Pictures that a worker is given at a time: what is done again where one dies."""
+_WAVE = 4096
+"""Shares that are handed to Ray at a time: it keeps some facts of each, and workers load the model once a wave."""
 _LEAST_READERS = 4
 """Threads that open files in a worker, which mostly wait."""
 _DEATHS = 20
@@ -91,18 +93,20 @@ class _Shared:
         self, workers: Workers, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str]
     ) -> None:
         self._workers, self._data, self._thumbnails = workers, data, thumbnails
-        self._known = frozenset(known)
+        self._known = _beginnings(known)
 
     def batches(self, asked: Sequence[Asked]) -> Iterator[list[Looked | LeftOut]]:
         """See :class:`~rungwise.index.looking.Opened`."""
-        if not asked:
-            return
-        shares = [asked[start : start + _SHARE] for start in range(0, len(asked), _SHARE)]
-        for share, answer in zip(shares, self._answers(shares), strict=True):
-            found = json.loads(answer["found"])
-            vectors = np.frombuffer(answer["vectors"], np.float32)
-            vectors = vectors.reshape(-1, answer["dimension"]) if len(vectors) else vectors
-            yield [self._back(one, said, vectors) for one, said in zip(share, found, strict=True)]
+        starts = range(0, len(asked), _SHARE)
+        for wave in range(0, len(starts), _WAVE):
+            some = starts[wave : wave + _WAVE]
+            answers = self._answers([asked[start : start + _SHARE] for start in some])
+            for start, answer in zip(some, answers, strict=True):
+                found = json.loads(answer["found"])
+                vectors = np.frombuffer(answer["vectors"], np.float32)
+                vectors = vectors.reshape(-1, answer["dimension"]) if len(vectors) else vectors
+                share = asked[start : start + _SHARE]
+                yield [self._back(one, said, vectors) for one, said in zip(share, found, strict=True)]
 
     def _back(self, asked: Asked, said: Plain, vectors: NDArray[np.float32]) -> Looked | LeftOut:
         """What a worker said of a picture, as if it had been found here."""
@@ -128,7 +132,7 @@ class _Shared:
         return Looked(asked.position, asked.item, source, stamp, facts, small, encoded)
 
     def _answers(self, shares: Sequence[Sequence[Asked]]) -> Iterator[Plain]:
-        """What the workers say of each share, in order.
+        """What the workers say of each share of a wave, in order.
 
         Raises:
             UserError: If a worker cannot do its work, or Ray fails.
@@ -179,14 +183,14 @@ class _Worker:
         load: Gives the model.
         threads: That the network may take.
         thumbnails: Where small copies are kept; None makes none.
-        known: The reference to the contents of pictures that have vectors.
+        known: The reference to the contents of pictures that have vectors; see :func:`_beginnings`.
     """
 
     def __init__(self, load: Load, threads: int, thumbnails: Thumbnails | None, known: Sequence[Any]) -> None:
         import ray
 
         self._failure, self._thumbnails = "", thumbnails
-        self._known: frozenset[str] = ray.get(known[0])
+        self._known: NDArray[np.uint64] = ray.get(known[0])  # which all workers of a machine share
         try:
             self._model = load()
         except Exception as error:  # whatever it is, the command says it in a line
@@ -214,7 +218,7 @@ class _Worker:
         looked = list(self._pool.map(look, share))
         new: dict[str, int] = {}
         for at, one in enumerate(looked):
-            if isinstance(one, Looked) and one.source.content not in self._known:
+            if isinstance(one, Looked) and not _is_among(self._known, one.source.content):
                 new.setdefault(one.source.content, at)
         pictures = [path for at in new.values() if (path := share[at].item.path) is not None]
         encoded = self._model.encode_image(pictures)
@@ -226,6 +230,25 @@ class _Worker:
             else:
                 found[at]["vector"], kept = kept, kept + 1
         return found, np.asarray(encoded.vectors, np.float32)
+
+
+def _beginnings(contents: Collection[str]) -> NDArray[np.uint64]:
+    """What SHA-256 sums begin with, in order.
+
+    Workers need not have the whole of each: where two begin alike, a new picture is taken for a known one, and the
+    process that writes finds that it is not and encodes it.
+    """
+    return np.sort(np.array([_beginning(one) for one in contents], np.uint64))
+
+
+def _beginning(content: str) -> int:
+    return int(content[:16], 16)
+
+
+def _is_among(beginnings: NDArray[np.uint64], content: str) -> bool:
+    beginning = np.uint64(_beginning(content))
+    at = int(np.searchsorted(beginnings, beginning))
+    return at < len(beginnings) and bool(beginnings[at] == beginning)
 
 
 def _failure(error: Exception) -> str:

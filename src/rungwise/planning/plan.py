@@ -95,7 +95,8 @@ def plan(need: Need, rates: Rates = STORED) -> Plan:
             f"one machine holds it, and one search takes {lance.search.said} ({SLOWEST_MS:g} ms would do)",
         )
     machines = _machines(chosen, need, rates)
-    quantities = (chosen.disk, chosen.memory, *_encoding(need, rates), chosen.build, chosen.search, *machines)
+    encoding = (*_encoding(need, rates), _indexing(need, rates))
+    quantities = (chosen.disk, chosen.memory, *encoding, chosen.build, chosen.search, *machines)
     return Plan(need, chosen.kind, why, chosen.wrong, quantities, compared)
 
 
@@ -148,6 +149,18 @@ def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
         (sharing,),
     )
     return (*hours, many)
+
+
+def _indexing(need: Need, rates: Rates) -> Quantity:
+    """Memory of the process that indexes: it knows every picture by its id, its path and its content."""
+    kept, process = rates.indexing_memory, rates.indexing_process
+    value = need.pictures * kept.value + process.value
+    remark = ""
+    if value > need.memory * 1e9 * rates.spare.value:
+        remark = "more than one of your machines has: index parts of the collection, each into an index of its own"
+    return Quantity(
+        "memory, indexing", value, "bytes", "N x {0} + {1}", (kept, process), need.pictures, need.dimension, remark
+    )
 
 
 def _hours(need: Need, name: str, rate: Rate | None) -> Quantity:

@@ -89,6 +89,8 @@ class Rates:
         codes_disk: Its codes (IVF_RQ), on disk; memory is reckoned with as much.
         codes_build: Making them.
         codes_search: One search in them.
+        indexing_memory: Of the process that indexes, for each picture: id, path and what tells whether it changed.
+        indexing_process: The same process without pictures, its model left out.
         milvus_disk: Of a row in Milvus, times the bytes of its vector: rows, log and graph (HNSW).
         milvus_memory: Of a row, times the bytes of its vector and its links.
         milvus_process: Memory of the server without rows.
@@ -120,6 +122,8 @@ class Rates:
     codes_disk: Rate
     codes_build: Rate
     codes_search: Rate
+    indexing_memory: Rate
+    indexing_process: Rate
     milvus_disk: Rate
     milvus_memory: Rate
     milvus_process: Rate

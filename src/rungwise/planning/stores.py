@@ -230,22 +230,19 @@ def _milvus(of: _Reckoning) -> StoreCosts:
         searching,
         rates.milvus_share,
         rows=own,
+        remark="that it takes longer in proportion to the rows is an upper bound" if own > measured else "",
     )
-    making = rates.milvus_build
+    insert, making = rates.milvus_insert, rates.milvus_build
+    wider = need.dimension / (making.dimension or need.dimension)
     build = of.quantity(
         "building",
-        need.rows
-        * (1 / rates.milvus_insert.value + 1 / making.value)
-        * need.dimension
-        / (making.dimension or need.dimension)
-        / holding
-        / _SECONDS,
+        need.rows * (1 / insert.value + 1 / making.value / holding) * wider / _SECONDS,
         "hours",
-        f"R x (1 / {{0}} + 1 / {{1}}) x D / {making.dimension} / {holding:,} machines",
-        rates.milvus_insert,
+        f"R x (1 / {{0}} + 1 / {{1}} / {holding:,} machines) x D / {making.dimension}",
+        insert,
         making,
         rates.milvus_share,
-        rows=math.ceil(need.rows / holding),
+        remark="one process writes all rows, while others encode",
     )
     machines = of.machines(search, holding, "Milvus")
     return StoreCosts("milvus", total, memory, search, build, holding, machines, ())

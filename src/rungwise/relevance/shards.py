@@ -218,9 +218,9 @@ def prepare(work: Path) -> None:
     Raises:
         UserError: If it does.
     """
-    for one in work.glob(".shard-*"):
+    for one in work.glob(".*"):
         if is_draft(one.name):
-            sweep(work / one.name[1:].partition(".")[0])
+            sweep(work / one.name[1:].rsplit(".", 2)[0])
     refuse_strangers(work, _WORK, _WHAT)
 
 
