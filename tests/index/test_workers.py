@@ -195,6 +195,20 @@ def check(data: ImageCaptions, together: Together) -> None:
     assert (again.encoded, again.unchanged) == (0, COUNT - 2)
 
 
+class TwoGpus:
+    """A cluster, as far as it is asked what it has."""
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 8.0, "GPU": 2.0}
+
+
+def test_there_is_a_worker_for_each_gpu_unless_the_model_needs_none() -> None:
+    assert Workers(TwoGpus(), refuse).number == 2
+    apart = Workers(TwoGpus(), refuse, on_gpus=False)
+    assert (apart.number, apart.gpus) == (8, 0)
+    assert Workers(TwoGpus(), refuse, 3).number == 3
+
+
 def refuse() -> DualEncoder:
     raise UserError("this model is not to be had")
 

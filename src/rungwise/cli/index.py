@@ -184,7 +184,7 @@ class _Run:
 
         half = self.asked.precision == "bfloat16"
         load = partial(load_in_worker, location(self.name), self.asked.device, self.asked.altered_model, half)
-        return Workers(self.ray, load, self.asked.workers)
+        return Workers(self.ray, load, self.asked.workers, on_gpus=self.asked.device != "cpu")
 
     def _update(self, data: ImageCaptions) -> None:
         """Bring the index up to date, and say what was done."""

@@ -59,11 +59,13 @@ class Workers:
         ray: The module, connected; see :func:`rungwise.core.cluster.cluster`.
         load: Gives the model in each worker.
         count: How many workers; one for each GPU, or else for each core, of all machines if None.
+        on_gpus: The model computes on GPUs, where machines have some; each worker then has one to itself.
     """
 
     ray: Any
     load: Load
     count: int | None = None
+    on_gpus: bool = True
 
     def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str]) -> Opened:
         """See :class:`~rungwise.index.looking.Files`.
@@ -77,8 +79,8 @@ class Workers:
 
     @property
     def gpus(self) -> int:
-        """How many there are on all machines."""
-        return int(self.ray.cluster_resources().get("GPU", 0))
+        """How many GPUs of all machines there are for the workers."""
+        return int(self.ray.cluster_resources().get("GPU", 0)) if self.on_gpus else 0
 
     @property
     def number(self) -> int:
