@@ -40,6 +40,11 @@ def test_nobody_there_is_one_line() -> None:
         cluster("ray://127.0.0.1:99999").__enter__()
 
 
+def test_what_needs_a_machine_of_the_cluster_says_so_before_it_asks_anybody() -> None:
+    with pytest.raises(UserError, match=r"Ray Data does not run through ray://; give this command on a machine"):
+        cluster("ray://127.0.0.1:10001", from_outside=False).__enter__()
+
+
 def test_without_ray_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     there = builtins.__import__
 

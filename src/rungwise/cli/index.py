@@ -61,7 +61,7 @@ class MakeIndex:
             milvus://HOST:PORT/NAME are addresses of stores for many machines.
         watch: Stay, and index what changes, until Ctrl-C.
         ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
-            cluster (HOST:PORT or ray://HOST:PORT), on its machines.
+            cluster (HOST:PORT), on its machines, one of which this must be.
         workers: How many of them have the model at a time; default one for each GPU, or else for each core.
         thumbnails: Keep small copies of the pictures in the index. The page then opens no large files; an index
             remembers it.
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
         if asked.ray is not None:
             from rungwise.core.cluster import cluster
 
-            run.ray = held.enter_context(cluster(asked.ray, workers=asked.workers))
+            run.ray = held.enter_context(cluster(asked.ray, workers=asked.workers, from_outside=False))
         run.once()
         if asked.watch:
             run.watch()

@@ -19,13 +19,14 @@ LOCAL = "local"
 """In place of an address: workers on this machine, for as long as the job lasts."""
 ADDRESS = re.compile(r"(?:ray://)?([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})")
 """Of the head of a cluster."""
+_OUTSIDE = "ray://"
 _SECONDS_TO_ANSWER = 5.0
 _SHARED_BYTES = 256 << 20
 """Memory in which the workers of one machine hand each other data; what does not fit goes to the disk."""
 
 
 @contextmanager
-def cluster(address: str = LOCAL, *, workers: int | None = None) -> Iterator[Any]:
+def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: bool = True) -> Iterator[Any]:
     """The module ``ray``, connected for as long as the block lasts.
 
     Where this process is connected already, that connection is used, and stays.
@@ -34,6 +35,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None) -> Iterator[Any
         address: ``"local"`` starts workers on this machine and ends them with the block. ``HOST:PORT`` is that of a
             cluster's head, which this machine is a part of; ``ray://HOST:PORT`` reaches one from outside.
         workers: How many tasks may run at a time on this machine; all of its cores if not given.
+        from_outside: Whether ``ray://`` does: Ray Data runs on a machine of the cluster alone.
 
     Raises:
         UserError: If Ray is not installed, the address is none, or nobody answers there.
@@ -43,6 +45,11 @@ def cluster(address: str = LOCAL, *, workers: int | None = None) -> Iterator[Any
     Traceback (most recent call last):
     rungwise.core.errors.UserError: Ray: 'nowhere' is no address; give HOST:PORT or ray://HOST:PORT of its head, or...
     """
+    if address.startswith(_OUTSIDE) and not from_outside:
+        raise UserError(
+            f"Ray at {address}: Ray Data does not run through {_OUTSIDE}; give this command on a machine of the cluster,"
+            " with HOST:PORT of its head (such as HEAD:6379)"
+        )
     if address != LOCAL:
         _require_answer(address)
     # Nothing is reported to anybody; Ray reads this when it is loaded.

@@ -153,12 +153,12 @@ class Current:
                 served = _served(self._served.searcher.on(index), opened)
                 with self._lock:
                     self._served, self._look, self._refused, self.problem = served, opened, None, None
-                _log.warning("the index was replaced; %d pictures are served now", served.pictures)
+                _log.warning("the index was opened anew; %d pictures are served now", served.pictures)
         except Exception as error:  # whatever it is, the old one is served on
             reason = printable(" ".join(str(error).split()) or type(error).__name__)
             with self._lock:
                 if problem != self.problem:
-                    _log.warning("the index was replaced; the old one is served on: %s", reason)
+                    _log.warning("the index cannot be opened anew; the old one is served on: %s", reason)
                 self._refused, self.problem = (look, monotonic()), problem
         finally:
             with self._lock:
