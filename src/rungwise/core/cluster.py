@@ -47,8 +47,8 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
     """
     if address.startswith(_OUTSIDE) and not from_outside:
         raise UserError(
-            f"Ray at {address}: Ray Data does not run through {_OUTSIDE}; give this command on a machine of the cluster,"
-            " with HOST:PORT of its head (such as HEAD:6379)"
+            f"Ray at {address}: Ray Data does not run through {_OUTSIDE}; give this command on a machine of the"
+            " cluster, with HOST:PORT of its head (such as HEAD:6379)"
         )
     if address != LOCAL:
         _require_answer(address)
