@@ -57,13 +57,13 @@ class Watched(threading.Thread):
         """Look, again and again; the pages of the arena that all workers share are counted for each."""
         while True:
             for one in Path("/proc").iterdir():
-                if one.name.isdecimal() and self._measures(one):
+                if one.name.isdecimal() and self._is_worker(one):
                     self.highest[int(one.name)] = max(self.highest.get(int(one.name), 0), status("VmHWM", one.name))
             time.sleep(0.2)
 
-    def _measures(self, process: Path) -> bool:
+    def _is_worker(self, process: Path) -> bool:
         try:
-            return process.joinpath("cmdline").read_bytes().startswith(b"ray::measured_with")
+            return process.joinpath("cmdline").read_bytes().startswith(b"ray::")
         except OSError:
             return False
 
