@@ -222,6 +222,13 @@ def test_only_what_changed_is_encoded(photos: Path, together: Together) -> None:
     assert changes.encoded == 1
 
 
+def test_contents_are_told_apart_by_what_they_begin_with() -> None:
+    known = workers._beginnings(["f0" * 32, "0a" * 32, "", "\udcff" * 64])
+    assert [workers._is_among(known, one * 32) for one in ("0a", "f0", "0b", "ff")] == [True, True, False, False]
+    assert workers._is_among(known, "0a" * 8 + "0b" * 24), "which the process that writes finds out"
+    assert not workers._is_among(workers._beginnings([]), "0a" * 32)
+
+
 def test_a_new_picture_that_is_taken_for_a_known_one_is_encoded_nevertheless(
     photos: Path, together: Together, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import logging
 import socket
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ _SHARE = 256
 """Pictures that a worker is given at a time: what is done again where one dies."""
 _WAVE = 4096
 """Shares that are handed to Ray at a time: it keeps some facts of each, and workers load the model once a wave."""
+_BEGINNING = 16
+"""Characters of a SHA-256 sum that tell contents apart."""
 _LEAST_READERS = 4
 """Threads that open files in a worker, which mostly wait."""
 _DEATHS = 20
@@ -192,7 +194,7 @@ class _Worker:
         import ray
 
         self._failure, self._thumbnails = "", thumbnails
-        self._known: NDArray[np.uint64] = ray.get(known[0])  # which all workers of a machine share
+        self._known: NDArray[np.bytes_] = ray.get(known[0])  # which all workers of a machine share
         try:
             self._model = load()
         except Exception as error:  # whatever it is, the command says it in a line
@@ -234,23 +236,22 @@ class _Worker:
         return found, np.asarray(encoded.vectors, np.float32)
 
 
-def _beginnings(contents: Collection[str]) -> NDArray[np.uint64]:
+def _beginnings(contents: Iterable[str]) -> NDArray[np.bytes_]:
     """What SHA-256 sums begin with, in order.
 
     Workers need not have the whole of each: where two begin alike, a new picture is taken for a known one, and the
     process that writes finds that it is not and encodes it.
     """
-    return np.sort(np.array([_beginning(one) for one in contents], np.uint64))
+    return np.sort(np.array([_beginning(one) for one in contents], f"S{_BEGINNING}"))
 
 
-def _beginning(content: str) -> int:
-    return int(content[:16], 16)
+def _beginning(content: str) -> bytes:
+    return content[:_BEGINNING].encode(errors="replace")
 
 
-def _is_among(beginnings: NDArray[np.uint64], content: str) -> bool:
-    beginning = np.uint64(_beginning(content))
-    at = int(np.searchsorted(beginnings, beginning))
-    return at < len(beginnings) and bool(beginnings[at] == beginning)
+def _is_among(beginnings: NDArray[np.bytes_], content: str) -> bool:
+    at = int(np.searchsorted(beginnings, _beginning(content)))
+    return at < len(beginnings) and beginnings[at] == _beginning(content)
 
 
 def _failure(error: Exception) -> str:
