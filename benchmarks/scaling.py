@@ -244,12 +244,12 @@ def many(work: Path, rows: int) -> dict[str, Any]:
                 (photos / f"{at // _FOLDER:05d}").mkdir(parents=True)
             numbers = at.to_bytes(6, "big")
             (photos / f"{at // _FOLDER:05d}" / f"picture-{at:08d}.ppm").write_bytes(b"P6 2 1 255\n" + numbers)
-        for job in (index_anew, index_again):
+        for job in (index_anew, index_again, index_by_workers):
             found |= {
                 f"{job.__name__} {count}, {name}": value
                 for name, value in alone(job, photos, work / str(number)).items()
             }
-    for job in ("index_anew", "index_again"):
+    for job in ("index_anew", "index_again", "index_by_workers"):
         least, most = (found[f"{job} {count}, memory"] for count in (rows // 2, rows))
         found[f"{job}, bytes a picture"] = (most - least) / (rows - rows // 2)
     return found
@@ -262,6 +262,24 @@ def index_anew(photos: Path, folder: Path) -> dict[str, float]:
 
     start = time.perf_counter()
     Index.build(read(photos), drawn_model(), folder, store="lance", thumbnails=False)
+    return {"memory": status("VmHWM"), "s": time.perf_counter() - start}
+
+
+def index_by_workers(photos: Path, folder: Path) -> dict[str, float]:
+    """A new index of the same folder that two workers of Ray make; memory of the process that writes."""
+    from rungwise.core.cluster import cluster
+    from rungwise.data.readers import read
+    from rungwise.index import Index
+    from rungwise.index.workers import Workers
+
+    start = time.perf_counter()
+    with cluster(workers=2) as ray:
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import a program
+        files = Workers(ray, drawn_model, 2)
+        Index.build(
+            read(photos), drawn_model(), folder.with_name(f"{folder.name}-ray"),
+            store="lance", thumbnails=False, files=files,
+        )  # fmt: skip
     return {"memory": status("VmHWM"), "s": time.perf_counter() - start}
 
 

@@ -141,7 +141,7 @@ def test_pictures_in_several_chunks_keep_their_places(tmp_path: Path, monkeypatc
     data.paths[1].unlink()
     whole = Index.build(data, ColourModel(), tmp_path / "whole")
     monkeypatch.setattr("rungwise.index.looking._FIRST", 2)
-    monkeypatch.setattr("rungwise.index.looking._MOST", 2)
+    monkeypatch.setattr("rungwise.index.looking.MOST", 2)
     monkeypatch.setattr("rungwise.index.encoding._TEXTS_AT_ONCE", 2)
     parts = Index.build(data, ColourModel(), tmp_path / "parts")
     assert list(parts.items()) == list(whole.items())

@@ -260,7 +260,7 @@ def test_batches_are_acknowledged_one_by_one_and_can_be_searched(
     photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looking, "_FIRST", 2)
-    monkeypatch.setattr(looking, "_MOST", 2)
+    monkeypatch.setattr(looking, "MOST", 2)
     index = Index.create(photos.parent / "index", model, store="exact")
     seen: list[tuple[str, ...]] = []
 
@@ -276,7 +276,7 @@ def test_batches_are_acknowledged_one_by_one_and_can_be_searched(
 
 def test_an_update_that_died_goes_on_from_what_was_stored(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "_FIRST", 2)
-    monkeypatch.setattr(looking, "_MOST", 2)
+    monkeypatch.setattr(looking, "MOST", 2)
 
     class Dies(Counting):
         def encode_image(self, pictures: Any, **options: Any) -> EncodedImages:

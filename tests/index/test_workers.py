@@ -12,7 +12,7 @@ import tarfile
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -26,6 +26,8 @@ from rungwise.data.features import FeatureRows
 from rungwise.data.readers import read
 from rungwise.encoders.image import ImageConfig
 from rungwise.index import Index, workers
+from rungwise.index.items import Items, Source
+from rungwise.index.looking import ToLookAt
 from rungwise.index.update import Changes
 from rungwise.index.workers import Workers
 from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, VSEConfig, load_dual_encoder
@@ -305,13 +307,15 @@ class Elsewhere(Workers):
 
     def __call__(self, data: ImageCaptions, *rest: Any) -> Any:
         shared = super().__call__(data, *rest)
-        shared._answers = lambda shares: iter(  # type: ignore[attr-defined]
-            [{"found": json.dumps([MISSED] * len(one)), "vectors": b"", "dimension": 0} for one in shares]
+        shared._answers = lambda shares, number: iter(  # type: ignore[attr-defined]
+            [{"found": json.dumps([self.said] * len(one)), "vectors": b"", "dimension": 0} for one in shares]
         )
         return shared
 
-
-MISSED = {"source": [-1, ""], "left": {"kind": "missing picture", "where": "", "detail": "no such file"}}
+    said: ClassVar[dict[str, Any]] = {
+        "source": [-1, ""],
+        "left": {"kind": "missing picture", "where": "", "detail": "no such file"},
+    }
 
 
 def test_a_machine_without_the_pictures_removes_none(photos: Path, together: Together) -> None:
@@ -319,6 +323,32 @@ def test_a_machine_without_the_pictures_removes_none(photos: Path, together: Tog
     with pytest.raises(UserError, match=r"00.png: is here, and a worker does not find it; keep the pictures where"):
         index.update(read(photos), together.model, files=Elsewhere(None, refuse, 2), rehash=True)
     assert len(Index.open(index.folder)) == COUNT - 2
+
+
+class Unreadable(Elsewhere):
+    """Workers that can read no picture."""
+
+    said: ClassVar[dict[str, Any]] = {
+        "source": [9, "c0de"],
+        "left": {"kind": "unreadable picture", "where": "", "detail": ""},
+    }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "most", "sizes"), [(0.0, 4096, [8, 8, 4]), (60.0, 4096, [20]), (60.0, 10, [16, 4]), (60.0, 16, [16, 4])]
+)
+def test_what_comes_within_some_seconds_is_written_together(
+    seconds: float, most: int, sizes: list[int], photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"_SHARE": 8, "_SECONDS": seconds, "MOST": most}.items():
+        monkeypatch.setattr(workers, name, value)
+    data = read(photos)
+    asked = ToLookAt(Items(data))
+    for position in range(20):
+        asked.add(position, Source(9, 9, ""))
+    batches = list(Unreadable(None, refuse, 2)(data, None, ()).batches(asked))
+    assert [len(batch) for batch in batches] == sizes
+    assert [one.id for batch in batches for one in batch] == list(data.image_ids[:20])
 
 
 def test_rows_of_features_are_refused(together: Together) -> None:

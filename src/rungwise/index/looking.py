@@ -26,8 +26,10 @@ from rungwise.index.items import Item, Items, Source
 from rungwise.index.left_out import LeftOut
 from rungwise.index.thumbnails import Thumbnails
 
-_FIRST, _MOST = 64, 4096
-"""Pictures of the first batch, and of the largest."""
+_FIRST = 64
+"""Pictures of the first batch."""
+MOST = 4096
+"""Pictures of the largest batch."""
 _SECONDS = 10.0
 """That a batch takes about: what a killed run has to do again."""
 _SETTLED = 2_000_000_000
@@ -167,7 +169,7 @@ class Looker:
                 started = time.perf_counter()
                 yield found
                 seconds = max(time.perf_counter() - started, 1e-3)
-                size = max(_FIRST, min(int(len(found) * _SECONDS / seconds), 4 * len(found), _MOST))
+                size = max(_FIRST, min(int(len(found) * _SECONDS / seconds), 4 * len(found), MOST))
         finally:
             pool.shutdown(cancel_futures=True)
 

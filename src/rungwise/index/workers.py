@@ -12,6 +12,7 @@ import json
 import logging
 import socket
 import sys
+import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +30,7 @@ from rungwise.data.picture_files import MISSING, picture_name
 from rungwise.index.encoding import results_of
 from rungwise.index.items import Item, Source
 from rungwise.index.left_out import LeftOut
-from rungwise.index.looking import Asked, Looked, Opened, look_at, stamp_of
+from rungwise.index.looking import MOST, Asked, Looked, Opened, look_at, stamp_of
 from rungwise.index.thumbnails import Thumbnails
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ _SHARE = 256
 """Pictures that a worker is given at a time: what is done again where one dies."""
 _WAVE = 4096
 """Shares that are handed to Ray at a time: it keeps some facts of each, and workers load the model once a wave."""
+_SECONDS = 2.0
+"""In which answers are gathered before they are written: a store takes many rows at a time for little more than few."""
 _BEGINNING = 16
 """Characters of a SHA-256 sum that tell contents apart."""
 _LEAST_READERS = 4
@@ -100,11 +103,23 @@ class _Shared:
         self._known = _beginnings(known)
 
     def batches(self, asked: Sequence[Asked]) -> Iterator[list[Looked | LeftOut]]:
-        """See :class:`~rungwise.index.looking.Opened`."""
+        """See :class:`~rungwise.index.looking.Opened`; a batch is what comes in within some seconds."""
+        batch: list[Looked | LeftOut] = []
+        since = time.perf_counter()
+        for found in self._found(asked):
+            batch += found
+            if time.perf_counter() - since >= _SECONDS or len(batch) >= MOST:
+                yield batch
+                batch, since = [], time.perf_counter()
+        if batch:
+            yield batch
+
+    def _found(self, asked: Sequence[Asked]) -> Iterator[list[Looked | LeftOut]]:
+        """What the pictures of each share hold, in their order."""
         starts = range(0, len(asked), _SHARE)
         for wave in range(0, len(starts), _WAVE):
             some = starts[wave : wave + _WAVE]
-            answers = self._answers([asked[start : start + _SHARE] for start in some])
+            answers = self._answers((asked[start : start + _SHARE] for start in some), len(some))
             for start, answer in zip(some, answers, strict=True):
                 found = json.loads(answer["found"])
                 vectors = np.frombuffer(answer["vectors"], np.float32)
@@ -135,8 +150,12 @@ class _Shared:
         stamp = asked.source.size, asked.source.modified
         return Looked(asked.position, asked.item, source, stamp, facts, small, encoded)
 
-    def _answers(self, shares: Sequence[Sequence[Asked]]) -> Iterator[Plain]:
+    def _answers(self, shares: Iterable[Sequence[Asked]], number: int) -> Iterator[Plain]:
         """What the workers say of each share of a wave, in order.
+
+        Args:
+            shares: Of which one at a time is kept here.
+            number: How many there are.
 
         Raises:
             UserError: If a worker cannot do its work, or Ray fails.
@@ -149,11 +168,11 @@ class _Shared:
         context.enable_progress_bars = False
         _silence("ray.data")
         known = ray.put(self._known)  # held here for as long as a worker may begin anew
-        count = min(workers.number, len(shares))
+        count = min(workers.number, number)
         cpus, gpus = ray.cluster_resources().get("CPU", 1), workers.gpus
         threads = max(1, int(cpus) // count)
         work = from_items(
-            [{"share": json.dumps([_plain(one) for one in share])} for share in shares], override_num_blocks=len(shares)
+            [{"share": json.dumps([_plain(one) for one in share])} for share in shares], override_num_blocks=number
         )
         with warnings.catch_warnings():
             # Ray will take no bounds of restarts from 2.64 on, which pyproject.toml therefore leaves out.
