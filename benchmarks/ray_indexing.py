@@ -46,8 +46,8 @@ WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 LONG_AGO = 1_600_000_000
 WORKER = b"ray::MapWorker"
 DONE = re.compile(r"\((\d+) encoded\)\n.* indexed in ([0-9.]+) s", re.MULTILINE)
-FIRST, LATER, APART = 0.6, 0.3, 2.0
-"""The share of all rows by which a worker is killed, that of further rows by which the command is, and seconds more."""
+FIRST, MORE, APART = 0.6, 1.0, 4.0
+"""The share of all rows after which a worker is killed, seconds more, and seconds until the command is."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,8 @@ def one_round(photos: Path, model: Path, out: Path, cache: Path, count: int, dra
             raise SystemExit(process.communicate()[0])
         time.sleep(0.1)
     at_worker = rows_in(out, process, round(draw.uniform(0, FIRST) * count))
-    time.sleep(draw.uniform(0, APART))
+    time.sleep(draw.uniform(0, MORE))
     os.kill(draw.choice(processes(cache, WORKER)), signal.SIGKILL)
-    rows_in(out, process, at_worker + round(draw.uniform(0, LATER) * count))
     time.sleep(draw.uniform(0, APART))
     process.kill()
     process.communicate()
