@@ -45,6 +45,18 @@ def test_what_needs_a_machine_of_the_cluster_says_so_before_it_asks_anybody() ->
         cluster("ray://127.0.0.1:10001", from_outside=False).__enter__()
 
 
+def test_a_machine_that_is_too_busy_to_start_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+
+    def late(**settings: object) -> None:
+        raise Exception("The current node timed out\nduring startup.")  # as Ray does
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", late)
+    with pytest.raises(UserError, match=r"not start on this machine: The current node timed out during .*; try again"):
+        cluster().__enter__()
+
+
 def test_without_ray_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     there = builtins.__import__
 

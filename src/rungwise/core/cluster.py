@@ -38,7 +38,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
         from_outside: Whether ``ray://`` does: Ray Data runs on a machine of the cluster alone.
 
     Raises:
-        UserError: If Ray is not installed, the address is none, or nobody answers there.
+        UserError: If Ray is not installed or does not start, the address is none, or nobody answers there.
 
     >>> with cluster("nowhere"):
     ...     pass
@@ -77,8 +77,12 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
     try:
         with _without_advice():
             ray.init(**settings)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # Ray raises no narrower one where a busy machine does not start it in time
         said = " ".join(str(error).split())[:200]
+        if address == LOCAL:
+            raise UserError(
+                f"Ray does not start on this machine: {said}; try again when it is less busy, or do without Ray"
+            ) from error
         raise UserError(f"Ray at {address}: {said}; check that `ray status` answers there") from error
     try:
         yield ray
