@@ -14,11 +14,14 @@ Also tests rungwise.index.tunable.
 
 from __future__ import annotations
 
+import math
 import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -35,7 +38,7 @@ from rungwise.index.lance_tuning import Approximation
 from rungwise.index.milvus import MilvusStore
 from rungwise.index.milvus_places import read_file, write_file
 from rungwise.index.milvus_search import parts_of
-from rungwise.index.milvus_server import Address
+from rungwise.index.milvus_server import Address, AwayError, Server
 from rungwise.index.verification import verify_index
 from rungwise.index.where import Expression
 from rungwise.similarity import Cosine, Inner
@@ -336,6 +339,30 @@ def test_a_new_index_takes_the_place_of_the_old_one_in_one_step(
     assert [hits[0].id for hits in old.search(np.ones((1, model.dimension)), 1)] == list(red.image_ids)
     new.compact()
     assert [item.id for item in Index.open(where).items()] == list(blue.image_ids)
+
+
+def test_a_server_that_is_away_is_asked_again_for_a_while(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though pymilvus gives up, as it does where it has to connect anew."""
+    monkeypatch.setenv("MILVUS_PATIENCE", "2")
+    address = Address.of(place)
+    assert address is not None
+    away = pytest.importorskip("pymilvus.exceptions").MilvusException
+    tries: list[float] = []
+
+    def ask(comes_at: float, client: object, wait: float) -> str:
+        tries.append(wait)
+        if len(tries) < comes_at:
+            raise away(2, "Fail connecting to server")
+        return "here"
+
+    with closing(Server(address)) as server:
+        assert server.call(partial(ask, 3)) == "here"
+        assert len(tries) == 3
+        assert 2 >= tries[0] > tries[1] > tries[2] > 0
+        tries.clear()
+        with pytest.raises(AwayError, match="does not answer"):
+            server.call(partial(ask, math.inf), patience=100)
+        assert len(tries) > 1
 
 
 @pytest.mark.slow

@@ -39,6 +39,7 @@ TWO_TO_THREE = Both((Condition("year", ">=", 2), Condition("year", "<=", 3)))
         ("t == 'it''s' and u == \"a \\\"b\\\"\"", (Condition("t", "==", "it's"), Condition("u", "==", 'a "b"'))),
         ("folder contains '\\photos'", (Condition("folder", "contains", "\\photos"),)),
         ("t == ''", (Condition("t", "==", ""),)),
+        ('"(" == 1 and not ")" == 2', (Condition("(", "==", 1), Not(Condition(")", "==", 2)))),
         ("rungwise.words contains 'a'", (Condition("rungwise.words", "contains", "a"),)),
     ],
 )
@@ -70,6 +71,8 @@ def test_filters_are_read(text: str, conditions: tuple) -> None:
         ("x = 1; drop table", 5, "';' means nothing here"),
         ("x between 1 or 2", 12, "expected and"),
         ("x not = 1", 6, "expected a comparison"),
+        ("x 'in' (1, 2)", 2, "expected a comparison"),
+        ("x '==' 1", 2, "expected a comparison"),
         ("tags has 3", 5, "`has` takes a text"),
         ("x < true", 2, "truth values are not in order"),
         ("x = 1e999", 2, "inf is no text"),
@@ -90,7 +93,9 @@ def test_what_cannot_be_read_is_said_in_one_line_with_its_place(text: str, place
         assert f"character {place + 1}" in str(error.value)
 
 
-NAMES = st.text(min_size=1, max_size=8) | st.sampled_from(["year", "not", "in", "a b", "größe", "x.y", "it's", "`"])
+NAMES = st.text(min_size=1, max_size=8) | st.sampled_from(
+    ["year", "not", "in", "a b", "größe", "x.y", "it's", "`", "(", ")", ",", "=="]
+)
 TEXTS = st.text(max_size=12)
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = TEXTS | NUMBERS | st.booleans()

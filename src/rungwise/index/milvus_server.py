@@ -37,7 +37,8 @@ _ADDRESS = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _ONE_LINE = 200
-_FIRST_PAUSE = 0.2
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+"""Seconds between two tries."""
 _AWAY = ("unavailable", "deadline", "fail connecting", "connection refused", "not ready", "timeout", "not healthy")
 _REFUSED = ("unauthenticated", "auth check failure", "permission deny", "permission denied", "privilege")
 _T = TypeVar("_T")
@@ -139,8 +140,7 @@ class Server:
         Raises:
             UserError: If it does not answer, or refuses.
         """
-        with self._speaking():
-            return ask(self._client, patience or self._patience)
+        return self._patiently(lambda wait: ask(self._client, wait), patience or self._patience)
 
     def has(self, collection: str) -> bool:
         """Whether there is a collection of this name."""
@@ -201,16 +201,30 @@ class Server:
                 )
         if self.address.database:
             settings["db_name"] = self.address.database
-        end, pause = time.monotonic() + self._patience, _FIRST_PAUSE
+        return self._patiently(
+            lambda _: MilvusClient(secure=secure, timeout=self._patience, **settings), self._patience
+        )
+
+    def _patiently(self, ask: Callable[[float], _T], patience: float) -> _T:
+        """What the server answers; for the usual time it is asked again where it is away.
+
+        pymilvus asks again by itself, but gives up where it has to connect anew.
+
+        Args:
+            ask: Given for how many seconds it may try.
+            patience: For how many seconds a server that is there may take.
+        """
+        start, pause = time.monotonic(), _FIRST_PAUSE
         while True:
+            took = time.monotonic() - start
             try:
                 with self._speaking():
-                    return MilvusClient(secure=secure, timeout=self._patience, **settings)
-            except AwayError:  # pymilvus asks again in every call, but not when it connects
-                if time.monotonic() + pause > end:
+                    return ask(max(_FIRST_PAUSE, patience - took))
+            except AwayError:
+                if time.monotonic() - start + pause > self._patience:
                     raise
                 time.sleep(pause)
-                pause *= 2
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:

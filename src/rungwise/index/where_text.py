@@ -174,7 +174,7 @@ class _Reader:
         return found
 
     def _clause(self) -> Expression:
-        if self._now.keyword != "not" and self._now.text != "(":
+        if self._now.keyword != "not" and not self._is_mark("("):
             return self._condition()
         self._depth += 1
         if self._depth > DEEPEST:
@@ -195,7 +195,7 @@ class _Reader:
         column = self._column()
         negated = self._passed("not")
         sign = self._now
-        operator = sign.keyword if sign.kind == "name" else _SAME.get(sign.text, sign.text)
+        operator = _SAME.get(sign.text, sign.text) if sign.kind == "sign" else sign.keyword
         if not (sign.kind == "sign" and not negated) and operator not in ("in", "has", "contains", "between"):
             raise self._error(
                 "expected a comparison", f"write one of == != < <= > >= in has contains between, as in {_EXAMPLE}"
@@ -242,7 +242,7 @@ class _Reader:
     def _values(self) -> tuple[Scalar, ...]:
         self._expect("(", "list the values, as in year in (2020, 2021)")
         values = [self._value()]
-        while self._now.text == "," and self._now.kind == "mark":
+        while self._is_mark(","):
             self._at += 1
             values.append(self._value())
             if len(values) > MOST_VALUES:
@@ -254,13 +254,17 @@ class _Reader:
     def _now(self) -> _Token:
         return self._tokens[self._at]
 
+    def _is_mark(self, mark: str) -> bool:
+        """Whether a mark comes next; the same sign in quotes is a name or a text."""
+        return self._now.kind == "mark" and self._now.text == mark
+
     def _passed(self, keyword: str) -> bool:
         found = self._now.keyword == keyword
         self._at += found
         return found
 
     def _expect(self, mark: str, remedy: str = "") -> None:
-        if self._now.kind != "mark" or self._now.text != mark:
+        if not self._is_mark(mark):
             raise self._error(f"expected {mark}", remedy or f"add {mark}")
         self._at += 1
 
