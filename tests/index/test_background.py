@@ -1,19 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rungwise.index.background import Sample, chosen
+from rungwise.index.background import Sample
 from rungwise.similarity import Cosine, Inner, Order, Similarity
 from tests.index.toy_store import ToyStore
-
-
-@given(st.sets(st.text(), min_size=1, max_size=60), st.sets(st.text(), max_size=10), st.integers(1, 30))
-def test_what_comes_and_goes_changes_the_sample_by_no_more_than_itself(before: set, come: set, size: int) -> None:
-    first, after = set(chosen(sorted(before), size)), set(chosen(sorted(before | come), size))
-    assert len(first) == min(size, len(before))
-    assert len(first - after) <= len(come - before)
-    assert after - first <= come
 
 
 @pytest.mark.parametrize("similarity", [Cosine(), Inner(), Order()])

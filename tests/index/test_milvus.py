@@ -341,6 +341,35 @@ def test_a_new_index_takes_the_place_of_the_old_one_in_one_step(
     assert [item.id for item in Index.open(where).items()] == list(blue.image_ids)
 
 
+def test_collections_of_somebody_else_stay_whatever_they_are_called(place: str, tmp_path: Path) -> None:
+    where, model = Path(place), ColourModel()
+    server = Server(Address.of(place))  # type: ignore[arg-type]
+    name = server.address.name
+    dated, below = f"{name}_20261125", f"{name}_20261125_pictures"
+    with closing(server):
+        for theirs in (dated, below):
+            server.call(lambda client, wait, theirs=theirs: client.create_collection(theirs, dimension=2, timeout=wait))
+        for colour in ("red", "green", "blue"):
+            Index.build(colour_pictures(tmp_path / colour, [colour]), model, where, store="auto", overwrite=True)
+        assert (server.has(dated), server.has(below)) == (True, True)
+        generations = [one for one in server.call(lambda client, _: client.list_collections()) if one.startswith(name)]
+        assert len(generations) == 2 + 2 * 3, "theirs, and three collections of each of two generations"
+        Index.open(where).compact()
+        storage.discard(where)
+        left = {one for one in server.call(lambda client, _: client.list_collections()) if one.startswith(name)}
+        assert left == {dated, below}
+
+        alias = Address.of(f"{place}_alias")
+        assert alias is not None
+        server.call(lambda client, wait: client.create_alias(dated, alias.name, timeout=wait))
+        with pytest.raises(UserError, match="a collection of somebody else stands here; choose another name"):
+            Index.build(colour_pictures(tmp_path / "red", ["red"]), model, Path(str(alias)), overwrite=True)
+        assert server.behind(alias.name) == dated
+        server.call(lambda client, wait: client.drop_alias(alias.name, timeout=wait))
+        for theirs in (dated, below):
+            server.drop(theirs)
+
+
 def test_a_server_that_is_away_is_asked_again_for_a_while(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though pymilvus gives up, as it does where it has to connect anew."""
     monkeypatch.setenv("MILVUS_PATIENCE", "2")

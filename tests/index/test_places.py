@@ -13,6 +13,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.core.object_stores import address_of
 from rungwise.index import Index, places, storage
+from rungwise.index.lance_tables import connected
 from rungwise.index.verification import verify_index
 from tests.colour_model import ColourModel, colour_pictures
 
@@ -83,6 +84,15 @@ def test_a_build_under_an_address_appears_when_it_is_whole(bucket: str, tmp_path
         Index.open(place)
     assert len(Index.build(data, model, place, store="auto")) == 2
     assert len(Index.open(place).search(np.ones((1, model.dimension)), 5)[0]) == 2
+
+
+def test_a_table_of_somebody_else_stays(bucket: str, tmp_path: Path) -> None:
+    place, data = f"{bucket}/theirs", colour_pictures(tmp_path / "photos", ["red"])
+    connected(place).create_table(storage.PICTURES, [{"name": "dog"}])
+    for make in (Index.create, lambda where, model: Index.build(data, model, where, store="auto")):
+        with pytest.raises(UserError, match=r"pictures\.lance: a table of somebody else stands here"):
+            make(Path(place), ColourModel())
+    assert connected(place).open_table(storage.PICTURES).to_arrow()["name"].to_pylist() == ["dog"]
 
 
 def test_an_address_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

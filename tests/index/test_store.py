@@ -49,11 +49,25 @@ def lance_s3(address: str) -> Make:
     return make
 
 
+_in_milvus: dict[tuple[str, int, Similarity, Side], list[str]] = {}
+"""Stores that earlier tests made: Milvus takes two seconds until a new one can be searched."""
+
+
 def milvus(address: str) -> Make:
+    given: set[str] = set()
+
     def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
-        place = f"{address}/made_{uuid4().hex}"
-        known = {"legs": "number", "name": "text", "indoors": "truth"}
-        return MilvusStore.create(place, "store", dimension, similarity or Cosine(), side, columns=known)
+        similarity = similarity or Cosine()
+        places = _in_milvus.setdefault((address, dimension, similarity, side), [])
+        if free := [one for one in places if one not in given]:
+            store = MilvusStore.open(free[0], "store")
+            store.delete(list(store.ids()))
+        else:
+            known = {"legs": "number", "name": "text", "indoors": "truth"}
+            places.append(f"{address}/made_{uuid4().hex}")
+            store = MilvusStore.create(places[-1], "store", dimension, similarity, side, columns=known)
+        given.add(str(store.address))
+        return store
 
     return make
 

@@ -26,7 +26,7 @@ from rungwise.evaluation import evaluate
 from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, SumOfHinges
 from rungwise.models import load
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
-from rungwise.training import loop
+from rungwise.training import loop, preparation
 from rungwise.training.config import DataConfig, TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import LossConfig, config_of
@@ -128,6 +128,23 @@ def test_resumed_run_ends_with_the_same_weights(
         for key in one:
             assert torch.equal(one[key], other[key]), key
     assert _numbers(tmp_path / "whole") == _numbers(tmp_path / "cut")
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_auto_is_bfloat16_where_the_device_has_it(
+    native: bool, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, "native_bfloat16", lambda _: native)
+    diary, weights = Diary(), {}
+    for precision in ("auto", "float32", "bfloat16"):
+        watcher = diary if precision == "auto" else None
+        one = replace(config, precision=precision, epochs=(1, 1))  # type: ignore[arg-type]
+        found = train(one, coloured, tmp_path / precision, cache=tmp_path / "cache", watcher=watcher)
+        weights[precision] = load_file(found.model_folder / "model.safetensors")
+    same = [all(torch.equal(one, weights[precision][name]) for name, one in weights["auto"].items())
+            for precision in ("bfloat16", "float32")]  # fmt: skip
+    assert same == [native, not native]
+    assert any("training in float32" in line for line in diary.said) == (not native)
 
 
 def _numbers(folder: Path) -> list[dict[str, float]]:

@@ -16,7 +16,6 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation.scores import similarity_source
 from rungwise.index import Index
-from rungwise.index.background import chosen
 from rungwise.index.diversity import unit_rows
 from rungwise.index.items import CAPTIONS
 from rungwise.index.words import words_of
@@ -163,7 +162,7 @@ def scored_of_index(index: Index, model: DualEncoder) -> Scored:
         model: That built it.
     """
     store, kept = index.picture_store, index.caption_store
-    names = chosen(store.ids(), _MOST_PICTURES)
+    names = store.drawn(_MOST_PICTURES)
     ids: list[str] = []
     images: list[NDArray[np.float32]] = []
     captions: list[str] = []

@@ -143,6 +143,8 @@ def native_bfloat16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
         return False
+    if not hasattr(torch.cpu, "get_capabilities"):  # which torch 2.6 lacks
+        return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())
     can = torch.cpu.get_capabilities()
     return any(can.get(name, False) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))
 

@@ -1,14 +1,10 @@
 """A fixed sample of the pictures of an index: most of them are irrelevant to any query.
 
-The sample is those rows whose ids have the smallest hashes. So it is the same for everybody, and changes by no more
-than the share of rows that come and go.
+The sample is drawn by the ids (see :mod:`rungwise.index.drawing`). So it is the same for everybody, and changes by no
+more than the share of rows that come and go.
 """
 
 from __future__ import annotations
-
-import hashlib
-import heapq
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +45,7 @@ class Sample:
     @classmethod
     def of(cls, store: Store, size: int = SAMPLED) -> Sample:
         """The sample of a store of pictures; of no more than ``size`` rows all of them."""
-        rows = store.get(chosen(store.ids(), size))
+        rows = store.get(store.drawn(size))
         vectors = np.stack([row.vector for row in rows.values()]) if rows else np.empty((0, store.dimension))
         return cls(np.asarray(vectors, np.float32), max(store.count(), len(rows)), store.similarity)
 
@@ -69,16 +65,3 @@ class Sample:
         if metric is not None or self._similarity.product:
             return products(queries, self.vectors)
         return np.asarray(self._similarity.array(self.vectors, queries).T)
-
-
-def chosen(ids: Iterable[str], size: int) -> list[str]:
-    """The ids with the smallest hashes.
-
-    >>> chosen(["dog", "cat", "wolf", "owl"], 2) == chosen(["owl", "dog", "wolf", "cat"], 2)
-    True
-    """
-    return [one for _, one in heapq.nsmallest(size, ((_hash(one), one) for one in ids))]
-
-
-def _hash(one: str) -> bytes:
-    return hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8).digest()

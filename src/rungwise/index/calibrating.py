@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from rungwise.calibration import FEWEST_QUERIES, UNRELATED, Calibration
 from rungwise.calibration.judgement import Known
 from rungwise.core.errors import UserError
-from rungwise.index.background import chosen
 from rungwise.index.caption_likeness import LOOKED_AT, CaptionLikeness
 from rungwise.index.grades import DEGREES
 from rungwise.index.index import Index
@@ -171,7 +170,7 @@ def _vectors_of(queries: Sequence[Query], model: DualEncoder) -> NDArray[np.floa
 def _candidates(index: Index, queries: NDArray[np.float32], graded: set[str]) -> tuple[list[str], NDArray[np.float32]]:
     """Ids and (candidates, D) vectors of the pictures that a fit looks at."""
     store = index.picture_store
-    names = chosen(store.ids(), _MOST_PICTURES)
+    names = store.drawn(_MOST_PICTURES)
     if store.count() > len(names):
         best = store.search(queries, _BEST).ids
         names = list(dict.fromkeys([*names, *sorted(graded), *(one for ids in best for one in ids)]))

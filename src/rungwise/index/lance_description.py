@@ -10,6 +10,7 @@ from rungwise.core.configuration import STRICT, check_size, from_plain
 from rungwise.index.engine_rows import VECTOR
 from rungwise.index.files import damaged
 from rungwise.index.lance_rows import schema_of
+from rungwise.index.lance_tables import MARK
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.store import Side
 from rungwise.similarity import AnySimilarity
@@ -17,7 +18,7 @@ from rungwise.similarity import AnySimilarity
 if TYPE_CHECKING:
     from lancedb.table import Table
 
-DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
+DESCRIPTION, APPROXIMATION = MARK, f"{MARK}.approximation"
 """Where the schema of a table says what it holds, and its field of vectors how hard to look."""
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
 COUNTS = "rungwise.json"
+MARK = "rungwise"
+"""What the schema of a table of ours says about itself has this name."""
 FORMAT, VERSION = "rungwise-lance-store", 1
 FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*")
 """Which files there are in the folder of a table."""
@@ -96,9 +98,21 @@ class Tables:
             self.acknowledge(table)
 
     def drop(self) -> None:
-        """Remove a table from an object store, if there is one."""
+        """Remove a table of ours from an object store, if there is one.
+
+        Raises:
+            UserError: If somebody else's table stands there, or the store refuses.
+        """
         with self.speaking():
             database: Any = self._connected()
+            try:
+                metadata = database.open_table(self.name).schema.metadata or {}
+            except ValueError as error:
+                if "not found" not in str(error):
+                    raise
+            else:
+                if MARK.encode() not in metadata:
+                    raise UserError(f"{self.label}: a table of somebody else stands here; choose another address")
             database.drop_table(self.name, ignore_missing=True)
 
     def reading(self) -> Table:

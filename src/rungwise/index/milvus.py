@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from rungwise.core.configuration import from_plain, to_plain
 from rungwise.core.errors import UserError
+from rungwise.index import milvus_words
 from rungwise.index.engine_rows import (
     ID,
     RECORD,
@@ -33,11 +34,10 @@ from rungwise.index.milvus_collection import KEYS_AT_ONCE, ROWS_AT_ONCE, Collect
 from rungwise.index.milvus_filters import one_of
 from rungwise.index.milvus_passing import Passing
 from rungwise.index.milvus_places import address_in, collection_at
-from rungwise.index.milvus_rows import Description, fields_of, rows_of, schema_of
+from rungwise.index.milvus_rows import VERSION, Description, fields_of, rows_of, schema_of
 from rungwise.index.milvus_search import BYTES_AT_ONCE, Best, compared, near
 from rungwise.index.milvus_server import MissingError, Server
 from rungwise.index.store import (
-    WORDS,
     Batch,
     Found,
     Metric,
@@ -51,7 +51,6 @@ from rungwise.index.store import (
     checked_rows,
 )
 from rungwise.index.where import Where
-from rungwise.index.words import best_by_words, words_of
 from rungwise.similarity import Similarity
 
 DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
@@ -136,7 +135,8 @@ class MilvusStore(Store):
         if server.has(collection):
             raise UserError(f"{address}/{name}: a store stands here already; open it, or choose another place")
         fields = fields_of(columns, address.partition)
-        described = Description(dimension, similarity, side, uuid4().hex, fields, address.partition)  # type: ignore[arg-type]  # a union
+        identity, parted = uuid4().hex, address.partition
+        described = Description(dimension, similarity, side, identity, fields, parted, VERSION)  # type: ignore[arg-type]  # a union
         schema, properties = schema_of(described), {DESCRIPTION: json.dumps(to_plain(described))}
 
         def made(client: Any, wait: float) -> None:
@@ -256,14 +256,9 @@ class MilvusStore(Store):
         return Found(tuple(ids), tuple(np.asarray(one, np.float32) for one in scores))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
-        """See :meth:`Store.find_words`; how rare a word is counts among the rows that hold one of the words."""
+        """See :meth:`Store.find_words`; of words that many rows hold, see :mod:`rungwise.index.milvus_words`."""
         check_k(k)
-        sought = sorted(set(words_of(words)))
-        if not sought:
-            return Found(((),), (_NONE,))
-        found = self._passing(where).with_a_word(sought).records()
-        texts = {one: record[WORDS] for one, record in found if isinstance(record.get(WORDS), str)}
-        ids, scores = best_by_words(words, texts, k)
+        ids, scores = milvus_words.best(self._passing(where), words, k)
         return Found((ids,), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
@@ -293,17 +288,11 @@ class MilvusStore(Store):
 
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
         """See :meth:`Store.newest`."""
-        rows = self._passing(where)
-        places = rows.places()[::-1]
-        first = offset
-        if rows.whole:  # each place is a row that is asked for, so that those before the offset need not be read
-            places, first = places[offset : offset + count], 0
-        found: list[str] = []
-        for start in range(0, len(places), KEYS_AT_ONCE):
-            found += [one for one, _ in rows.taken(places[start : start + KEYS_AT_ONCE][::-1])][::-1]
-            if len(found) >= first + count:
-                break
-        return tuple(found[first : first + count])
+        return tuple(self._passing(where).newest(count, offset))
+
+    def drawn(self, count: int) -> list[str]:
+        """See :meth:`Store.drawn`; no other rows are read."""
+        return [from_engine(row[ID]) for row in self._kept.drawn(True, self.count(), count, [ID])]
 
     def verified(self) -> str:
         """See :meth:`Store.verified`; every vector and record is compared with its checksum."""
@@ -338,6 +327,10 @@ class MilvusStore(Store):
             settings = from_plain(Approximation, json.loads(chosen), self._label) if chosen else USUAL
         except (KeyError, ValueError, RecursionError) as error:
             raise damaged(self._label, f"the collection {self.collection} does not say what it holds") from error
+        if description.version != VERSION:
+            raise UserError(
+                f"{self._label}: made by another version of rungwise; index the pictures anew, with --overwrite"
+            )
         return description, settings
 
     def _passing(self, where: Where | None) -> Passing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.index.drawing import DRAWS
 from rungwise.index.engine_rows import (
     ID,
     LENGTH,
@@ -25,7 +27,7 @@ from rungwise.index.engine_rows import (
 )
 from rungwise.index.files import damaged
 from rungwise.index.milvus_filters import both, literal, one_of
-from rungwise.index.milvus_rows import CUT, LOT, LOTS
+from rungwise.index.milvus_rows import CUT, DRAW
 from rungwise.index.milvus_server import Server
 from rungwise.index.scan import inverse_lengths
 from rungwise.index.store import Record, Vectors
@@ -37,7 +39,10 @@ KEYS_AT_ONCE = 1000
 """Ids or places in one expression."""
 ROWS_AT_ONCE = 4096
 _PAUSE = 0.2
-_REMEMBERED = 64
+_REMEMBERED = 4096
+_LAST_PLACE = (1 << 63) - 1
+_WASTE = 4
+"""Up to so many times the rows that are wanted at one end are read: fewer need more counts."""
 _LOADING_SECONDS = 600.0
 _UNIT = 1e-4
 """How far the length of a vector may be from 1 where its inner product stands for its cosine in choosing candidates."""
@@ -161,6 +166,48 @@ class Collection:
         """Places of rows in their order."""
         return np.sort(np.array([row[SEQ] for row in self.every(only, [SEQ])], np.int64))
 
+    def first_places(self, only: str | bool, count: int) -> NDArray[np.int64]:
+        """Places of the rows that come first, in their order: so many at least, or all where there are no more."""
+        return self._end(only, count, "<")
+
+    def last_places(self, only: str | bool, count: int) -> NDArray[np.int64]:
+        """Places of the rows that come last, in their order: so many at least, or all where there are no more."""
+        return self._end(only, count, ">=")
+
+    def _end(self, only: str | bool, count: int, side: str) -> NDArray[np.int64]:
+        """Places at one end of the order, which Milvus cannot sort: where to cut is found by counting."""
+        if only is False:
+            return np.empty(0, np.int64)
+        enough, number = _WASTE * count, self.counted(only)
+        cut: str | bool = True
+        outside, inside = (0, _LAST_PLACE) if side == "<" else (_LAST_PLACE, 0)
+        while number > enough and abs(inside - outside) > 1:
+            middle = (outside + inside) // 2
+            found = self.counted(both(only, f"{SEQ} {side} {middle}"))
+            if found < count:
+                outside = middle
+            else:
+                inside, number, cut = middle, found, f"{SEQ} {side} {middle}"
+        return self.in_order(both(only, cut))
+
+    def drawn(self, only: str | bool, passing: int, count: int, names: list[str]) -> list[dict[str, Any]]:
+        """Fields of the rows with the smallest draws, those first.
+
+        Args:
+            only: Which rows may be drawn.
+            passing: How many these are, as far as is known.
+            count: How many are wanted.
+            names: Of the fields.
+        """
+        # Draws are spread evenly; the square root is what chance adds.
+        share = (count + 4 * math.sqrt(count) + 16) / max(1, passing)
+        while True:
+            below: str | bool = f"{DRAW} < {int(share * DRAWS)}" if share < 1 else True
+            found = list(self.every(both(only, below), [*names, DRAW]))
+            if len(found) >= count or below is True:
+                return sorted(found, key=lambda row: (row[DRAW], from_engine(row[ID])))[:count]
+            share *= 2
+
     def at(self, places: NDArray[np.int64], names: list[str]) -> list[dict[str, Any]]:
         """Fields of the rows at places, in order."""
         found = self.rows(one_of(SEQ, places.tolist()), [*names, ID, SEQ])
@@ -219,8 +266,8 @@ class Collection:
         if parts > 1:
             found: list[list[tuple[dict[str, Any], float]]] = [[] for _ in queries]
             for part in range(parts):
-                first, end = (LOTS * edge // parts for edge in (part, part + 1))
-                here = both(only, f"({LOT} >= {first} and {LOT} < {end})")
+                first, last = DRAWS * part // parts, DRAWS * (part + 1) // parts - 1
+                here = both(only, f"({DRAW} >= {first} and {DRAW} <= {last})")
                 for best, hits in zip(found, self.nearest(queries, wanted, here, names, ef), strict=True):
                     best += hits
             return [sorted(best, key=lambda hit: -hit[1])[:wanted] for best in found]

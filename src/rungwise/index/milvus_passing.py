@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.index.engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, TEXT, from_engine
-from rungwise.index.milvus_collection import KEYS_AT_ONCE, Collection, Streamed
+from rungwise.index.milvus_collection import KEYS_AT_ONCE, ROWS_AT_ONCE, Collection, Streamed
 from rungwise.index.milvus_filters import Filter, both, compiled, either, literal, without
 from rungwise.index.milvus_rows import COLUMNS, CUT
 from rungwise.index.store import Record
 from rungwise.index.where import Both, Where
 
 _EVERYTHING = Filter(True, True)
+_FIRST = 8192
+"""Rows that are listed at first: enough for whoever only looks what an index holds."""
 
 
 class Passing:
@@ -62,17 +64,28 @@ class Passing:
         return self.kept.passing(self._conditions.text), self.kept.passing(True)
 
     @property
+    def number(self) -> int:
+        """How many rows Milvus finds, counted once until somebody writes."""
+        return 0 if self.none else self.kept.passing(self.only.text)
+
+    @property
     def all(self) -> bool:
         """Whether there is no condition."""
         return self._conditions.text is True
 
-    def with_a_word(self, words: Iterable[str]) -> Passing:
-        """Those of them whose text holds one of the words."""
-        values = ", ".join(map(literal, words))
-        holding = either(f'json_contains_any({COLUMNS}["{TEXT}"], [{values}])', self._or_cut)
+    def with_words(self, words: Iterable[str], *, every: bool = False) -> Passing:
+        """Those of them whose text holds one of the words, or every one."""
         found = copy(self)
-        found.only = Filter(both(self.only.text, holding), self.whole)
+        found.only = Filter(both(self.only.text, self._holding(words, every=every)), self.whole)
         return found
+
+    def bearers(self, word: str) -> int:
+        """How many rows hold a word, whether they fulfil the filter or not."""
+        return self.kept.passing(self._holding([word], every=False))
+
+    def _holding(self, words: Iterable[str], *, every: bool) -> str | bool:
+        values = ", ".join(map(literal, words))
+        return either(f'json_contains_{"all" if every else "any"}({COLUMNS}["{TEXT}"], [{values}])', self._or_cut)
 
     def holds(self, id_: str, record: Record) -> bool:
         """Whether a row that Milvus found fulfils the filter."""
@@ -89,8 +102,37 @@ class Passing:
         return self.kept.in_order(self.only.text)
 
     def records(self) -> Iterator[tuple[str, Record]]:
-        """Ids and records, in the order of rows."""
-        places = self.places()
+        """Ids and records, in the order of rows; whoever wants the first ones alone need not wait for all."""
+        first = self.kept.first_places(self.only.text, _FIRST)
+        yield from self._each(first)
+        if len(first) >= _FIRST:
+            yield from self._each(self.kept.in_order(both(self.only.text, f"{SEQ} > {first[-1]}")))
+
+    def newest(self, count: int, offset: int) -> list[str]:
+        """Ids of those that were written last, the last first.
+
+        Args:
+            count: How many at most.
+            offset: How many to pass over.
+        """
+        found: list[str] = []
+        earlier: str | bool = True
+        wanted = offset + count
+        while len(found) < wanted:
+            places = self.kept.last_places(both(self.only.text, earlier), max(wanted - len(found), ROWS_AT_ONCE))
+            if not len(places):
+                break
+            earlier = f"{SEQ} < {places[0]}"
+            # Where each place is a row that is asked for, those before the offset need not be read.
+            passed = min(offset, len(places)) if self.whole and not found else 0
+            found += [""] * passed
+            for end in range(len(places) - passed, 0, -KEYS_AT_ONCE):
+                found += [one for one, _ in self.taken(places[max(0, end - KEYS_AT_ONCE) : end])][::-1]
+                if len(found) >= wanted:
+                    break
+        return found[offset:wanted]
+
+    def _each(self, places: NDArray[np.int64]) -> Iterator[tuple[str, Record]]:
         for start in range(0, len(places), KEYS_AT_ONCE):
             yield from self.taken(places[start : start + KEYS_AT_ONCE])
 

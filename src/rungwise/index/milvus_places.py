@@ -7,6 +7,9 @@ or the index is compacted.
 
 What counts of a small file stands in the properties of its collection, which are replaced in one step: the whole of
 ``index.json``, and of others the checksum and the names of the rows that hold their parts.
+
+Collections of somebody else may have any name, ``pets_20261125`` too. So every collection of ours has properties whose
+names begin with ``rungwise``, and only those are ever removed.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from rungwise.index.files import damaged
 from rungwise.index.milvus_filters import one_of
 from rungwise.index.milvus_server import Address, MissingError, Server
 
-_FILE = "rungwise.file."
+_OURS = "rungwise"
+"""Begins the names of the properties by which our collections are told from those of others."""
+_GENERATION_OF, _FILE = f"{_OURS}.generation_of", f"{_OURS}.file."
 _SMALL = 16 << 10
 """Up to so many bytes a file stands in the properties itself."""
 _PART_BYTES = 48_000
@@ -64,10 +69,11 @@ def drafted(address: Address) -> Path:
     """Where a new generation of an index is made, which nobody sees until :func:`publish`.
 
     Raises:
-        UserError: If the server does not answer, or a collection has the name of the index.
+        UserError: If the server does not answer, or somebody else's collection or alias has the name of the index.
     """
     with closing(Server(address)) as server:
-        if server.behind(address.name) is None and server.has(address.name):
+        before = server.behind(address.name)
+        if server.has(address.name) if before is None else not _is_ours(server, before):
             raise UserError(f"{address}: a collection of somebody else stands here; choose another name")
         fresh = replace(address, generation=uuid4().hex[:8])
         name = f"{address.name}_{fresh.generation}"
@@ -79,7 +85,10 @@ def drafted(address: Address) -> Path:
             schema.add_field(_ID, DataType.VARCHAR, is_primary=True, max_length=256)
             schema.add_field(_CONTENT, DataType.VARCHAR, max_length=65_535)
             schema.add_field(_VECTOR, DataType.FLOAT_VECTOR, dim=2)  # which every collection must have
-            client.create_collection(name, schema=schema, num_shards=1, consistency_level="Strong", timeout=wait)
+            client.create_collection(
+                name, schema=schema, num_shards=1, consistency_level="Strong",
+                properties={_GENERATION_OF: address.name}, timeout=wait,
+            )  # fmt: skip
             index = client.prepare_index_params()
             index.add_index(_VECTOR, index_type="FLAT", metric_type="IP", params={})
             client.create_index(name, index, timeout=wait)
@@ -239,15 +248,26 @@ def _put(server: Server, root: str, row: dict[str, Any]) -> None:
 
 def _drop_others(server: Server, kept: set[str | None]) -> None:
     """Remove the generations of an index but for some."""
-    mine = {kept_one for kept_one in kept if kept_one is not None}
-    for name in server.call(lambda client, wait: client.list_collections(timeout=wait)):
+    for name in _collections(server):
         found = _GENERATION.fullmatch(name)
-        if found and found["name"] == server.address.name and name not in mine:
+        if found and found["name"] == server.address.name and name not in kept and _is_ours(server, name):
             _drop(server, name)
 
 
 def _drop(server: Server, root: str) -> None:
-    for name in server.call(lambda client, wait: client.list_collections(timeout=wait)):
-        if name.startswith(f"{root}_"):
+    for name in _collections(server):
+        if name.startswith(f"{root}_") and _is_ours(server, name):
             server.drop(name)
     server.drop(root)  # the last one: until it is gone, whoever comes next finds what is left
+
+
+def _collections(server: Server) -> list[str]:
+    return list(server.call(lambda client, wait: client.list_collections(timeout=wait)))
+
+
+def _is_ours(server: Server, collection: str) -> bool:
+    """Whether a collection is there, and rungwise made it."""
+    try:
+        return any(name.startswith(_OURS) for name in server.described(collection).get("properties", {}))
+    except MissingError:
+        return False

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rungwise.core.configuration import STRICT, check_size
 from rungwise.core.errors import UserError
+from rungwise.index.drawing import draw_of
 from rungwise.index.engine_rows import (
     ID,
     LENGTH,
@@ -44,9 +44,10 @@ from rungwise.similarity import AnySimilarity
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema
 
-COLUMNS, CUT, LOT = "columns", "cut", "lot"
-LOTS = 128
-"""A row draws one of so many lots, by its id, so that rows can be looked through in parts of one size."""
+COLUMNS, CUT, DRAW = "columns", "cut", "draw"
+"""``draw`` is what the row has drawn, so that rows can be looked through in parts of one size, or a sample of them."""
+VERSION = 2
+"""Of what a collection holds."""
 LONGEST = 65_535
 """Bytes of a text that Milvus holds in one field."""
 _MOST_JSON = 60_000
@@ -66,6 +67,7 @@ class Description:
         identity: Differs from that of every other store.
         fields: Columns that have fields of their own, as :func:`rungwise.index.engine_rows.column_of` calls them.
         partition: The entry of records whose texts part the rows; empty for none.
+        version: Of what it holds.
     """
 
     __pydantic_config__ = STRICT
@@ -76,6 +78,7 @@ class Description:
     identity: str
     fields: tuple[str, ...] = ()
     partition: str = ""
+    version: int = 1
 
     def __post_init__(self) -> None:
         check_size("dimension", self.dimension)
@@ -110,7 +113,7 @@ def schema_of(description: Description) -> CollectionSchema:
     schema.add_field(SEAL_OF_RECORD, DataType.INT64)
     schema.add_field(COLUMNS, DataType.JSON)
     schema.add_field(CUT, DataType.BOOL)
-    schema.add_field(LOT, DataType.INT8)
+    schema.add_field(DRAW, DataType.INT64)
     parted = column_of("text", description.partition) if description.partition else ""
     for name in description.fields:
         match name.partition("_")[0]:
@@ -160,7 +163,7 @@ def rows_of(
             SEAL_OF_RECORD: int(of_records[at]),
             COLUMNS: others,
             CUT: cut,
-            LOT: blake2b(key.encode(), digest_size=1).digest()[0] % LOTS,
+            DRAW: draw_of(ids[at]),
             **{name: own.get(name, _nothing(name)) for name in fields},
         }
 

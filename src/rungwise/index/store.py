@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.index.drawing import least_drawn
 from rungwise.index.where import OWN, Where
 from rungwise.index.words import best_by_words
 from rungwise.similarity import Similarity
@@ -196,6 +197,14 @@ class Store(ABC):
     def ids(self) -> Iterator[str]:
         """Ids of all rows, in order; a store that can reads nothing else for it."""
         return (one for one, _ in self.records())
+
+    def drawn(self, count: int) -> list[str]:
+        """Ids of rows that stand for all, drawn as :mod:`rungwise.index.drawing` says; all where there are no more.
+
+        Args:
+            count: How many at most.
+        """
+        return least_drawn(self.ids(), count)
 
     def verified(self) -> str:
         """Look at every row: that each is there once and whole; gives what was found, in a few words.

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,27 +47,36 @@ class WordIndex:
 
     Args:
         texts: Ids and texts.
+        bearers: Where these are some texts of many: in how many of all a word stands.
+        total: How many all are.
 
     >>> index = WordIndex([("a", "a red car"), ("b", "a red boat"), ("c", "the sea")])
     >>> index.best("red boat", 5)[0]
     ('b', 'a')
     """
 
-    def __init__(self, texts: Iterable[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        texts: Iterable[tuple[str, str]],
+        bearers: Mapping[str, int] = MappingProxyType({}),
+        total: int = 0,
+    ) -> None:
+        self._of_all, self._total = bearers, total
         ids: list[str] = []
         lengths: list[int] = []
-        bearers: dict[str, tuple[list[int], list[int]]] = {}
+        rows_of_word: dict[str, tuple[list[int], list[int]]] = {}
         for row, (one, text) in enumerate(texts):
             counts = Counter(words_of(text))
             ids.append(one)
             lengths.append(counts.total())
             for word, times in counts.items():
-                rows, often = bearers.setdefault(word, ([], []))
+                rows, often = rows_of_word.setdefault(word, ([], []))
                 rows.append(row)
                 often.append(times)
         self._ids = tuple(ids)
         self._bearers = {
-            word: (np.array(rows, np.int32), np.array(often, np.float32)) for word, (rows, often) in bearers.items()
+            word: (np.array(rows, np.int32), np.array(often, np.float32))
+            for word, (rows, often) in rows_of_word.items()
         }
         length = np.array(lengths, np.float64)
         self._weight = _SATURATION * (1 - _LENGTH + _LENGTH * length / max(length.mean() if len(ids) else 1.0, 1.0))
@@ -84,7 +94,8 @@ class WordIndex:
         scores = np.zeros(len(self._ids))
         for word in sorted(set(words_of(words)) & self._bearers.keys()):
             rows, times = self._bearers[word]
-            rarity = np.log1p((len(self._ids) - len(rows) + 0.5) / (len(rows) + 0.5))
+            many = max(len(rows), self._of_all.get(word, 0))
+            rarity = np.log1p((max(len(self._ids), self._total, many) - many + 0.5) / (many + 0.5))
             scores[rows] += rarity * times * (_SATURATION + 1) / (times + self._weight[rows])
         found = np.flatnonzero(scores)
         if fits is None and len(found) > k:  # the k best, and those that are as good as the last of them
@@ -99,10 +110,16 @@ class WordIndex:
         return tuple(self._ids[row] for row in best), scores[best].astype(np.float32)
 
 
-def best_by_words(words: str, texts: Mapping[str, str], k: int) -> tuple[tuple[str, ...], NDArray[np.float32]]:
-    """As :meth:`WordIndex.best`, for texts that are looked through once.
+def best_by_words(
+    words: str,
+    texts: Mapping[str, str],
+    k: int,
+    bearers: Mapping[str, int] = MappingProxyType({}),
+    total: int = 0,
+) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+    """As :meth:`WordIndex.best`, for texts that are looked through once, or some of many.
 
     >>> best_by_words("red boat", {"a": "a red car", "b": "a red boat", "c": "the sea"}, 5)[0]
     ('b', 'a')
     """
-    return WordIndex(texts.items()).best(words, k)
+    return WordIndex(texts.items(), bearers, total).best(words, k)

@@ -92,7 +92,7 @@ def own_pictures(index: Index, number: int, seed: int = 0) -> Queries:
     Raises:
         UserError: If the index has fewer than two pictures.
     """
-    ids = [one for one, _ in index.picture_store.records()]
+    ids = list(index.picture_store.ids())
     if len(ids) < 2:
         raise UserError(
             f"the index has {len(ids)} picture{'' if len(ids) == 1 else 's'}: there is no other to find; add pictures"

@@ -89,7 +89,8 @@ class TrainConfig:
         snapshot: The measure that chooses the best epoch, and how long a run goes on without a better one.
         ema: Decay of a moving average of the weights, which is then what is validated and kept; 0 keeps none.
         precision: bfloat16 and float16 compute the encoders under autocast; weights and loss stay in float32. float16
-            scales its gradients.
+            scales its gradients. auto is bfloat16 where the device has instructions for it, and else float32: without
+            them bfloat16 takes many times as long.
         compile: Compile the encoders: no, yes, or auto, which does it on a GPU where it pays.
         logs: Where the numbers of the run are written: tensorboard, jsonl, wandb, mlflow.
         feature_precision: In what features of a frozen image encoder are computed where they are not at hand: float32,
@@ -123,7 +124,7 @@ class TrainConfig:
     gradient_checkpointing: bool = False
     snapshot: Snapshot = field(default_factory=Snapshot)
     ema: float = 0.0
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
     compile: Literal["no", "yes", "auto"] = "auto"
     logs: tuple[Log, ...] = ("tensorboard", "jsonl")
     feature_precision: Precision = "float32"

@@ -17,7 +17,7 @@ from rungwise.core.cache_folder import default_cache
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.splits import with_share
-from rungwise.encoders.inference import computed_in
+from rungwise.encoders.inference import computed_in, native_bfloat16
 from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer
 from rungwise.models.contracts import texts_at
@@ -128,7 +128,7 @@ def prepare(
             for name, images in (("train", train), ("validation", validation))
         )
     pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
-    autocast = partial(_autocast, device, config.precision)
+    autocast = partial(_autocast, device, _precision(config, device, say))
     compile_encoders(config, model, pairs, autocast, say)
     updates = _updates(config, model, loss)
     return Prepared(
@@ -267,6 +267,16 @@ def _read(
 def _autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
     kind: torch.dtype = getattr(torch, precision)
     return torch.autocast(device.type, kind, enabled=kind != torch.float32)
+
+
+def _precision(config: TrainConfig, device: torch.device, say: Callable[[str], None]) -> str:
+    """In what encoders compute on this device."""
+    if config.precision != "auto":
+        return config.precision
+    if native_bfloat16(device):
+        return "bfloat16"
+    say(f"training in float32: {device.type} has no instructions for bfloat16 here, which would take longer without")
+    return "float32"
 
 
 def _updates(config: TrainConfig, model: TrainableScorer, loss: Loss) -> Updates:
