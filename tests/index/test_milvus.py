@@ -9,6 +9,7 @@ Also tests rungwise.index.milvus_places.
 Also tests rungwise.index.milvus_rows.
 Also tests rungwise.index.milvus_search.
 Also tests rungwise.index.milvus_server.
+Also tests rungwise.index.milvus_words.
 Also tests rungwise.index.tunable.
 """
 
@@ -19,9 +20,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,14 +36,28 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
-from rungwise.index import Condition, Index, Not, Where, parse_where, places, storage
+from rungwise.index import (
+    WORDS,
+    Condition,
+    Index,
+    Not,
+    Where,
+    milvus_passing,
+    milvus_words,
+    parse_where,
+    places,
+    storage,
+)
+from rungwise.index.drawing import least_drawn
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.milvus import MilvusStore
+from rungwise.index.milvus_collection import Collection
 from rungwise.index.milvus_places import read_file, write_file
 from rungwise.index.milvus_search import parts_of
 from rungwise.index.milvus_server import Address, AwayError, Server
 from rungwise.index.verification import verify_index
 from rungwise.index.where import Expression
+from rungwise.index.words import WordIndex
 from rungwise.similarity import Cosine, Inner
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.index.filters import EXPRESSIONS, RECORDS
@@ -162,6 +179,91 @@ def test_more_rows_than_one_answer_of_the_server_holds(place: str) -> None:
         assert store.search(vectors[:1], 5, Where(without=many)).ids[0][0] not in many
         assert store.delete(names[:3000]) == 3000
         assert store.count() == 6000
+
+
+def test_whoever_wants_some_rows_does_not_read_all(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milvus_passing, "_FIRST", 16)
+    monkeypatch.setattr(milvus_passing, "ROWS_AT_ONCE", 16)
+    names = [f"p{n}" for n in range(3000)]
+    with MilvusStore.create(place, "store", 2, Cosine(), columns={"n": "number"}) as store:
+        for start in range(0, len(names), 500):
+            some = range(start, start + 500)
+            store.upsert([names[n] for n in some], [[1.0, 0.0]] * 500, [{"n": n, "title": f"{n}"} for n in some])
+        kept, read = store._kept, []
+        each = Collection.rows
+
+        def rows(self: Collection, only: str, names: list[str], limit: int | None = None) -> list[dict[str, Any]]:
+            found = each(self, only, names, limit)
+            read.append(0 if names == ["count(*)"] else len(found))
+            return found
+
+        monkeypatch.setattr(Collection, "rows", rows)
+
+        def costs(ask: Callable[[], Any]) -> tuple[Any, int]:
+            read.clear()
+            return ask(), sum(read)
+
+        assert [one for one, _ in store.records()] == names
+        for ask, wanted in (
+            (lambda: [one for one, _ in islice(store.records(), 10)], names[:10]),
+            (lambda: list(store.newest(5)), names[:-6:-1]),
+            (lambda: list(store.newest(5, offset=30)), names[-31:-36:-1]),
+            (lambda: list(store.newest(3, where=parse_where("n < 1000"))), names[999:996:-1]),
+            (lambda: list(store.newest(2, where=parse_where("title contains '299'"))), ["p2999", "p2998"]),
+            (lambda: store.drawn(20), least_drawn(names, 20)),
+        ):
+            found, number = costs(ask)
+            assert found == wanted
+            assert number < 400, "of 3,000 rows"
+        assert list(store.newest(2, where=parse_where("title contains 'none'"))) == []
+        places = kept.in_order(True)
+        for count in (1, 5, 100, 2999, 3000, 5000):
+            for found, rest in (
+                (kept.first_places(True, count), places[: len(kept.first_places(True, count))]),
+                (kept.last_places(True, count), places[-len(kept.last_places(True, count)) :]),
+            ):
+                assert found.tolist() == rest.tolist()
+                assert min(count, 3000) <= len(found) <= max(4 * count, 4)
+        assert not len(kept.first_places(False, 3))
+
+
+def test_words_that_many_rows_hold(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few texts are read, and they have nearly the scores of those that full text over all texts puts first."""
+    monkeypatch.setattr(milvus_words, "LOOKED_AT", 60)
+    rng = np.random.default_rng(3)
+    vocabulary = np.array([f"word{n}" for n in range(300)])
+    share = 1 / np.arange(1, 301) ** 1.1
+    texts = [" ".join(rng.choice(vocabulary, size=8, p=share / share.sum())) for _ in range(1500)]
+    names = [f"p{n}" for n in range(len(texts))]
+    everything = WordIndex(zip(names, texts, strict=True))
+    with MilvusStore.create(place, "store", 2, Cosine(), columns={"n": "number"}) as store:
+        records = [{"n": n, WORDS: text} for n, text in enumerate(texts)]
+        store.upsert(names, [[1.0, 0.0]] * len(names), records)
+        read: list[int] = []
+        parsed = Collection.parsed
+        monkeypatch.setattr(
+            Collection, "parsed", lambda self, rows: (read.append(len(rows)), parsed(self, rows))[1]
+        )  # fmt: skip
+        kept = []
+        for number in range(60):
+            words = " ".join(rng.choice(texts[rng.integers(len(texts))].split(), size=rng.integers(1, 6)))
+            read.clear()
+            found = store.find_words(words, 10).ids[0]
+            assert sum(read) <= 3 * 60, words
+            scores = dict(zip(*everything.best(words, len(names)), strict=True))
+            best = sorted(scores.values(), reverse=True)[:10]
+            assert len(found) == len(best), words
+            assert all(set(words.split()) & set(texts[int(one[1:])].split()) for one in found)
+            kept.append(sum(scores[one] for one in found) / sum(best))
+            if number < 10:  # a filter that few rows pass has all of them ranked
+                filtered = store.find_words(words, 10, parse_where("n < 50")).ids[0]
+                holding = [n for n in range(50) if set(words.split()) & set(texts[n].split())]
+                assert len(filtered) == min(10, len(holding))
+                assert {int(one[1:]) for one in filtered} <= set(holding)
+        assert np.mean(kept) > 0.95
+        assert min(kept) > 0.75
+        assert store.find_words("word0", 3).ids[0] == store.find_words("word0", 3).ids[0]
+        assert store.find_words("unheard", 3).ids == ((),)
 
 
 def test_equal_rows_stand_in_order_however_many_there_are(place: str) -> None:

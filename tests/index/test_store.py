@@ -12,6 +12,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where
+from rungwise.index.drawing import least_drawn
 from rungwise.index.lance import LanceStore
 from rungwise.index.milvus import MilvusStore
 from rungwise.index.store import Batch, Side
@@ -140,6 +141,16 @@ def test_the_newest_rows_are_those_written_last(pets: Store) -> None:
     assert pets.newest(9, offset=9) == ()
     pets.upsert(["dog"], [[1.0, 0.0]])
     assert pets.newest(1) == ("dog",)
+
+
+def test_the_same_rows_are_drawn_in_every_store(make: Make) -> None:
+    names = [f"pet {number}" for number in range(200)] + ["犬", "\udcff"]
+    store = make()
+    store.upsert(names, [[1.0, 0.0]] * len(names))
+    for count in (1, 7, 200, 1000):
+        assert store.drawn(count) == least_drawn(names, count)
+    store.delete(names[1:])
+    assert (store.drawn(0), store.drawn(3)) == ([], names[:1])
 
 
 def test_a_row_that_is_written_again_is_replaced_and_stands_last(pets: Store) -> None:
