@@ -15,7 +15,7 @@ from rungwise.index.milvus_passing import Passing
 from rungwise.index.store import WORDS, Vectors
 from rungwise.index.words import best_by_words, words_of
 
-LOOKED_AT = 4096
+LOOKED_AT = 2048
 """Rows whose texts are ranked for a query, about."""
 _NAMES = [ID, SEQ, RECORD, SEAL_OF_RECORD]
 
