@@ -1,6 +1,7 @@
 """Full text in Milvus: how many texts must be ranked for a query, what is lost by fewer, and what it takes.
 
     python benchmarks/words_in_milvus.py FLICKR30K/captions.en.token.gz
+    python benchmarks/words_in_milvus.py FLICKR30K/captions.en.token.gz --looked-at 40000 --queries 20    # all texts
 
 A row has the captions of one picture, but for one caption of some pictures, which is a query. All texts ranked by BM25
 in memory are the standard: what share of their 50 best scores the store's 50 rows have, how many of the 50 rows are the
@@ -60,16 +61,8 @@ def measure(folder: Path, texts: dict[str, str], queries: dict[str, str], looked
 
     everything, names = WordIndex(texts.items()), list(texts)
     table = Table(title=f"{len(names):,} rows, {len(queries)} queries, {_BEST} rows each")
-    for column in (
-        "texts",
-        "of the best scores",
-        "least",
-        "of the best rows",
-        "own in ten",
-        "all ranked",
-        "ms",
-        "most",
-    ):
+    titles = "texts", "of the best scores", "least", "of the best rows", "own in ten", "all ranked", "ms", "most"
+    for column in titles:
         table.add_column(column, justify="right")
     with (
         local_milvus(folder) as server,
@@ -79,7 +72,7 @@ def measure(folder: Path, texts: dict[str, str], queries: dict[str, str], looked
             some = names[start : start + _ROWS]
             vectors = np.eye(_DIMENSION, dtype=np.float32)[np.arange(len(some)) % _DIMENSION]
             store.upsert(some, vectors, [{WORDS: texts[name]} for name in some])
-        for number in (*looked_at, len(names)):
+        for number in looked_at:
             milvus_words.LOOKED_AT = number
             kept, same, own, own_of_all, times = [], [], [], [], []
             for name, query in queries.items():
@@ -93,11 +86,9 @@ def measure(folder: Path, texts: dict[str, str], queries: dict[str, str], looked
                 same.append(len(set(found) & set(best)) / len(best))
                 own.append(name in found[:10])
                 own_of_all.append(name in best[:10])
-            table.add_row(
-                f"{number:,}", f"{100 * np.mean(kept):.1f} %", f"{100 * min(kept):.1f} %", f"{100 * np.mean(same):.1f} %",
-                f"{100 * np.mean(own):.1f} %", f"{100 * np.mean(own_of_all):.1f} %",
-                f"{statistics.median(times):.0f}", f"{max(times):.0f}",
-            )  # fmt: skip
+            shares = (np.mean(kept), min(kept), np.mean(same), np.mean(own), np.mean(own_of_all))
+            took = statistics.median(times), max(times)
+            table.add_row(f"{number:,}", *(f"{100 * one:.1f} %" for one in shares), *(f"{one:.0f}" for one in took))
     Console(width=110).print(table)
 
 
