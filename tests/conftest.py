@@ -48,9 +48,12 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub.HfApi, "repo_info", ask)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Milvus server on this machine, without the name of an index."""
+    """The address of a Milvus server on this machine, without the name of an index.
+
+    It runs while a module needs it: with some dozen collections it takes a third of a core when nobody asks.
+    """
     pytest.importorskip("milvus", reason="a server to try comes with: pip install milvus")
     pytest.importorskip("pymilvus")
     from tests.milvus_server import local_milvus

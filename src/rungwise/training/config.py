@@ -124,7 +124,7 @@ class TrainConfig:
     gradient_checkpointing: bool = False
     snapshot: Snapshot = field(default_factory=Snapshot)
     ema: float = 0.0
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
+    precision: Literal["float32", "bfloat16", "float16", "auto"] = "float32"
     compile: Literal["no", "yes", "auto"] = "auto"
     logs: tuple[Log, ...] = ("tensorboard", "jsonl")
     feature_precision: Precision = "float32"
