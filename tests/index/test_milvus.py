@@ -459,7 +459,7 @@ def test_collections_of_somebody_else_stay_whatever_they_are_called(place: str, 
     with closing(server):
         for theirs in (dated, below):
             server.call(lambda client, wait, theirs=theirs: client.create_collection(theirs, dimension=2, timeout=wait))
-        for colour in ("red", "green", "blue"):
+        for colour in ("red", "green"):
             Index.build(colour_pictures(tmp_path / colour, [colour]), model, where, store="auto", overwrite=True)
         assert (server.has(dated), server.has(below)) == (True, True)
         generations = [one for one in server.call(lambda client, _: client.list_collections()) if one.startswith(name)]
