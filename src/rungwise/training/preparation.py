@@ -275,7 +275,7 @@ def _precision(config: TrainConfig, device: torch.device, say: Callable[[str], N
         return config.precision
     if native_bfloat16(device):
         return "bfloat16"
-    say(f"training in float32: {device.type} has no instructions for bfloat16 here, which would take longer without")
+    say(f"training in float32: {device.type} has no instructions for bfloat16 here, so that it would take longer")
     return "float32"
 
 
