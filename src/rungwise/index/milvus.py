@@ -33,7 +33,7 @@ from rungwise.index.lance_tuning import Approximation
 from rungwise.index.milvus_collection import KEYS_AT_ONCE, ROWS_AT_ONCE, Collection
 from rungwise.index.milvus_filters import one_of
 from rungwise.index.milvus_passing import Passing
-from rungwise.index.milvus_places import address_in, collection_at
+from rungwise.index.milvus_places import OURS, address_in, collection_at
 from rungwise.index.milvus_rows import VERSION, Description, fields_of, rows_of, schema_of
 from rungwise.index.milvus_search import BYTES_AT_ONCE, Best, compared, near
 from rungwise.index.milvus_server import MissingError, Server
@@ -53,7 +53,7 @@ from rungwise.index.store import (
 from rungwise.index.where import Where
 from rungwise.similarity import Similarity
 
-DESCRIPTION, APPROXIMATION = "rungwise", "rungwise.approximation"
+DESCRIPTION, APPROXIMATION = OURS, f"{OURS}.approximation"
 """Properties of a collection: what it holds, and how hard to look in it."""
 LINKS, BREADTH = 16, 200
 """M and efConstruction of the graph (HNSW, Malkov and Yashunin 2020)."""

@@ -29,9 +29,9 @@ from rungwise.index.files import damaged
 from rungwise.index.milvus_filters import one_of
 from rungwise.index.milvus_server import Address, MissingError, Server
 
-_OURS = "rungwise"
+OURS = "rungwise"
 """Begins the names of the properties by which our collections are told from those of others."""
-_GENERATION_OF, _FILE = f"{_OURS}.generation_of", f"{_OURS}.file."
+_GENERATION_OF, _FILE = f"{OURS}.generation_of", f"{OURS}.file."
 _SMALL = 16 << 10
 """Up to so many bytes a file stands in the properties itself."""
 _PART_BYTES = 48_000
@@ -268,6 +268,6 @@ def _collections(server: Server) -> list[str]:
 def _is_ours(server: Server, collection: str) -> bool:
     """Whether a collection is there, and rungwise made it."""
     try:
-        return any(name.startswith(_OURS) for name in server.described(collection).get("properties", {}))
+        return any(name.startswith(OURS) for name in server.described(collection).get("properties", {}))
     except MissingError:
         return False
