@@ -52,7 +52,7 @@ from rungwise.index.drawing import least_drawn
 from rungwise.index.lance_tuning import Approximation
 from rungwise.index.milvus import MilvusStore
 from rungwise.index.milvus_collection import Collection
-from rungwise.index.milvus_places import read_file, write_file
+from rungwise.index.milvus_places import address_in, read_file, write_file
 from rungwise.index.milvus_search import parts_of
 from rungwise.index.milvus_server import Address, AwayError, Server
 from rungwise.index.verification import verify_index
@@ -70,7 +70,7 @@ def place(milvus: str) -> Iterator[str]:
     """Where nothing is; what is made there is removed, since a server works for all that it has loaded."""
     name = f"made_{uuid4().hex}"
     yield f"{milvus}/{name}"
-    with closing(Server(Address.of(f"{milvus}/{name}"))) as server:  # type: ignore[arg-type]
+    with closing(Server(address_in(f"{milvus}/{name}"))) as server:
         if server.behind(name) is not None:
             server.call(lambda client, wait: client.drop_alias(name, timeout=wait))
         for one in server.call(lambda client, wait: client.list_collections(timeout=wait)):
@@ -453,7 +453,7 @@ def test_a_new_index_takes_the_place_of_the_old_one_in_one_step(
 
 def test_collections_of_somebody_else_stay_whatever_they_are_called(place: str, tmp_path: Path) -> None:
     where, model = Path(place), ColourModel()
-    server = Server(Address.of(place))  # type: ignore[arg-type]
+    server = Server(address_in(place))
     name = server.address.name
     dated, below = f"{name}_20261125", f"{name}_20261125_pictures"
     with closing(server):
@@ -469,8 +469,7 @@ def test_collections_of_somebody_else_stay_whatever_they_are_called(place: str, 
         left = {one for one in server.call(lambda client, _: client.list_collections()) if one.startswith(name)}
         assert left == {dated, below}
 
-        alias = Address.of(f"{place}_alias")
-        assert alias is not None
+        alias = address_in(f"{place}_alias")
         server.call(lambda client, wait: client.create_alias(dated, alias.name, timeout=wait))
         with pytest.raises(UserError, match="a collection of somebody else stands here; choose another name"):
             Index.build(colour_pictures(tmp_path / "red", ["red"]), model, Path(str(alias)), overwrite=True)

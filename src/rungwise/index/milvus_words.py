@@ -7,7 +7,7 @@ How rare a word is, is counted among all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, takewhile
 
 from rungwise.index.engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, from_engine
@@ -29,17 +29,12 @@ def best(rows: Passing, words: str, k: int) -> tuple[tuple[str, ...], Vectors]:
         k: How many at most.
     """
     bearers = {word: count for word in sorted(set(words_of(words))) if (count := rows.bearers(word))}
-    texts: dict[str, tuple[int, str]] = {}
-    if bearers and not rows.none:
-        for some in _candidates(rows, sorted(bearers, key=lambda word: bearers[word]), bearers, k, texts):
-            texts |= some
+    texts = _to_rank(rows, sorted(bearers, key=lambda word: bearers[word]), bearers, k) if bearers else {}
     in_order = {one: text for one, (_, text) in sorted(texts.items(), key=lambda pair: pair[1][0])}
     return best_by_words(words, in_order, k, bearers, rows.kept.passing(True))
 
 
-def _candidates(
-    rows: Passing, words: Sequence[str], bearers: dict[str, int], k: int, found: dict[str, tuple[int, str]]
-) -> Iterable[dict[str, tuple[int, str]]]:
+def _to_rank(rows: Passing, words: Sequence[str], bearers: Mapping[str, int], k: int) -> dict[str, tuple[int, str]]:
     """Places and texts of rows that may be among the best, by id.
 
     Args:
@@ -47,24 +42,26 @@ def _candidates(
         words: The rarest first.
         bearers: How many rows hold each word.
         k: How many are wanted.
-        found: What the caller has taken so far.
     """
+    if rows.none:
+        return {}
     if min(rows.number, sum(bearers.values())) <= LOOKED_AT:
-        yield _texts(rows.with_words(words))
-        return
+        return _texts(rows.with_words(words))
     rare = len(list(takewhile(lambda many: many <= LOOKED_AT, accumulate(bearers[word] for word in words))))
-    if rare:
-        yield _texts(rows.with_words(words[:rare]))
+    found = _texts(rows.with_words(words[:rare])) if rare else {}
+    if len(found) >= k:
+        return found
     frequent = words[rare:]
     wider: Passing | None = None
-    for many in range(1, len(frequent) + 1) if len(found) < k else ():
+    for many in range(1, len(frequent) + 1):
         together = rows.with_words(frequent[:many], every=True)
         if together.number <= LOOKED_AT:
-            yield _texts(together)
+            found |= _texts(together)
             break
         wider = together
     if wider is not None and len(found) < k:
-        yield _texts(wider, LOOKED_AT)
+        found |= _texts(wider, LOOKED_AT)
+    return found
 
 
 def _texts(rows: Passing, most: int | None = None) -> dict[str, tuple[int, str]]:
