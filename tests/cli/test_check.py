@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from rungwise.data.readers import read
 from rungwise.encoders.image import ImageConfig
 from rungwise.index import Index, lance
 from rungwise.models import JointEmbedding, VSEConfig, load_dual_encoder
+from rungwise.quality import tuning
+from rungwise.quality.check import Latency
+from rungwise.quality.tuning import Trial, Tuning
 from rungwise.scenes.collection import SceneConfig, generate
 
 
@@ -120,3 +124,21 @@ def test_a_table_of_settings_is_printed(approximate: Path, capsys: pytest.Captur
     assert "as it was" in out
     assert "chosen" in out
     assert opened.is_replaced() == ("from now on" in error)
+
+
+def test_the_setting_that_stays_is_marked_as_both(
+    approximate: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Index.open(approximate).picture_store
+    before = store.approximation
+    assert before is not None
+    stays, slower = (
+        Trial(one, 100.0, 0.0, Latency(ms, ms)) for one, ms in ((before, 1.0), (replace(before, ef=999), 2.0))
+    )
+    monkeypatch.setattr(tuning, "tune", lambda *_, **__: Tuning((stays, slower), before, "recall", 0.001, stays))
+    code, out, error = said(capsys, [str(approximate), "--number", "3", "--tune"])
+    assert code == 0
+    assert "chosen" in out
+    assert "as it was" in out
+    assert "kept as it is" in error
+    assert Index.open(approximate).picture_store.approximation == before

@@ -163,7 +163,7 @@ def _frontier(tuning: Tuning) -> Table:
     table.add_column("setting", overflow="fold")
     for head in ("recall, %", "nDCG lost, %", "p50, ms", "p99, ms"):
         table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for trial in sorted(shown, key=lambda one: one.latency.p50):
         notes = ["chosen"] * (trial == tuning.chosen) + ["as it was"] * (trial.settings == tuning.before)
         table.add_row(
@@ -172,7 +172,7 @@ def _frontier(tuning: Tuning) -> Table:
             f"{trial.ndcg_loss:.3f}",
             f"{trial.latency.p50:.1f}",
             f"{trial.latency.p99:.1f}",
-            ", ".join(notes),
+            "\n".join(notes),
         )
     return table
 
