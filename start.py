@@ -53,12 +53,14 @@ def check(python: str) -> int:
         "types": ["-m", "mypy"],
         "docs": ["-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
         "demo": ["-m", "rungwise", "demo", "--check"],
-        "tests": ["-m", "pytest", "-q"],
+        "tests": ["-m", "pytest", "-q", "--numprocesses", str(os.cpu_count() or 1), "--dist", "loadfile"],
     }
+    # The tests run in a process for each core; were each to take all cores, they would wait for one another.
+    one_core = {**os.environ, "OMP_NUM_THREADS": "1"}
     for name, arguments in steps.items():
         started = time.monotonic()
         print(f"\n== {name}", flush=True)
-        code = subprocess.call([python, *arguments], cwd=ROOT)
+        code = subprocess.call([python, *arguments], cwd=ROOT, env=one_core if name == "tests" else None)
         print(
             f"== {name}: {'ok' if code == 0 else f'failed ({code})'} in {time.monotonic() - started:.0f} s", flush=True
         )

@@ -78,13 +78,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     return Published(tmp_path_factory.mktemp("published"))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    """Note real-data tests that were skipped although the data are there."""
-    report = yield
-    if FOLDER and report.skipped and item.get_closest_marker("real_data") and not hasattr(report, "wasxfail"):
-        _skipped.append(item.nodeid)
-    return report
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note real-data tests that were skipped although the data are there; also those of other processes."""
+    if FOLDER and report.skipped and "real_data" in report.keywords and not hasattr(report, "wasxfail"):
+        _skipped.append(report.nodeid)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Condition, LanceStore, Where
-from rungwise.index.lance_tables import COUNTS, Tables
+from rungwise.index.lance_tables import COUNTS, Tables, connected
 from rungwise.similarity import Cosine
 
 
@@ -186,6 +186,33 @@ def test_a_store_that_was_filled_and_compacted_takes_its_rows_place_once(tmp_pat
     later.upsert([f"4-{row}" for row in range(100)], vectors)
     later.compact()
     assert size() > 1.5 * before  # others may still read the files from before
+
+
+def test_a_table_of_somebody_else_stays(tmp_path: Path) -> None:
+    connected(tmp_path).create_table("store", [{"name": "dog"}])
+    with pytest.raises(UserError, match=r"store\.lance: a table of somebody else stands here; choose another place"):
+        LanceStore.create(tmp_path, "store", 2, Cosine())
+    assert connected(tmp_path).open_table("store").to_arrow()["name"].to_pylist() == ["dog"]
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_what_one_who_died_while_making_a_store_has_left_is_replaced(store: LanceStore, left: bool) -> None:
+    (Path(store.place) / "store.lance" / COUNTS).unlink()
+    if not left:
+        for manifest in manifests(store):
+            manifest.unlink()
+    made = LanceStore.create(store.place, "store", 2, Cosine())
+    made.upsert(["c"], [[1, 0]])
+    assert ids(LanceStore.open(store.place, "store")) == ["c"]
+
+
+def test_a_damaged_table_of_nobody_knows_whom_stays(store: LanceStore) -> None:
+    (Path(store.place) / "store.lance" / COUNTS).unlink()
+    for manifest in manifests(store):
+        manifest.write_bytes(b"")
+    with pytest.raises(UserError, match=r"store\.lance: a table that cannot be read stands here; remove it"):
+        LanceStore.create(store.place, "store", 2, Cosine())
+    assert len(list((Path(store.place) / "store.lance/data").iterdir())) == 1
 
 
 def test_a_store_can_be_moved(store: LanceStore, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ class Tables:
             prepare: What is done to it before it counts.
 
         Raises:
-            UserError: If one stands there, or the place cannot be written.
+            UserError: If one stands there, of ours or of somebody else, or the place cannot be written.
         """
         taken = UserError(f"{self.label}: a store stands here already; open it, or choose another place")
         if self.folder is None:
@@ -92,7 +92,9 @@ class Tables:
         with explained(self.folder):
             make_folder(self.folder.parent)
         with self.writing_alone(), self.speaking():
-            # Files without rungwise.json were left by one who died while making a store.
+            # Files of ours without rungwise.json were left by one who died while making a store.
+            if self._is_of_others():
+                raise UserError(f"{self.label}: a table of somebody else stands here; choose another place")
             table = self._connected().create_table(self.name, schema=schema, mode="overwrite")
             prepare(table)
             self.acknowledge(table)
@@ -104,15 +106,9 @@ class Tables:
             UserError: If somebody else's table stands there, or the store refuses.
         """
         with self.speaking():
+            if self._is_of_others():
+                raise UserError(f"{self.label}: a table of somebody else stands here; choose another address")
             database: Any = self._connected()
-            try:
-                metadata = database.open_table(self.name).schema.metadata or {}
-            except ValueError as error:
-                if "not found" not in str(error):
-                    raise
-            else:
-                if MARK.encode() not in metadata:
-                    raise UserError(f"{self.label}: a table of somebody else stands here; choose another address")
             database.drop_table(self.name, ignore_missing=True)
 
     def reading(self) -> Table:
@@ -218,6 +214,26 @@ class Tables:
         if self._database is None:
             self._database = connected(self.place)
         return self._database
+
+    def _is_of_others(self) -> bool:
+        """Whether a table stands here that does not carry our mark.
+
+        Raises:
+            UserError: If nobody can tell, since it is damaged.
+        """
+        try:
+            metadata = self._connected().open_table(self.name).schema.metadata or {}
+        except ValueError as error:
+            if "not found" not in str(error):
+                raise
+            return False
+        except RuntimeError as error:
+            if self.folder is None:
+                raise  # the object store may have refused
+            raise UserError(
+                f"{self.label}: a table that cannot be read stands here; remove it, or choose another place"
+            ) from error
+        return MARK.encode() not in metadata
 
     def _acknowledged(self) -> int:
         assert self.folder is not None
