@@ -93,8 +93,7 @@ class Tables:
             make_folder(self.folder.parent)
         with self.writing_alone(), self.speaking():
             # Files of ours without rungwise.json were left by one who died while making a store.
-            if self._is_of_others():
-                raise UserError(f"{self.label}: a table of somebody else stands here; choose another place")
+            self._refuse_others()
             table = self._connected().create_table(self.name, schema=schema, mode="overwrite")
             prepare(table)
             self.acknowledge(table)
@@ -106,8 +105,7 @@ class Tables:
             UserError: If somebody else's table stands there, or the store refuses.
         """
         with self.speaking():
-            if self._is_of_others():
-                raise UserError(f"{self.label}: a table of somebody else stands here; choose another address")
+            self._refuse_others()
             database: Any = self._connected()
             database.drop_table(self.name, ignore_missing=True)
 
@@ -215,25 +213,26 @@ class Tables:
             self._database = connected(self.place)
         return self._database
 
-    def _is_of_others(self) -> bool:
-        """Whether a table stands here that does not carry our mark.
+    def _refuse_others(self) -> None:
+        """Let a table that does not carry our mark stand.
 
         Raises:
-            UserError: If nobody can tell, since it is damaged.
+            UserError: If one stands here, or nobody can tell, since it is damaged.
         """
         try:
             metadata = self._connected().open_table(self.name).schema.metadata or {}
         except ValueError as error:
             if "not found" not in str(error):
                 raise
-            return False
+            return
         except RuntimeError as error:
             if self.folder is None:
                 raise  # the object store may have refused
             raise UserError(
                 f"{self.label}: a table that cannot be read stands here; remove it, or choose another place"
             ) from error
-        return MARK.encode() not in metadata
+        if MARK.encode() not in metadata:
+            raise UserError(f"{self.label}: a table of somebody else stands here; choose another place")
 
     def _acknowledged(self) -> int:
         assert self.folder is not None
