@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+from tests.ports import free_ports, held
 
 
 class LocalMilvus:
@@ -23,9 +18,14 @@ class LocalMilvus:
     def __init__(self, folder: Path, **settings: Any) -> None:
         from milvus import MilvusServer, MilvusServerConfig
 
-        self.port, client, peer = free_port(), free_port(), free_port()
         config = MilvusServerConfig()
-        config.set("etcd_port", client)
+        # Left to itself the package counts up from its usual ports: two servers that start at once would find the same.
+        names = [name for name in config.configurable_items if name.endswith("_port")]
+        peer, web, *ports = free_ports(2 + len(names))
+        config.update(**dict(zip(names, ports, strict=True)))
+        # And it would move a server that comes again to the next port, as long as the system remembers connections.
+        config.try_bind_port = held
+        self.port, client = config.configs["proxy_port"], config.configs["etcd_port"]
         config.set("proxy.timeTickInterval", 50)  # what was written is seen by others after as many milliseconds
         for name, value in settings.items():
             config.set(name, value)
@@ -41,7 +41,7 @@ class LocalMilvus:
         self._etcd = etcd
         self._server = MilvusServer(config)
         self._server.set_base_dir(str(folder))
-        self._server.listen_port = self.port
+        self._server.webservice_port = web
         self._server.show_startup_banner = False
 
     def start(self) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from tests.milvus_server import free_port
+from tests.ports import free_port
 
 
 def program() -> str | None:

@@ -2,7 +2,6 @@
 
 import builtins
 import os
-import socket
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 
 from rungwise.core.cluster import cluster
 from rungwise.core.errors import UserError
+from tests.ports import free_port
 
 
 def test_tasks_run_in_other_processes(two_workers: None) -> None:
@@ -31,9 +31,7 @@ def test_workers_of_this_machine_end_with_the_block() -> None:
 
 
 def test_nobody_there_is_one_line() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with pytest.raises(UserError, match=rf"Ray at 127.0.0.1:{port}: nobody answers .*`ray start --head`"):
         cluster(f"127.0.0.1:{port}").__enter__()
     with pytest.raises(UserError, match="nobody answers"):

@@ -5,6 +5,7 @@ import re
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from socket import SO_LINGER, SOL_SOCKET, create_connection
 from urllib.parse import urlsplit
@@ -58,7 +59,8 @@ async def outcome(place: tuple[str, int], request: HostileRequest) -> tuple[str,
         pass
     finally:
         if request.leaving == "resets":
-            writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+            with suppress(OSError):  # it may be closed by now
+                writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
     given = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3})", answer)]
     if any(status >= 500 for status in given):

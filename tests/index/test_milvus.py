@@ -61,7 +61,8 @@ from rungwise.index.words import WordIndex
 from rungwise.similarity import Cosine, Inner
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.index.filters import EXPRESSIONS, RECORDS
-from tests.milvus_server import LocalMilvus, free_port
+from tests.milvus_server import LocalMilvus
+from tests.ports import free_port
 from tests.tls import self_signed, tls_before
 
 

@@ -1,7 +1,6 @@
 """Two processes train as one does, whatever the loss; ``pytest -s`` prints how far they are apart."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from safetensors.torch import load_file
 
 from rungwise import losses
 from rungwise.training.checkpoint import load_checkpoint
+from tests.ports import free_port
 from tests.training.every_loss import FAMILIES
 from tests.training.every_run import RUNS, run_all
 from tests.training.test_features import folder_of_features
@@ -22,11 +22,8 @@ the run, where weights are of the order of 0.1. Gradients of smooth NDCG have th
 
 
 def of_two(folder: Path) -> subprocess.Popen[bytes]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", port]
-    command += ["-m", "tests.training.every_run", str(folder)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    command += ["--master_port", str(free_port()), "-m", "tests.training.every_run", str(folder)]
     return subprocess.Popen(command, cwd=Path(__file__).parents[2], env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from safetensors.torch import load_file
 
 from rungwise.training.checkpoint import RunState, load_checkpoint
 from rungwise.training.heartbeats import Heartbeats, reason_of_loss
+from tests.ports import free_port
 from tests.training.test_features import folder_of_features
 from tests.training.test_processes import CONFIGURATION, finished, torchrun
 
@@ -233,9 +233,7 @@ def node(rank: int, port: int, *arguments: str) -> subprocess.Popen[str]:
 
 
 def nodes(*arguments: str) -> list[subprocess.Popen[str]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     return [node(rank, port, *arguments) for rank in (0, 1)]
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from safetensors.torch import load_file
 from rungwise.cli import main
 from rungwise.training.checkpoint import load_checkpoint
 from rungwise.training.processes import Processes, asked_for, is_first
+from tests.ports import free_port
 from tests.training.conftest import files
 from tests.training.test_features import folder_of_features
 
@@ -38,11 +38,8 @@ batch_size: 31
 
 def torchrun(*arguments: str, processes: int = 2, module: str = "rungwise") -> subprocess.Popen[str]:
     """``rungwise`` on several processes, as a user starts them."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
-    command += ["--master_port", str(port), "-m", module, *arguments]
+    command += ["--master_port", str(free_port()), "-m", module, *arguments]
     return subprocess.Popen(
         command,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
