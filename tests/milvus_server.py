@@ -74,8 +74,8 @@ class LocalMilvus:
 @contextmanager
 def local_milvus(folder: Path, **settings: Any) -> Iterator[LocalMilvus]:
     server = LocalMilvus(folder, **settings)
-    server.start()
     try:
+        server.start()
         yield server
     finally:
         server.stop()

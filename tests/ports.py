@@ -8,7 +8,7 @@ CHOSEN_FROM = range(20_000, 32_000)
 
 
 def held(port: int) -> socket.socket | None:
-    """What listens there, also where a server has just ended; None where somebody else listens."""
+    """A socket that listens there, also where a server has just ended; None where somebody else listens."""
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -32,5 +32,5 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_port() -> int:
-    """One of them."""
+    """A port at which nobody listens."""
     return free_ports(1)[0]
