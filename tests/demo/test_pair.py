@@ -47,7 +47,8 @@ def test_an_error_of_one_is_one_line_and_ends_the_other(workers, bars, tmp_path)
         import json, os, pathlib, sys, time
         name, folder = sys.argv[1:3]
         pathlib.Path(folder, name).write_text(str(os.getpid()))
-        while not all(pathlib.Path(folder, one).exists() for one in ("triplet", "degrees")):
+        traces = [pathlib.Path(folder, one) for one in ("triplet", "degrees")]
+        while not all(trace.exists() and trace.stat().st_size for trace in traces):  # begun, and written
             time.sleep(0.01)
         if name == "triplet":
             print(json.dumps({"error": "the disk is full"}), flush=True)
@@ -89,7 +90,8 @@ def test_ctrl_c_ends_both(workers, monkeypatch, tmp_path):
 
     class Interrupting(Bars):
         def show(self, name, told):
-            while not all((tmp_path / one).exists() for one in NAMES):
+            traces = [tmp_path / one for one in NAMES]
+            while not all(trace.exists() and trace.stat().st_size for trace in traces):  # begun, and written
                 time.sleep(0.01)
             raise KeyboardInterrupt
 
