@@ -7,6 +7,7 @@ import tempfile
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, make_dataclass
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,6 +37,12 @@ _GOES_WITH = {
     "examples": "show_rungs",
 }
 """Options that do nothing without another."""
+
+TASKS = {
+    "train-cross-encoder": ("rungwise.cli.pair_training", "Train a model of pairs on pairs that people scored"),
+    "agree": ("rungwise.cli.agreeing", "How well a source agrees with people's judgements"),
+}
+"""What else is done with relevance: by its word, the module and what it does."""
 
 _SHARES = (0.001, 0.01, 0.1)
 _EXAMPLES = 5
@@ -101,6 +108,9 @@ def main(arguments: list[str]) -> int:
     if arguments[0] in ("-h", "--help"):
         say(_overview())
         raise SystemExit(0)  # as the help of every other command ends
+    if arguments[0] in TASKS:
+        module, _ = TASKS[arguments[0]]
+        return int(import_module(module).main(arguments[1:]))
     if arguments[0] not in KINDS:
         raise UserError(_misspelt(arguments))
     config, saved, described = _parsed(KINDS[arguments[0]], with_ray(arguments[1:]))
@@ -144,6 +154,8 @@ def _overview() -> str:
     lines = ["usage: rungwise relevance SOURCE DATA [--out FOLDER] ...", ""]
     lines += ["How well every caption describes every picture, by one of these sources:", ""]
     lines += [f"  {config.kind:<13} {_purpose(config)}" for config in CONFIGS]
+    lines += ["", "And besides:", ""]
+    lines += [f"  {word:<20} {purpose}" for word, (_, purpose) in TASKS.items()]
     lines += ["", "rungwise relevance SOURCE --help says more."]
     return "\n".join(lines)
 
