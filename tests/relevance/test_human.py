@@ -141,15 +141,6 @@ def test_the_wrong_file_is_refused(tmp_path):
         Human.flickr8k_crowd(file, COCO)
 
 
-def test_an_ambiguous_number_names_no_image(tmp_path):
-    data = ImageCaptions(("train_7.jpg", "val_7.jpg"), ("x",), np.array([0]), caption_ids=("c",))
-    file = tmp_path / "grades.csv"
-    file.write_text("image,caption,grade\n7,c,1\ntrain_7,c,2\n")
-    human = Human.from_csv(file, data)
-    assert human.pairs.tolist() == [[0, 0]]
-    assert len(human.issues) == 1
-
-
 @pytest.mark.real_data
 def test_real_judgements_are_all_found(real_data):
     coco = read(real_data / "coco5k" / "captions.tsv", captions_only=True)
@@ -175,23 +166,6 @@ def test_grades_beyond_the_range_of_degrees_are_no_grades(tmp_path, grade):
         Human.from_csv(file, COCO)
     with pytest.raises(UserError, match="grade 1 is no finite number of 32 bits"):
         Human([0, 1], [0, 0], [1, 1e39], (2, 3))
-
-
-def test_ids_of_thousands_of_digits_name_nothing(tmp_path):
-    digits = "9" * 5000
-    data = ImageCaptions((f"COCO_{digits}.jpg", "b.jpg"), ("x", "y"), np.array([0, 1]), caption_ids=(digits, "d"))
-    file = tmp_path / "lists.json"
-    file.write_text(json.dumps({f"COCO_{digits}": [digits, "d"]}))
-    assert Human.eccv(file, file, data).grades.tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": [' + "9" * 5000 + "]}", '{"a": [NaN]}', '{"a": [1', "{}}"])
-def test_json_that_is_none_is_refused_in_one_line(tmp_path, content):
-    file = tmp_path / "lists.json"
-    file.write_text(content)
-    with pytest.raises(UserError, match=r"lists.json: not valid JSON \(.*\); correct it") as caught:
-        Human.eccv(file, file, COCO)
-    assert "\n" not in str(caught.value)
 
 
 @on_posix

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives
-from rungwise.relevance.human import Finder, read_id_lists
+from rungwise.relevance.id_lists import Finder, read_id_lists
 from rungwise.relevance.labels import Labels
 
 _MOST_UNKNOWN = 0.01

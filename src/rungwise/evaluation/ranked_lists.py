@@ -20,7 +20,7 @@ from rungwise.metrics.blocks import Positions
 from rungwise.metrics.classic import MAPAtR, RPrecision
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Scores
-from rungwise.relevance.human import Finder, read_id_lists
+from rungwise.relevance.id_lists import Finder, read_id_lists
 
 
 class RankedLists(OrderAlone):

@@ -7,29 +7,25 @@ just 391895. What is not in the collection is counted and listed in ``issues``.
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import parse_json
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.textfiles import read_lines, read_text
 from rungwise.relevance.base import Degrees, Positions
-
-Judgement = tuple[str, str, str, float | None]
-"""Place in the file, image id, caption id, grade; None where nobody voted."""
-
-_LARGEST_GRADE = float(np.finfo(np.float32).max)
-
-# Ids of more digits are no numbers to anybody, and Python refuses to read very long ones.
-_LAST_NUMBER = re.compile(r"(?:^|_)([0-9]{1,18})$")
+from rungwise.relevance.id_lists import Finder, read_id_lists
+from rungwise.relevance.judgement_files import (
+    LARGEST_GRADE,
+    Judgement,
+    flickr8k_crowd,
+    flickr8k_experts,
+    graded_table,
+    read_judgements,
+)
 
 
 class Human(Degrees):
@@ -88,7 +84,7 @@ class Human(Degrees):
                 raise UserError(
                     f"human judgements: {what} positions run {positions.min()}..{positions.max()} but there are {count}"
                 )
-        usable = np.abs(values) <= _LARGEST_GRADE
+        usable = np.abs(values) <= LARGEST_GRADE
         if not usable.all():
             raise UserError(f"human judgements: grade {int(np.argmin(usable))} is no finite number of 32 bits")
         keys, place, counts = np.unique(rows * shape[1] + columns, return_inverse=True, return_counts=True)
@@ -115,13 +111,7 @@ class Human(Degrees):
         >>> Human.read(file, ImageCaptions(("a.jpg",), ("a dog",), np.array([0]))).grades.round(2)
         array([3.67], dtype=float32)
         """
-        _, first = next(read_lines(Path(path)))
-        cells = first.split("\t")
-        if len(cells) != 2 + _FLICKR8K_NUMBERS or any(_number(cell) is None for cell in cells[2:]):
-            return cls.from_csv(path, data)
-        # The crowd's share of votes is 1 only where nobody said no, so its three numbers are never all grades.
-        grades = all(_number(cell) in (1, 2, 3, 4) for cell in cells[2:])
-        return cls.flickr8k_expert(path, data) if grades else cls.flickr8k_crowd(path, data)
+        return cls._found(Path(path), read_judgements(Path(path)), data)
 
     @classmethod
     def from_csv(cls, path: Path | str, data: ImageCaptions) -> Human:
@@ -141,7 +131,7 @@ class Human(Degrees):
         >>> Human.from_csv(file, data).dense()
         array([[3.5, nan]], dtype=float32)
         """
-        return cls._found(Path(path), _table(Path(path)), data)
+        return cls._found(Path(path), graded_table(Path(path)), data)
 
     @classmethod
     def cxc(cls, path: Path | str, data: ImageCaptions) -> Human:
@@ -202,11 +192,7 @@ class Human(Degrees):
         >>> Human.flickr8k_crowd(file, data).dense().round(2)
         array([[ nan, 0.33]], dtype=float32)
         """
-        judgements = (
-            (where, image, caption, _share(yes, no, where))
-            for where, image, caption, (_, yes, no) in _tabbed(Path(path))
-        )
-        return cls._found(Path(path), judgements, data)
+        return cls._found(Path(path), flickr8k_crowd(Path(path)), data)
 
     @classmethod
     def flickr8k_expert(cls, path: Path | str, data: ImageCaptions) -> Human:
@@ -222,10 +208,7 @@ class Human(Degrees):
         >>> Human.flickr8k_expert(file, data).dense().round(2)
         array([[3.67,  nan]], dtype=float32)
         """
-        judgements = (
-            (where, image, caption, sum(grades) / len(grades)) for where, image, caption, grades in _tabbed(Path(path))
-        )
-        return cls._found(Path(path), judgements, data)
+        return cls._found(Path(path), flickr8k_experts(Path(path)), data)
 
     @classmethod
     def _found(
@@ -298,120 +281,3 @@ class Human(Degrees):
             place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
             out = np.where(self._keys[place] == keys, self.grades[place], out)
         return out
-
-
-class Finder:
-    """Position of an id: as it stands, or the one item that has it as the name or final number of its file.
-
-    Args:
-        ids: Of the items, in the order of their positions.
-
-    >>> find = Finder(("COCO_val2014_000000391895.jpg", "b.jpg"))
-    >>> find("391895"), find("b"), find("c")
-    (0, 1, None)
-    """
-
-    def __init__(self, ids: tuple[str, ...]) -> None:
-        self._exact = {one: position for position, one in enumerate(ids)}
-        self._loose: dict[str, int | None] = {}
-        for position, one in enumerate(ids):
-            for name in _other_names(one) - {one}:
-                self._loose[name] = None if name in self._loose else position
-
-    def __call__(self, one: str) -> int | None:
-        """None where there is no such item, or no single one."""
-        bare = one.rpartition(":")[2]
-        for name in (one, bare):
-            if (position := self._exact.get(name, self._loose.get(name))) is not None:
-                return position
-        return None
-
-
-def _other_names(one: str) -> set[str]:
-    if "#" in one:  # a caption's id that is its picture's name and a number
-        return set()
-    path = PurePosixPath(one)
-    number = _LAST_NUMBER.search(path.stem)
-    return {path.name, path.stem} | ({str(int(number[1]))} if number else set())
-
-
-_GRADE_COLUMNS = ("grade", "agg_score", "score", "rating", "relevance")
-_FLICKR8K_NUMBERS = 3
-"""After image and caption: three experts' grades, or the share of yes with both counts of votes."""
-
-
-def _table(path: Path) -> Iterator[Judgement]:
-    text = read_text(path)
-    delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        yield from _graded(path, reader)
-    except csv.Error as error:
-        # The reader's number is that of the last whole record.
-        line = reader.line_num + 1
-        raise UserError(f"{path}, line {line}: {error}; correct the quotation marks from there on") from error
-
-
-def _graded(path: Path, reader: csv.DictReader[str]) -> Iterator[Judgement]:
-    columns = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
-    graded = next((columns[name] for name in _GRADE_COLUMNS if name in columns), None)
-    if graded is None or not {"image", "caption"} <= columns.keys():
-        raise UserError(
-            f"{path}: needs the columns image, caption and grade (or agg_score, score, rating, relevance), found"
-            f" {', '.join(columns) or 'none'}; rename or add them"
-        )
-    for cells in reader:
-        where = f"{path}, line {reader.line_num}"
-        image, caption = cells[columns["image"]], cells[columns["caption"]]
-        yield where, (image or "").strip(), (caption or "").strip(), _grade(cells[graded], where)
-
-
-def _tabbed(path: Path) -> Iterator[tuple[str, str, str, list[float]]]:
-    for number, line in read_lines(path):
-        where = f"{path}, line {number}"
-        cells = line.split("\t")
-        if len(cells) != 2 + _FLICKR8K_NUMBERS:
-            raise UserError(
-                f"{where}: not image, caption and {_FLICKR8K_NUMBERS} numbers between tabs; give the published file"
-            )
-        yield where, cells[0], cells[1], [_grade(cell, where) for cell in cells[2:]]
-
-
-def _grade(cell: str | None, where: str) -> float:
-    grade = _number(cell or "")
-    if grade is None:
-        raise UserError(f"{where}: {cell or ''!r} is no grade; write a number")
-    return grade
-
-
-def _number(cell: str) -> float | None:
-    """None where a cell holds no finite number, or one beyond the range of degrees."""
-    try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if abs(number) <= _LARGEST_GRADE else None
-
-
-def _share(yes: float, no: float, where: str) -> float | None:
-    if min(yes, no) < 0:
-        raise UserError(f"{where}: {yes:g} yes and {no:g} no votes; correct the counts")
-    return yes / (yes + no) if yes + no else None
-
-
-def read_id_lists(path: Path) -> dict[str, list[str]]:
-    r"""JSON ``{id: [ids]}``, as ECCV Caption's positives and its program's ranked lists are.
-
-    Raises:
-        UserError: If the file cannot be read or holds anything else.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "lists.json"
-    >>> _ = file.write_text('{"7": [70, 71]}')
-    >>> read_id_lists(file)
-    {'7': ['70', '71']}
-    """
-    content = parse_json(read_text(path), path)
-    if not isinstance(content, dict) or not all(isinstance(value, list) for value in content.values()):
-        raise UserError(f"{path}: is not an object of lists of ids, {{query: [positives]}}; give another file")
-    return {key: [str(one) for one in value] for key, value in content.items()}
