@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
+from rungwise.core.sealed_lines import hash_of_text, sealed
 from rungwise.index import Grade, Index, grades
 from rungwise.index.grades import add_grade, now, read_grades
 from tests.colour_model import ColourModel, colour_pictures
@@ -120,3 +121,35 @@ def test_a_line_is_json_in_ascii(tmp_path: Path) -> None:
     line = (tmp_path / NAME).read_bytes()
     assert line.isascii()
     assert json.loads(line)["query"] == "hünde"
+
+
+def test_grades_of_two_people_stand_beside_each_other(index: Index) -> None:
+    index.grade("red", "0-red", "right", who="Ada")
+    index.grade("red", "0-red", "wrong", who="Bo")
+    index.grade("red", "0-red", "close", who="Ada")
+    assert [(one.who, one.grade) for one in index.grades()] == [("Bo", "wrong"), ("Ada", "close")]
+    assert index.grades().by_query()["red"]["0-red"].grade == "close"  # the newest
+    index.grade("red", "0-red", None, who="Ada")
+    index.grade("red", "0-red", None)  # nobody in particular said anything
+    assert [(one.who, one.grade) for one in index.grades()] == [("Bo", "wrong")]
+    with pytest.raises(UserError, match="grader's name of a grade has 201 characters"):
+        index.grade("red", "0-red", "right", who="x" * 201)
+
+
+def test_lines_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    old = {"query": "boats", "id": "a", "grade": "right", "when": "2024-05-01T12:00:00Z"}
+    (tmp_path / NAME).write_bytes(sealed(old) + sealed({**old, "id": "b", "who": "Ada"}))
+    give(tmp_path, "boats", "c", "close")
+    found = read_grades(tmp_path)
+    assert [(one.id, one.who) for one in found] == [("a", ""), ("b", "Ada"), ("c", "")]
+    assert not found.issues
+
+
+def test_a_line_says_the_hash_of_its_query(tmp_path: Path) -> None:
+    give(tmp_path, "boats", "a", "right")
+    line = json.loads((tmp_path / NAME).read_bytes())
+    assert line.pop("text_hash") == hash_of_text("boats")
+    del line["seal"]
+    (tmp_path / NAME).write_bytes(sealed({**line, "text_hash": hash_of_text("ships")}))
+    (issue,) = read_grades(tmp_path).issues
+    assert "another query" in issue.detail

@@ -1,26 +1,22 @@
 """What people said of hits: right, close or wrong, kept in ``grades.jsonl`` of an index, a line each.
 
 A line ends with a checksum of the rest. One that was cut off or damaged is counted and listed, and the others count. A
-person may change their mind: of the grades of one query and one picture, the last one counts. Grades of pictures that
-are gone stay, for they may come back.
+person may change their mind: of one person's grades of one query and one picture, the last one counts. Grades of
+pictures that are gone stay, for they may come back.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from rungwise.core import sealed_lines
 from rungwise.core.errors import UserError
-from rungwise.core.files import appending, explained, replacing
-from rungwise.core.limits import readable
+from rungwise.core.files import explained
 from rungwise.core.locks import GRADES_LOCK
-from rungwise.core.reading import MissingFileError, opened, require_regular
 from rungwise.data.collection import Issue
 from rungwise.index import places
 from rungwise.index.storage import GRADES
@@ -33,10 +29,8 @@ DEGREES: dict[GradeName, float] = {"right": 1.0, "close": 0.5, "wrong": 0.0}
 
 MOST_BYTES = 32 << 20
 """Of the file: some hundred thousand grades."""
-_LONGEST_QUERY, _LONGEST_ID = 10_000, 8_000
-_LONGEST_LINE = 1 << 18
-_SEAL = "seal"
-_FIELDS = {"query", "id", "grade", "when"}
+_LONGEST_QUERY, _LONGEST_ID, _LONGEST_NAME = 10_000, 8_000, 200
+_FIELDS = {"query", "id", "grade", "when", "who"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +42,7 @@ class Grade:
         id: Of the picture.
         grade: How well it fits.
         when: In UTC, as ISO 8601 has it.
+        who: Said it; empty where nobody gave a name.
 
     Raises:
         UserError: If a part is empty, too long, or no grade.
@@ -63,13 +58,18 @@ class Grade:
     id: str
     grade: GradeName
     when: str
+    who: str = ""
 
     def __post_init__(self) -> None:
         if self.grade not in DEGREES:
             raise UserError(f"grade {str(self.grade)[:40]!r}: give one of {', '.join(get_args(GradeName))}")
         if not self.query.strip():
             raise UserError("the query of a grade is empty; name the words that were searched for")
-        for name, value, most in (("query", self.query, _LONGEST_QUERY), ("id", self.id, _LONGEST_ID)):
+        for name, value, most in (
+            ("query", self.query, _LONGEST_QUERY),
+            ("id", self.id, _LONGEST_ID),
+            ("grader's name", self.who, _LONGEST_NAME),
+        ):
             if len(value) > most:
                 raise UserError(f"the {name} of a grade has {len(value)} characters; at most {most} are kept")
 
@@ -84,7 +84,7 @@ class Grades:
     """The grades of an index.
 
     Attributes:
-        kept: One for each query and picture, the oldest first.
+        kept: One for each query, picture and person, the oldest first.
         issues: Lines that are damaged, one each.
 
     >>> len(Grades(()))
@@ -103,7 +103,7 @@ class Grades:
         return len(self.kept)
 
     def by_query(self) -> dict[str, dict[str, Grade]]:
-        """Grades by the query, and by the picture's id.
+        """Grades by the query, and by the picture's id; the newest where several people graded a picture.
 
         >>> Grades((Grade("boats", "a", "right", ""),)).by_query()["boats"]["a"].degree
         1.0
@@ -151,8 +151,8 @@ def add_grade(folder: Path, grade: Grade) -> None:
     _append(folder, _line(grade))
 
 
-def take_back(folder: Path, query: str, item_id: str) -> None:
-    """Let what was said of a picture for a query count no more; errors as :func:`add_grade`.
+def take_back(folder: Path, query: str, item_id: str, who: str = "") -> None:
+    """Let what a person said of a picture for a query count no more; errors as :func:`add_grade`.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -161,7 +161,7 @@ def take_back(folder: Path, query: str, item_id: str) -> None:
     >>> len(read_grades(folder))
     0
     """
-    _append(folder, _sealed({"query": query, "id": item_id, "grade": _TAKEN_BACK, "when": now()}))
+    _append(folder, _sealed(query, item_id, _TAKEN_BACK, now(), who))
 
 
 def _append(folder: Path, line: bytes) -> None:
@@ -171,78 +171,37 @@ def _append(folder: Path, line: bytes) -> None:
         places.at_hand(folder, [GRADES], writing=True) as at_hand,
     ):
         path = at_hand / GRADES
-        if _size(path) >= MOST_BYTES:
-            _write(path, _read(path).kept)  # without those that no longer count
-            if _size(path) >= MOST_BYTES:
-                raise UserError(f"{path}: full of grades ({readable(MOST_BYTES)}); move the file away to begin another")
-        cut_off = _is_cut_off(path)
-        with appending(path) as file:
-            file.write(b"\n" * cut_off + line)
-
-
-def _write(path: Path, grades: Iterable[Grade]) -> None:
-    with replacing(path) as draft:
-        draft.write_bytes(b"".join(map(_line, grades)))
+        sealed_lines.append(path, line, MOST_BYTES, lambda: map(_line, _read(path).kept), "grades")
 
 
 def _line(grade: Grade) -> bytes:
-    return _sealed({"query": grade.query, "id": grade.id, "grade": grade.grade, "when": grade.when})
+    return _sealed(grade.query, grade.id, grade.grade, grade.when, grade.who)
 
 
-def _sealed(plain: dict[str, Any]) -> bytes:
-    return json.dumps({**plain, _SEAL: _seal(plain)}).encode("ascii") + b"\n"
-
-
-def _seal(plain: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode("ascii")).hexdigest()[:16]
-
-
-def _size(path: Path) -> int:
-    try:
-        return require_regular(path)
-    except MissingFileError:
-        return 0
-
-
-def _is_cut_off(path: Path) -> bool:
-    """Whether a process died while it wrote the last line."""
-    if not _size(path):
-        return False
-    with opened(path, None) as file:
-        file.seek(-1, io.SEEK_END)
-        return file.read(1) != b"\n"
+def _sealed(query: str, item_id: str, said: str, when: str, who: str) -> bytes:
+    text_hash = sealed_lines.hash_of_text(query)
+    plain = {"query": query, "id": item_id, "grade": said, "when": when, "who": who, "text_hash": text_hash}
+    return sealed_lines.sealed(plain)
 
 
 def _read(path: Path) -> Grades:
-    found: dict[tuple[str, str], Grade] = {}
-    issues: list[Issue] = []
-    try:
-        with opened(path, "text_bytes") as file:
-            for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
-                if not line.strip():
-                    continue
-                try:
-                    key, grade = _parsed(line)
-                except (ValueError, TypeError, RecursionError, UserError) as error:
-                    issues.append(Issue("damaged grade", f"{path}, line {number}", " ".join(str(error).split())[:200]))
-                else:
-                    found.pop(key, None)
-                    if grade is not None:
-                        found[key] = grade
-    except MissingFileError:
-        return Grades(())
+    lines, damaged = sealed_lines.read_sealed(path, _parsed)
+    found: dict[tuple[str, str, str], Grade] = {}
+    for _, (key, grade) in lines:
+        found.pop(key, None)
+        if grade is not None:
+            found[key] = grade
+    issues = (Issue("damaged grade", f"{path}, line {number}", detail) for number, detail in damaged)
     return Grades(tuple(found.values()), tuple(issues))
 
 
-def _parsed(line: bytes) -> tuple[tuple[str, str], Grade | None]:
-    """Query and id, and what was said of them; None where it was taken back."""
-    plain = json.loads(line)
-    if not isinstance(plain, dict):
-        raise TypeError("no JSON object")
-    seal = plain.pop(_SEAL, None)
-    if plain.keys() != _FIELDS or not all(isinstance(value, str) for value in plain.values()):
+def _parsed(plain: dict[str, Any]) -> tuple[tuple[str, str, str], Grade | None]:
+    """Query, id and who; and what was said, None where it was taken back."""
+    plain = dict(plain)
+    text_hash = plain.pop("text_hash", None)  # lines of earlier versions name neither it nor who
+    if plain.keys() | {"who"} != _FIELDS or not all(isinstance(value, str) for value in plain.values()):
         raise TypeError("it does not say query, id, grade and when")
-    if seal != _seal(plain):
-        raise ValueError("its checksum is another")
-    key = plain["query"], plain["id"]
+    if text_hash not in (None, sealed_lines.hash_of_text(plain["query"])):
+        raise ValueError("its text_hash is that of another query")
+    key = plain["query"], plain["id"], plain.get("who", "")
     return key, None if plain["grade"] == _TAKEN_BACK else Grade(**plain)

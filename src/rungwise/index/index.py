@@ -312,13 +312,14 @@ class Index(ReadableIndex):
                 storage.write_calibration(self.folder, calibration)
             self._calibration = (calibration,)
 
-    def grade(self, query: str, item_id: str, grade: GradeName | None) -> None:
-        """Keep what a person says of a picture for a query, in place of what was said before.
+    def grade(self, query: str, item_id: str, grade: GradeName | None, who: str = "") -> None:
+        """Keep what a person says of a picture for a query, in place of what that person said before.
 
         Args:
             query: As it was typed.
             item_id: Of the picture.
             grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back what was said.
+            who: Says it; nobody in particular unless given.
 
         Raises:
             UserError: If no picture has this id, the query is empty, the index is in no folder, or the place cannot be
@@ -328,9 +329,9 @@ class Index(ReadableIndex):
             raise UserError(f"{self._where}: this index is in no folder, where grades could be kept; build it in one")
         item_id = self.item(item_id).id
         if grade is None:
-            take_back(self.folder, query, item_id)
+            take_back(self.folder, query, item_id, who)
         else:
-            add_grade(self.folder, Grade(query, item_id, grade, now()))
+            add_grade(self.folder, Grade(query, item_id, grade, now(), who))
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove pictures, and captions that no other picture has; gives how many pictures there were.

@@ -1,0 +1,168 @@
+import json
+import math
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rungwise.core.errors import UserError
+from rungwise.core.sealed_lines import hash_of_text, sealed
+from rungwise.relevance import judgements
+from rungwise.relevance.judgements import Judgement, add_judgement, is_judgement_file, now, read_judgements
+
+TEXT = hash_of_text("a dog")
+
+
+def of(image: str, grade: int | None, who: str = "Ada", caption: str = "b#0") -> Judgement:
+    return Judgement(image, caption, grade, who, now(), TEXT)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "judgements.jsonl"
+
+
+def test_of_one_person_and_pair_the_last_judgement_counts(path: Path) -> None:
+    for one in (of("a", 4), of("c", 2), of("a", 1, "Bo"), of("a", 3), of("c", None)):
+        add_judgement(path, one)
+    found = read_judgements(path)
+    assert [(one.image, one.who, one.grade) for one in found] == [("a", "Bo", 1), ("a", "Ada", 3)]
+    assert found.lines == (3, 4)
+    assert found.graders == ("Ada", "Bo")
+    assert found.by("Ada") == {("a", "b#0"): 3}
+    assert found.kept[0].when.endswith("Z")
+
+
+def test_ratings_are_those_of_nested_loops(path: Path) -> None:
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        who, image = f"grader {random.integers(3)}", f"image {random.integers(12)}"
+        add_judgement(path, of(image, int(random.integers(1, 5)), who))
+    found = read_judgements(path)
+    ratings = found.ratings()
+    assert ratings.shape == (3, len(found.pairs))
+    for row, who in enumerate(found.graders):
+        for column, pair in enumerate(found.pairs):
+            own = [one.grade for one in found if one.who == who and one.pair == pair]
+            assert (own == [ratings[row, column]]) if own else math.isnan(ratings[row, column])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grade": 0}, "grade 0: give a whole number from 1 to 4"),
+        ({"grade": 5}, "grade 5"),
+        ({"grade": True}, "grade True"),
+        ({"image": ""}, "the image id of a judgement is empty"),
+        ({"caption": "x" * 8_001}, "the caption id of a judgement has 8001 characters"),
+        ({"who": " "}, "the grader's name of a judgement is empty"),
+        ({"who": "x" * 201}, "the grader's name of a judgement has 201 characters"),
+        ({"when": ""}, "the time of a judgement is empty"),
+        ({"text_hash": "abc"}, "text_hash of a judgement is no SHA-256"),
+        ({"direction": "i2i"}, "direction of a judgement is 'i2i'"),
+    ],
+)
+def test_what_is_no_judgement_is_one_line(change: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        replace(of("a", 4), **change)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+STRANGE = [
+    {"grade": 4.0},
+    {"grade": "4"},
+    {"grade": [4]},
+    {"grade": {"4": 4}},
+    {"grade": 7},
+    {"who": 3},
+    {"who": None},
+    {"image": ["a"]},
+    {"direction": 1},
+    {"direction": "sideways"},
+    {"text_hash": ""},
+    {"more": "of it"},
+]
+
+
+@pytest.mark.parametrize("change", STRANGE, ids=[json.dumps(one) for one in STRANGE])
+def test_strange_lines_with_a_good_seal_are_damaged(path: Path, change: dict[str, object]) -> None:
+    plain = {"image": "a", "caption": "b#0", "grade": 4, "who": "Ada", "when": now(), "text_hash": TEXT}
+    path.write_bytes(sealed({**plain, **change}) + sealed({**plain, "image": "c"}))
+    found = read_judgements(path)
+    assert [one.image for one in found] == ["c"]
+    (issue,) = found.issues
+    assert (issue.kind, issue.where) == ("damaged judgement", f"{path}, line 1")
+    assert "\n" not in issue.detail
+
+
+def test_damaged_lines_are_listed_and_the_others_count(path: Path) -> None:
+    for number in range(4):
+        add_judgement(path, of(f"p{number}", 4))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"grade": 4', b'"grade": 1')
+    lines[2] = b"[[[[[\n"
+    path.write_bytes(b"".join(lines)[:-9])
+    found = read_judgements(path)
+    assert [one.image for one in found] == ["p0"]
+    assert [one.where.rpartition(", ")[2] for one in found.issues] == ["line 2", "line 3", "line 4"]
+    add_judgement(path, of("p9", 2))
+    assert [one.image for one in read_judgements(path)] == ["p0", "p9"]
+
+
+NAME = st.text(min_size=1, max_size=30).filter(str.strip)
+
+
+@given(NAME, NAME, NAME, st.sampled_from(["", "i2t", "t2i"]))
+def test_any_text_is_an_id_and_a_name(
+    tmp_path_factory: pytest.TempPathFactory, image: str, caption: str, who: str, direction: str
+) -> None:
+    path = tmp_path_factory.mktemp("judgements") / "one.jsonl"
+    given_now = Judgement(image, caption, 2, who, now(), TEXT, direction)  # type: ignore[arg-type]
+    add_judgement(path, given_now)
+    assert read_judgements(path).kept == (given_now,)
+
+
+def _twenty(path: Path, who: str) -> None:
+    for number in range(20):
+        add_judgement(path, of(f"p{number}", 1 + number % 4, who))
+
+
+def test_many_who_judge_at_once_lose_nothing(path: Path) -> None:
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(lambda number: _twenty(path, f"thread {number}"), range(3)))
+    processes = [multiprocessing.get_context("fork").Process(target=_twenty, args=(path, f"p{n}")) for n in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    found = read_judgements(path)
+    assert len(found) == 100
+    assert not found.issues
+
+
+def test_the_file_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgements, "MOST_BYTES", 2000)
+    for number in range(50):
+        add_judgement(path, of(f"p{number % 3}", 4))
+    assert path.stat().st_size < 2400
+    assert len(read_judgements(path)) == 3
+    with pytest.raises(UserError, match="full of judgements"):
+        _twenty(path, "Bo")
+
+
+def test_a_file_of_judgements_is_known_by_its_first_line(path: Path) -> None:
+    add_judgement(path, of("a", 4))
+    assert is_judgement_file(path.read_text())
+    assert not is_judgement_file(sealed({"query": "a dog", "id": "a", "grade": "right"}).decode())
+    assert not is_judgement_file('{"image": "a", "caption": "b", "grade": 3}')
+
+
+def test_a_place_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UserError, match="choose another place"):
+        add_judgement(tmp_path / "file" / "judgements.jsonl", of("a", 4))
