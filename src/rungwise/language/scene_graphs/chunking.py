@@ -1,0 +1,218 @@
+"""The scene graph of a caption by a small grammar of phrases: no model, no download.
+
+Phrases are read from left to right. Whose verb or relation it is follows from where it stands:
+
+* "of" belongs to the noun before it, "with" to what is held or worn; other relations to the subject;
+* a participle right after the object of a verb is the object's, elsewhere the subject's;
+* what "and" joins shares verbs and relations.
+"""
+
+from __future__ import annotations
+
+from rungwise.language.scene_graphs import words as known
+from rungwise.language.scene_graphs.graph import Fact, SceneGraph
+from rungwise.language.scene_graphs.phrases import Phrase, Thing, phrases
+from rungwise.language.scene_graphs.tagging import tagged
+
+_SHOWING = frozenset(("see", "show", "picture", "depict", "display", "feature"))
+"""Verbs that speak of the picture where they stand after "is" or "can be"."""
+_HOLDING = frozenset(("hold", "carry", "wear", "have", "eat", "contain", "feature", "show", "get", "make", "prepare"))
+"""Verbs whose object is described by a "with" that follows it."""
+
+
+def parse(caption: str) -> SceneGraph:
+    """The facts that a caption states.
+
+    Raises:
+        UserError: If the word lists are not installed.
+
+    >>> for fact in sorted(parse("Two young men in red shirts are riding a horse.")):
+    ...     print(*fact)
+    horse
+    man
+    man 2
+    man in shirt
+    man ride horse
+    man young
+    shirt
+    shirt red
+    """
+    reading = _Reading()
+    found = phrases(tagged(caption))
+    for place, phrase in enumerate(found):
+        reading.read(phrase, found[place - 1] if place else None, found[place + 1 : place + 3])
+    reading.end_verb()
+    return frozenset(reading.facts)
+
+
+class _Reading:
+    """What was read so far, and what waits for its other end.
+
+    Attributes:
+        facts: Found so far.
+        main: The subject of the clause.
+        actor: Whose the latest verb is.
+        latest: The noun phrase before.
+        given: The object of the latest verb, as long as nothing came after it.
+        verb: A verb that waits for an object.
+        passive: It is done to its actor.
+        relation: Names that wait for a noun phrase.
+        of: Whose relation it is.
+        was: After "is": what comes is said of the subject.
+    """
+
+    def __init__(self) -> None:
+        self.facts: set[Fact] = set()
+        self.main: tuple[Thing, ...] = ()
+        self.actor: tuple[Thing, ...] = ()
+        self.latest: tuple[Thing, ...] = ()
+        self.given: tuple[Thing, ...] = ()
+        self.verb = ""
+        self.done = ""
+        self.passive = False
+        self.relation: tuple[str, ...] = ()
+        self.of: tuple[Thing, ...] = ()
+        self.was = False
+
+    def read(self, phrase: Phrase, before: Phrase | None, following: list[Phrase]) -> None:
+        """Take the next phrase."""
+        match phrase.kind:
+            case "things":
+                self._things(phrase, before)
+            case "verb":
+                self._act(phrase, before, following)
+            case "relation":
+                self._relate(phrase, before)
+            case "to" if following and following[0].kind == "things":
+                self._relate(Phrase("relation", "to", names=("to",)), before)
+            case "said":
+                self._said(phrase, before)
+            case "be":
+                self.end_verb()
+                if before is None or before.kind != "who":
+                    self.actor = self.main
+                self.was = True
+            case "who":
+                self.end_verb()
+                living = self.latest and self.latest[-1].name in known.LIVING
+                self.actor = self.latest if living or phrase.text != "who" else self.main
+            case "while":
+                self.end_verb()
+                self.actor, self.given, self.was = self.main, (), False
+            case "pronoun":
+                self.end_verb()
+                self.relation = ()
+                self.actor = self.main
+            case _:
+                pass
+
+    def end_verb(self) -> None:
+        """A verb without an object is an attribute of its actor."""
+        if self.verb:
+            self._attribute(self.actor, (self.verb,))
+            self.done, self.verb = self.verb, ""
+
+    def _things(self, phrase: Phrase, before: Phrase | None) -> None:
+        for thing in phrase.things:
+            self._name(thing)
+        if self.relation:
+            self._complete_relation(phrase.things)
+            self.given = ()
+        elif self.verb and not (before is not None and before.kind == "comma"):
+            self._facts(self.actor, self.verb, phrase.things)
+            self.done, self.verb = self.verb, ""
+            self.given = phrase.things
+            self.main = self.main or phrase.things
+        elif not (self.was and self.actor):
+            self.end_verb()
+            self.main = self.actor = phrase.things
+            self.given = ()
+        self.was = False
+        self.latest = phrase.things
+
+    def _name(self, thing: Thing) -> None:
+        if thing.nothing or "without" in self.relation:
+            return
+        self.facts.add((thing.name,))
+        self._attribute((thing,), thing.attributes)
+        if thing.owner is not None:
+            self._name(thing.owner)
+            self._facts((thing.owner,), "have", (thing,))
+
+    def _act(self, phrase: Phrase, before: Phrase | None, following: list[Phrase]) -> None:
+        name = phrase.names[0]
+        after = following[0].kind if following else ""
+        shown = name in _SHOWING and phrase.form == "ed" and self.was
+        goes_on = after == "verb" or (after == "to" and len(following) > 1 and following[1].kind == "verb")
+        if shown or (name in known.LIGHT and goes_on):
+            return
+        joined = before is not None and before.kind in ("and", "comma", "to", "relation", "verb")
+        self.end_verb()
+        if before is not None and before.kind == "things":
+            self.actor = self._actor_after(phrase)
+        elif before is not None and before.kind == "comma" and phrase.form != "":
+            self.actor = self.main
+        elif not joined and not self.actor:
+            self.actor = self.main
+        self.passive = phrase.form == "ed" and (self.was or after in ("relation", "", "to", "comma", "and"))
+        self.relation = ()
+        self.verb, self.was = name, False
+
+    def _actor_after(self, phrase: Phrase) -> tuple[Thing, ...]:
+        """Whose a verb is that stands right after a noun phrase."""
+        if phrase.form in ("ing", "ed") and self.latest is not self.main:
+            if self.given:
+                return self.given
+            if not (self.main and self.main[0].name in known.LIVING):
+                return self.latest
+        return self.main
+
+    def _relate(self, phrase: Phrase, before: Phrase | None) -> None:
+        if self.relation and before is not None and before.kind in ("and", "relation"):
+            self.relation = (*self.relation, *phrase.names) if before.kind == "and" else phrase.names
+            return
+        together = before is not None and before.kind == "and" and self.of
+        if self.verb:
+            self.of = self.actor
+            self.end_verb()
+        elif phrase.text == "of":
+            self.of = self.latest
+        elif together:
+            pass
+        elif self.given:
+            described = phrase.text == "with" and self.done in _HOLDING
+            self.of = self.given if described else self.actor
+        else:
+            self.of = self.actor or self.main
+        if not self.passive or phrase.text != "by":
+            self.passive = False
+        self.relation, self.was = phrase.names, False
+
+    def _complete_relation(self, things: tuple[Thing, ...]) -> None:
+        if self.passive and self.relation == ("by",):
+            for one in self.of:
+                self.facts.discard((one.name, self.done))
+            self._facts(things, self.done, self.of)
+        else:
+            for relation in self.relation:
+                self._facts(self.of, relation, things)
+        self.relation, self.passive = (), False
+
+    def _said(self, phrase: Phrase, before: Phrase | None) -> None:
+        """Adjectives without a noun: of the subject after "is" or a verb, else of what stands before them."""
+        direct = before is not None and before.kind == "things"
+        of = self.latest if direct and not self.was else self.actor or self.main
+        self.end_verb()
+        self._attribute(of, phrase.names)
+        self.was = False
+
+    def _attribute(self, of: tuple[Thing, ...], attributes: tuple[str, ...]) -> None:
+        self.facts |= {(one.name, attribute) for one in of if not one.nothing for attribute in attributes}
+
+    def _facts(self, subjects: tuple[Thing, ...], relation: str, objects: tuple[Thing, ...]) -> None:
+        self.facts |= {
+            (one.name, relation, other.name)
+            for one in subjects
+            for other in objects
+            if not (one.nothing or other.nothing)
+        }

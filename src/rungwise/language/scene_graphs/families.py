@@ -1,0 +1,37 @@
+"""Words that are exact: another one of the same family is wrong, however near its vector is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from rungwise.language.scene_graphs import words as known
+
+Family = Literal["colour", "number", "size", "place", "texture"]
+
+COLOURS = frozenset((
+    "red", "blue", "green", "yellow", "black", "white", "brown", "orange", "purple", "pink", "gray", "grey", "tan",
+    "golden", "silver", "beige", "violet", "blonde", "blond", "maroon", "turquoise", "teal", "gold", "lime",
+))  # fmt: skip
+_SIZES = frozenset((
+    "small", "little", "tiny", "mini", "large", "big", "huge", "giant", "enormous", "tall", "short", "long", "young",
+    "old", "elderly", "empty", "full", "open", "closed", "dark", "bright", "wet", "dry",
+))  # fmt: skip
+_TEXTURES = frozenset(("plain", "solid", "dotted", "spotted", "hollow", "outlined", "striped", "plaid", "checkered"))
+_PLACES = known.PREPOSITIONS | {name for names in known.PHRASES.values() for name in names}
+
+
+def family_of(word: str) -> Family | None:
+    """The family of a word whose members are told apart exactly; None for any other word.
+
+    >>> family_of("red"), family_of("2"), family_of("left of"), family_of("dog")
+    ('colour', 'number', 'place', None)
+    """
+    if word in COLOURS:
+        return "colour"
+    if word.isdigit():
+        return "number"
+    if word in _SIZES:
+        return "size"
+    if word in _TEXTURES:
+        return "texture"
+    return "place" if word in _PLACES else None

@@ -1,0 +1,179 @@
+"""Words that mean the same: a short list of our own, and WordNet's synonym sets where WordNet is installed.
+
+WordNet (Fellbaum 1998) is read from its own dictionary files (``index.noun`` and so on): two words are synonyms if one
+synonym set holds both, which is what SPICE asks (Anderson et al. 2016, section 3.2). The files are looked for in
+``WNSEARCHDIR``, in ``dict`` of ``WNHOME``, and where Debian and NLTK keep them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from rungwise.core.errors import UserError
+from rungwise.core.reading import MissingFileError, read_text
+from rungwise.core.seals import digest_of
+
+_FILES = ("noun", "verb", "adj", "adv")
+_PLACES = ("/usr/share/wordnet", "/usr/local/share/wordnet", "/usr/local/WordNet-3.0/dict", "/usr/share/wordnet/dict")
+
+_OWN = (
+    "small little tiny mini",
+    "large big huge giant enormous",
+    "circle disc disk",
+    "dotted spotted speckled",
+    "hollow outlined",
+    "plain solid",
+    "purple violet",
+    "grey gray",
+    "blond blonde",
+    "child kid youngster",
+    "baby infant toddler",
+    "man guy gentleman male",
+    "woman lady female",
+    "person individual human adult",
+    "dog puppy doggy pup",
+    "cat kitten kitty",
+    "bike bicycle",
+    "motorcycle motorbike moped",
+    "couch sofa",
+    "tv television",
+    "plane airplane aeroplane aircraft jet",
+    "photo photograph picture image",
+    "road street roadway",
+    "rock stone boulder",
+    "shirt t-shirt tee-shirt",
+    "pants trousers",
+    "phone cellphone telephone smartphone",
+    "ocean sea",
+    "car automobile",
+    "boat ship",
+    "bag backpack",
+    "glasses eyeglasses spectacles",
+    "sidewalk pavement",
+    "forest wood woods",
+    "house home",
+    "hat cap",
+    "player athlete",
+    "plus_sign cross",
+    "hold carry",
+    "look stare gaze watch",
+    "jump leap",
+    "run jog",
+    "throw toss pitch",
+    "walk stroll",
+    "speak talk",
+    "smile grin",
+    "ride drive",
+    "stand pose",
+    "sit seat",
+    "near close",
+)
+"""Everyday words of captions, and those of generated scenes. A word may stand in one line only."""
+
+
+@dataclass(frozen=True)
+class Synonyms:
+    """Which words mean the same.
+
+    Attributes:
+        sets: By word, the numbers of the sets that it is in.
+        fingerprint: Hash of all sets.
+
+    >>> own = Synonyms.own()
+    >>> own.same("kid", "child"), own.same("kid", "dog")
+    (True, False)
+    """
+
+    sets: Mapping[str, frozenset[str]]
+    fingerprint: str
+
+    @classmethod
+    def own(cls) -> Synonyms:
+        """The short list alone."""
+        sets = {
+            word.replace("_", " "): frozenset((f"own {number}",))
+            for number, line in enumerate(_OWN)
+            for word in line.split()
+        }
+        return cls(sets, hashlib.sha256("\n".join(_OWN).encode()).hexdigest())
+
+    @classmethod
+    def wordnet(cls, folder: Path | str) -> Synonyms:
+        """The short list, and WordNet's synonym sets.
+
+        Args:
+            folder: Of WordNet's dictionary files.
+
+        Raises:
+            UserError: If a file is missing, too large, or no index of WordNet.
+        """
+        place = Path(folder).expanduser()
+        return _with_wordnet(place, tuple(digest_of(_index(place, kind)) for kind in _FILES))
+
+    @classmethod
+    def installed(cls) -> Synonyms:
+        """With WordNet where it is installed, else the short list alone."""
+        place = wordnet_folder()
+        return cls.own() if place is None else cls.wordnet(place)
+
+    def of(self, word: str) -> frozenset[str]:
+        """The sets of a word."""
+        return self.sets.get(word, frozenset())
+
+    def same(self, first: str, second: str) -> bool:
+        """Whether two words are equal or stand in one set."""
+        return first == second or not self.of(first).isdisjoint(self.of(second))
+
+
+def wordnet_folder() -> Path | None:
+    """Where WordNet's dictionary files are installed; None where they are not found."""
+    named = [os.environ.get("WNSEARCHDIR", ""), os.path.join(os.environ.get("WNHOME", ""), "dict")]  # noqa: PTH118
+    corpora = [
+        Path(folder) / "corpora" / "wordnet"
+        for folder in (*os.environ.get("NLTK_DATA", "").split(os.pathsep), Path.home() / "nltk_data")
+        if folder
+    ]
+    for place in (*(Path(name) for name in named if name), *map(Path, _PLACES), *corpora):
+        if all((place / f"index.{kind}").is_file() for kind in _FILES):
+            return place
+    return None
+
+
+def _index(folder: Path, kind: str) -> Path:
+    path = folder / f"index.{kind}"
+    if not path.is_file():
+        raise MissingFileError(f"{path}: not found; give the folder of WordNet's dictionary files, or install WordNet")
+    return path
+
+
+@lru_cache(maxsize=2)
+def _with_wordnet(folder: Path, digests: tuple[str, ...]) -> Synonyms:
+    own = Synonyms.own()
+    sets: dict[str, set[str]] = {word: set(numbers) for word, numbers in own.sets.items()}
+    for kind in _FILES:
+        path = _index(folder, kind)
+        for number, line in enumerate(read_text(path, "text_bytes").splitlines(), start=1):
+            if line.startswith(" ") or not line.strip():  # the licence stands before the words
+                continue
+            word, offsets = _entry(line, f"{path}, line {number}")
+            sets.setdefault(word, set()).update(f"{kind} {offset}" for offset in offsets)
+    fingerprint = hashlib.sha256("\n".join((own.fingerprint, *digests)).encode()).hexdigest()
+    return Synonyms({word: frozenset(numbers) for word, numbers in sets.items()}, fingerprint)
+
+
+def _entry(line: str, where: str) -> tuple[str, Iterable[str]]:
+    """A word and the places of its synonym sets: lemma, kind, sets, pointers, their signs, senses, tagged, places."""
+    cells = line.split()
+    try:
+        count, pointers = int(cells[2]), int(cells[3])
+        offsets = cells[6 + pointers :]
+        if not 0 <= pointers < len(cells) or len(offsets) != count or not all(one.isdigit() for one in offsets):
+            raise ValueError
+    except (IndexError, ValueError):
+        raise UserError(f"{where}: is no entry of WordNet's index; give the folder of its dictionary files") from None
+    return cells[0].replace("_", " "), offsets

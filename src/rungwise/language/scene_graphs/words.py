@@ -1,0 +1,111 @@
+"""Words of English that carry no content of a scene, or carry it in a way of their own."""
+
+from __future__ import annotations
+
+DETERMINERS = frozenset((
+    "a", "an", "the", "this", "that", "these", "those", "some", "any", "each", "every", "all", "both", "another",
+    "other", "many", "several", "various", "few", "its", "his", "her", "their", "our", "my", "your", "no", "such",
+    "more", "most", "multiple", "numerous", "what", "whose", "different", "certain", "own",
+))  # fmt: skip
+"""What may begin a noun phrase and says nothing of the thing."""
+
+SINGLE = frozenset(("a", "an", "another", "each", "every", "one", "this"))
+"""Determiners of a single thing: after its noun, a word in -s is a verb."""
+
+NUMBERS = {
+    "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
+    "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "dozen": "12", "twenty": "20", "hundred": "100",
+}  # fmt: skip
+"""Words for numbers."""
+
+PREPOSITIONS = frozenset((
+    "in", "on", "at", "by", "for", "with", "about", "into", "through", "during", "from", "off", "over", "under",
+    "above", "below", "between", "behind", "beside", "near", "around", "along", "across", "against", "among", "amongst",
+    "toward", "towards", "onto", "upon", "atop", "beneath", "underneath", "inside", "outside", "within", "without",
+    "past", "beyond", "down", "up", "like", "of", "amid", "alongside", "after", "before", "to", "via", "throughout",
+    "aboard", "opposite", "unto", "per", "amidst", "than",
+))  # fmt: skip
+
+PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("on", "top", "of"): ("on top of",),
+    ("in", "front", "of"): ("in front of",),
+    ("in", "back", "of"): ("in back of",),
+    ("in", "the", "middle", "of"): ("in the middle of",),
+    ("in", "the", "center", "of"): ("in the middle of",),
+    ("on", "the", "side", "of"): ("on the side of",),
+    ("at", "the", "edge", "of"): ("at the edge of",),
+    ("on", "the", "edge", "of"): ("at the edge of",),
+    ("next", "to"): ("next to",),
+    ("close", "to"): ("close to",),
+    ("up", "to"): ("up to",),
+    ("out", "of"): ("out of",),
+    ("inside", "of"): ("inside of",),
+    ("outside", "of"): ("outside of",),
+    ("along", "with"): ("along with",),
+    ("together", "with"): ("along with",),
+    ("away", "from"): ("away from",),
+    ("left", "of"): ("left of",),
+    ("right", "of"): ("right of",),
+    ("to", "the", "left", "of"): ("left of",),
+    ("to", "the", "right", "of"): ("right of",),
+    ("on", "the", "left", "of"): ("left of",),
+    ("on", "the", "right", "of"): ("right of",),
+    ("to", "the", "upper", "left", "of"): ("above", "left of"),
+    ("to", "the", "upper", "right", "of"): ("above", "right of"),
+    ("to", "the", "lower", "left", "of"): ("below", "left of"),
+    ("to", "the", "lower", "right", "of"): ("below", "right of"),
+}
+"""Several words that are one relation, or two at once."""
+
+AND = frozenset(("and", "or", "&", "as-well-as"))
+WHILE = frozenset(("while", "as", "when", "where", "because", "so", "if", "but", "then", "although", "though"))
+"""What begins another clause."""
+WHO = frozenset(("who", "that", "which", "whom"))
+BE = frozenset(("is", "are", "was", "were", "be", "been", "being", "am", "'s", "'re", "isn't", "aren't"))
+MODALS = frozenset(("can", "could", "will", "would", "may", "might", "must", "should", "do", "does", "did", "has",
+                    "have", "had"))  # fmt: skip
+"""What helps another verb; has and have are verbs of their own where none follows."""
+PRONOUNS = frozenset((
+    "he", "she", "it", "they", "we", "i", "you", "him", "them", "us", "me", "himself", "herself", "itself",
+    "themselves", "everyone", "everything", "nothing", "something", "else", "everybody", "anything", "there", "here",
+))  # fmt: skip
+PERSONS = frozenset(("someone", "somebody", "anyone", "anybody"))
+ADVERBS = frozenset((
+    "very", "just", "only", "also", "not", "n't", "almost", "nearly", "quite", "too", "still", "already", "together",
+    "alone", "all", "away", "back", "forward", "outside", "inside", "outdoors", "indoors", "nearby", "around", "about",
+    "over", "down", "up", "off", "out", "along", "by", "again", "now", "well", "really", "while", "apart", "ahead",
+    "upside", "downhill", "uphill", "side", "even", "else", "so", "instead", "aside", "overhead", "below", "above",
+    "behind", "near", "ready",
+))  # fmt: skip
+"""Words without an ending of their own that may stand beside a verb and are dropped there."""
+
+PARTITIVES = frozenset(("group", "bunch", "number", "lot", "lots", "set", "variety", "kind", "type", "sort", "array",
+                        "couple", "pair", "kinds", "types", "plenty", "assortment"))  # fmt: skip
+"""Before "of" they say nothing of a thing, but that couple and pair say two."""
+TWO = frozenset(("couple", "pair"))
+
+FRAMES = frozenset(("picture", "photo", "photograph", "image", "drawing", "painting", "view", "shot", "close-up",
+                    "closeup", "scene", "pictures", "photos", "images", "close", "portrait", "sketch"))  # fmt: skip
+"""Before "of" (a picture of) or "with" they speak of the picture and not of what it shows."""
+
+WHOLE = {
+    ("hot", "dog"): "hot dog",
+    ("hot", "dogs"): "hot dogs",
+    ("ice", "cream"): "ice cream",
+    ("plus", "sign"): "plus sign",
+    ("plus", "signs"): "plus signs",
+}
+WHOLE_ROOTS = {"hot dogs": "hot dog", "plus signs": "plus sign"}
+"""Two words for a thing that the last word alone does not name."""
+
+LIGHT = frozenset(("go", "get", "start", "begin", "come", "continue", "seem", "appear", "keep", "let", "be", "have"))
+"""Verbs that say nothing where another verb follows at once."""
+
+LIVING = frozenset((
+    "man", "woman", "boy", "girl", "child", "kid", "person", "people", "guy", "lady", "baby", "toddler", "player",
+    "dog", "cat", "horse", "bird", "elephant", "bear", "giraffe", "zebra", "cow", "sheep", "puppy", "skier",
+    "snowboarder", "surfer", "skateboarder", "rider", "biker", "cyclist", "worker", "teenager", "adult", "family",
+    "couple", "crowd", "group", "team", "officer", "child", "student", "performer", "musician", "runner", "swimmer",
+    "female", "male", "gentleman", "individual", "friend", "soldier", "policeman", "chef", "athlete", "batter",
+))  # fmt: skip
+"""What acts: a verb after "... in a red shirt" is theirs and not the shirt's."""

@@ -1,0 +1,169 @@
+"""Facts of scene graphs as numbers: a vocabulary, which facts are like which, and what an image's captions answer.
+
+Two facts are as alike as their parts: the product over object, attribute or relation, and second object. A word is
+like itself and its synonyms to degree 1; with word vectors it is like other words to a lower degree. Colours, numbers,
+sizes and places are exact families: red is no bit of blue, however near their vectors are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.language.scene_graphs.families import family_of
+from rungwise.language.scene_graphs.graph import Fact, SceneGraph
+from rungwise.language.scene_graphs.synonyms import Synonyms
+from rungwise.relevance.base import Block, Positions
+
+WordDegrees = Callable[[Sequence[str]], NDArray[np.float32]]
+"""(words, dimension) vectors of words, each of length 1, or 0 where a word has none."""
+
+_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Rows of numbers, most of them 0.
+
+    Attributes:
+        starts: (rows + 1,) int64, where each row begins.
+        columns: (entries,) int32, rising within a row where the maker says so.
+        values: (entries,) float32.
+    """
+
+    starts: Positions
+    columns: NDArray[np.int32]
+    values: Block
+
+    def row(self, place: int) -> tuple[NDArray[np.int32], Block]:
+        """Columns and values of a row."""
+        here = slice(self.starts[place], self.starts[place + 1])
+        return self.columns[here], self.values[here]
+
+
+class FactNumbers:
+    """The facts of some captions, numbered.
+
+    Args:
+        graphs: (captions,) facts of each.
+
+    Attributes:
+        facts: Every different fact, sorted.
+        starts: (captions + 1,) int64, where the facts of each caption begin.
+        columns: int32, numbers of facts, rising within a caption.
+
+    >>> numbers = FactNumbers([frozenset({("dog",), ("dog", "red")}), frozenset({("cat",)})])
+    >>> numbers.facts, numbers.columns.tolist()
+    ((('cat',), ('dog',), ('dog', 'red')), [1, 2, 0])
+    """
+
+    def __init__(self, graphs: Sequence[SceneGraph]) -> None:
+        self.facts: tuple[Fact, ...] = tuple(sorted({fact for graph in graphs for fact in graph}))
+        number = {fact: place for place, fact in enumerate(self.facts)}
+        rows = [sorted(number[fact] for fact in graph) for graph in graphs]
+        self.starts = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
+        self.columns = np.array([fact for row in rows for fact in row], np.int32)
+
+
+def alike(facts: Sequence[Fact], synonyms: Synonyms, vectors: WordDegrees | None, least: float) -> Sparse:
+    """For each fact the facts that it is like, itself with degree 1 among them.
+
+    Args:
+        facts: Different ones.
+        synonyms: Which words mean the same.
+        vectors: Of words, for degrees between 0 and 1; None knows only synonyms.
+        least: The lowest cosine of two words, and the lowest product of parts, that counts; a cosine of ``least``
+            becomes a degree of 0, one of 1 stays.
+
+    >>> found = alike([("dog",), ("kid",), ("child",)], Synonyms.own(), None, 0.5)
+    >>> found.starts.tolist(), found.columns.tolist()
+    ([0, 1, 3, 5], [0, 1, 2, 1, 2])
+    """
+    from rungwise.relevance import fact_kernels
+
+    words = sorted({part for fact in facts for part in fact})
+    number = {word: place for place, word in enumerate(words)}
+    parts = np.full((len(facts), 3), -1, np.int32)
+    for place, fact in enumerate(facts):
+        parts[place, : len(fact)] = [number[part] for part in fact]
+    near = _alike_words(words, synonyms, vectors, least)
+    holders = np.argsort(parts[:, 0], kind="stable").astype(np.int32)
+    counts = np.bincount(parts[:, 0], minlength=len(words)) if len(facts) else np.zeros(len(words), np.int64)
+    holder_starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    starts = np.zeros(len(facts) + 1, np.int64)
+    given = (parts, holder_starts, holders, near.starts, near.columns, near.values, np.float32(1e-3))
+    nothing = np.empty(0, np.int32), np.empty(0, np.float32)
+    fact_kernels.alike_facts(*given, starts, *nothing, False)
+    np.cumsum(starts, out=starts)
+    columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+    fact_kernels.alike_facts(*given, starts, columns, values, True)
+    return Sparse(starts, columns, values)
+
+
+def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], weights: Block) -> tuple[Sparse, Block]:
+    """What each group of captions answers: every fact that is like one of theirs, with the highest degree.
+
+    Args:
+        numbers: The captions' facts.
+        near: From :func:`alike`.
+        groups: Positions of the captions of each group, such as the references of an image.
+        weights: (facts,) of each fact.
+
+    Returns:
+        Facts by group, rising, and (groups,) float32 weights of the different facts of each: its size.
+
+    >>> numbers = FactNumbers([frozenset({("kid",)}), frozenset({("child",), ("dog",)})])
+    >>> near = alike(numbers.facts, Synonyms.own(), None, 0.5)
+    >>> rows, sizes = answered(numbers, near, [np.array([0]), np.array([0, 1])], np.ones(3, np.float32))
+    >>> [[numbers.facts[fact] for fact in rows.row(group)[0]] for group in (0, 1)], sizes.tolist()
+    ([[('child',), ('kid',)], [('child',), ('dog',), ('kid',)]], [1.0, 2.0])
+    """
+    from rungwise.relevance import fact_kernels
+
+    counts = np.diff(numbers.starts)
+    captions = np.concatenate([np.asarray(group, np.int64) for group in groups] or [np.empty(0, np.int64)])
+    sizes_of = [int(counts[group].sum()) for group in groups]
+    owners = np.concatenate(([0], np.cumsum(sizes_of))).astype(np.int64)
+    parts = [numbers.columns[numbers.starts[one] : numbers.starts[one + 1]] for one in captions]
+    facts = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    starts = np.zeros(len(groups) + 1, np.int64)
+    sizes = np.zeros(len(groups), np.float32)
+    given = (owners, facts, near.starts, near.columns, near.values, weights, starts)
+    fact_kernels.merged_facts(*given, np.empty(0, np.int32), np.empty(0, np.float32), sizes, False)
+    np.cumsum(starts, out=starts)
+    columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+    fact_kernels.merged_facts(*given, columns, values, sizes, True)
+    return Sparse(starts, columns, values), sizes
+
+
+def _alike_words(words: Sequence[str], synonyms: Synonyms, vectors: WordDegrees | None, least: float) -> Sparse:
+    """For each word the words that it is like, itself first."""
+    members: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        for one in synonyms.of(word):
+            members.setdefault(one, []).append(place)
+    rows: list[dict[int, float]] = []
+    for place, word in enumerate(words):
+        same = {other: 1.0 for one in synonyms.of(word) for other in members[one]}
+        rows.append({place: 1.0} | same)
+    if vectors is not None and words:
+        _add_near(rows, words, vectors, least)
+    starts = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
+    columns = np.array([other for row in rows for other in row], np.int32)
+    return Sparse(starts, columns, np.array([degree for row in rows for degree in row.values()], np.float32))
+
+
+def _add_near(rows: list[dict[int, float]], words: Sequence[str], vectors: WordDegrees, least: float) -> None:
+    """Add words whose vectors are near, but for those of exact families."""
+    table = vectors(words)
+    free = np.array([family_of(word) is None for word in words])
+    table = np.where(free[:, None], table, np.float32(0))
+    for start in range(0, len(words), _CHUNK):
+        cosines = table[start : start + _CHUNK] @ table.T
+        for at, other in np.argwhere(cosines > least):
+            degree = (float(cosines[at, other]) - least) / (1 - least)
+            row = rows[start + int(at)]
+            row[int(other)] = max(min(degree, 1.0), row.get(int(other), 0.0))
