@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rungwise.relevance.cascade import Cascade
     from rungwise.relevance.cbow import CBoW
     from rungwise.relevance.cider import CIDEr, CIDErD
+    from rungwise.relevance.combined import Combined
     from rungwise.relevance.cross_encoder import CrossEncoder
     from rungwise.relevance.human import Human
     from rungwise.relevance.labels import Labels
@@ -29,6 +30,7 @@ _LATER = {
     "CIDEr": "cider",
     "CIDErD": "cider",
     "Cascade": "cascade",
+    "Combined": "combined",
     "CrossEncoder": "cross_encoder",
     "DocumentFrequencies": "ngrams",
     "Human": "human",
@@ -45,6 +47,7 @@ __all__ = [
     "CaptionPairSource",
     "CaptionSource",
     "Cascade",
+    "Combined",
     "CrossEncoder",
     "Degrees",
     "DocumentFrequencies",

@@ -12,19 +12,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import isotonic_regression
 
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Block, Degrees, Frequencies, Positions, joint_frequencies
 from rungwise.relevance.caption_pairs import answers_caption_pairs, caption_pairs
+from rungwise.relevance.curves import Curve, rising_curve
 from rungwise.relevance.describe import sample
 
 
-class _Combined(Degrees):
-    """Base of what is made of sources of the same images and captions.
+class Combination(Degrees):
+    """Base of what is made of sources of the same images and captions: give :meth:`combined`.
+
+    Args:
+        sources: At least one.
 
     Attributes:
         sources: What it is made of.
+
+    Raises:
+        UserError: If the sources differ in shape or captions.
     """
 
     def __init__(self, sources: Sequence[Degrees]) -> None:
@@ -71,7 +77,7 @@ class _Combined(Degrees):
         return {"sources": [source.content_hash() for source in self.sources]}
 
 
-class WeightedSum(_Combined):
+class WeightedSum(Combination):
     """Sum of weight * degree over sources.
 
     Args:
@@ -106,7 +112,7 @@ class WeightedSum(_Combined):
         return {"weights": list(self.weights), **super().options()}
 
 
-class Maximum(_Combined):
+class Maximum(Combination):
     """The highest degree that any source gives.
 
     Args:
@@ -142,7 +148,7 @@ def mean(sources: Sequence[Degrees]) -> WeightedSum:
     return WeightedSum(sources, [1 / max(1, len(sources))] * len(sources))
 
 
-class Calibrated(_Combined):
+class Calibrated(Combination):
     """A source through a rising curve: straight lines between knots, level beyond them.
 
     Args:
@@ -165,20 +171,17 @@ class Calibrated(_Combined):
         self.source = source
         self.knots: NDArray[np.float64] = np.array(knots, np.float64)
         self.values: NDArray[np.float64] = np.array(values, np.float64)
-        if self.knots.ndim != 1 or self.knots.shape != self.values.shape or not len(self.knots):
+        if self.knots.ndim != 1 or self.knots.shape != self.values.shape:
             raise UserError(
                 f"calibration: knots of shape {self.knots.shape} and values of shape {self.values.shape};"
                 " give two lists of one length"
             )
-        if np.isnan([self.knots, self.values]).any():
-            raise UserError("calibration: a knot or a value is not a number; leave it out")
-        if (np.diff(self.knots) <= 0).any() or (np.diff(self.values) < 0).any():
-            raise UserError("calibration: knots must rise and values must not fall")
+        self._curve = Curve(tuple(self.knots.tolist()), tuple(self.values.tolist()))
 
     def combined(self, blocks: Iterator[Block]) -> Block:
         """The one block, through the curve."""
         (block,) = blocks
-        return np.interp(block, self.knots, self.values).astype(np.float32)
+        return self._curve.at(block).astype(np.float32)
 
     def options(self) -> Mapping[str, Any]:
         """The curve, and the source's hash."""
@@ -265,15 +268,8 @@ def to_grades(source: Degrees, images: ArrayLike, captions: ArrayLike, grades: A
             raise UserError(
                 f"calibration: the {what} of pair {place} is {numbers[place]}; leave out pairs that are not known"
             )
-    order = np.argsort(degrees, kind="stable")
-    distinct, first = np.unique(degrees[order], return_index=True)
-    counts = np.diff(first, append=len(order))
-    averages = np.add.reduceat(given[order], first) / counts
-    fitted = isotonic_regression(averages, weights=counts)
-    steps = np.repeat(np.arange(len(fitted.blocks) - 1), np.diff(fitted.blocks))
-    sizes = np.bincount(steps, weights=counts)
-    middles = np.bincount(steps, weights=counts * distinct) / sizes
-    return Calibrated(source, middles, fitted.x[fitted.blocks[:-1]])
+    curve = rising_curve(degrees, given)
+    return Calibrated(source, curve.knots, curve.values)
 
 
 def pair_degrees(source: Degrees, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float64]:

@@ -139,6 +139,11 @@ class Stored(Degrees):
         pairs = (queries, candidates) if self.direction == "i2t" else (candidates, queries)
         return np.unique(np.stack(pairs, axis=1), axis=0)
 
+    @property
+    def source_name(self) -> str:
+        """That of the source that was saved."""
+        return str(self.header["source"])
+
     def title(self) -> str:
         """That of the source that was saved, and how much of it was kept."""
         kept = "" if self._indices is None else f", best {self.header['k']} {self.direction}"
