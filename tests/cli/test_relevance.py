@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
+from rungwise.data.readers import read
 from rungwise.language.tokenisers import unicode_words, whitespace
-from rungwise.relevance import Cascade, CBoW, CIDEr, CIDErD, DocumentFrequencies, Labels, TfIdf, load
+from rungwise.relevance import Cascade, CBoW, CIDEr, CIDErD, Combined, DocumentFrequencies, Human, Labels, TfIdf, load
 from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
 from rungwise.relevance.config import KINDS
 from rungwise.relevance.describe import describe
+from rungwise.relevance.fit_file import read_fit
 from rungwise.relevance.vectors import VectorSource, normalised
 
 CAPTIONS = [
@@ -221,6 +223,11 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
         ("combine", (), "combine needs --of: "),
         ("combine", ("--of", "tfidf", "--weights", "1", "2"), "combine: 2 weights for 1 sources"),
         ("combine", ("--of", "tfidf", "--weights", "1", "--how", "max"), "--weights does nothing with --how max"),
+        ("combine", ("--of", "tfidf", "--fit", "a", "--fitted", "b"), "--fit learns what --fitted gives"),
+        ("combine", ("--of", "tfidf", "--fit", "a", "--how", "max"), "--how does nothing beside --fit or --fitted"),
+        ("combine", ("--of", "tfidf", "--keep-fit", "a"), "--keep-fit does nothing without --fit"),
+        ("combine", ("--of", "tfidf", "--fitted", "a", "--regression", "isotonic"), "--regression does nothing beside"),
+        ("combine", ("--of", "tfidf", "--fit", "nosuch.csv"), "nosuch.csv: no such file"),
         ("combine", ("--of", "nosuch"), "of: 'nosuch' is neither a folder of saved degrees nor a source"),
         ("sentences", (), "the source 'sentences' is called bi-encoder"),
         ("degrees", (), "no source 'degrees'; the source comes first, one of cider-d, cider"),
@@ -342,6 +349,35 @@ def test_combines_folders_and_sources(table, tmp_path, capsys):
     other.write_text("image,caption\na.jpg,A fox.\nb.jpg,A dog.\n")
     assert run("combine", other, "--of", tmp_path / "cider") == 2
     assert "degrees of 4 images and 6 captions, but " in capsys.readouterr().err
+
+
+def test_people_say_how_sources_are_combined(tmp_path, capsys):
+    words = ("dog", "cat", "fox", "cow", "hen", "owl")
+    texts = [f"{size} {animal}" for animal in words for size in ("big", "small")]
+    table = tmp_path / "captions.csv"
+    table.write_text("image,caption\n" + "".join(f"{n // 2}.jpg,{text}\n" for n, text in enumerate(texts)))
+    data = read(table, captions_only=True)
+    graded = [(image, caption, 5.0 * (image == caption // 2)) for image in range(6) for caption in range(12)]
+    people = tmp_path / "people.csv"
+    lines = [f"{data.image_ids[i]},{data.caption_ids[c]},{grade}\n" for i, c, grade in graded]
+    people.write_text("image,caption,grade\n" + "".join(lines) + f"other.jpg,{data.caption_ids[0]},3\n")
+    sources = ("--of", "tfidf", "{kind: tfidf, orders: 2}")
+    file = tmp_path / "fit.json"
+    options = ("--regression", "monotone", "--keep-fit", file, "--out", tmp_path / "learned")
+    assert run("combine", table, *sources, "--fit", people, *options) == 0
+    said = capsys.readouterr().out
+    assert "combine: 1 judgements in" in said
+    assert "monotone regression on 72 judged pairs" in said
+    assert "on pairs that were left out of the fit (5 folds): Pearson" in said
+    of = [TfIdf(texts, data.image_of_caption, orders=orders) for orders in (1, 2)]
+    wanted = Combined(of).fit(Human.read(people, data), kind="monotone")
+    np.testing.assert_array_equal(load(tmp_path / "learned", expected=wanted).dense(), wanted.dense())
+    assert read_fit(file) == wanted.fitted
+    assert run("combine", table, *sources, "--fitted", file, "--out", tmp_path / "again") == 0
+    assert "on pairs that were left out of the fit (5 folds): Pearson" in capsys.readouterr().out
+    assert load(tmp_path / "again").content_hash() == wanted.content_hash()
+    assert run("combine", table, "--of", "tfidf", "tfidf", "--fitted", file) == 2
+    assert "give the same sources with the same options" in capsys.readouterr().err
 
 
 def without_device(options):

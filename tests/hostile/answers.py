@@ -168,6 +168,13 @@ def of_calibration(path: Path) -> Answer:
     return {"main": [str(found), found.degrees(scores).tolist(), found.cut(scores), found.belief(scores)]}
 
 
+def of_fit(path: Path) -> Answer:
+    from rungwise.relevance.fit_file import read_fit
+
+    found = read_fit(path)
+    return {"main": [str(found), found.apply(np.random.default_rng(1).normal(size=(50, 2))).tolist()]}
+
+
 def of_scenes(folder: Path) -> Answer:
     from rungwise.data.readers import read
     from rungwise.scenes.relevance import SceneRelevance

@@ -16,6 +16,7 @@ from tests.hostile.answers import (
     of_checkpoint,
     of_collection,
     of_degrees,
+    of_fit,
     of_imported,
     of_index,
     of_kept,
@@ -192,6 +193,7 @@ def _own() -> list[Subject]:
         Subject("result", "evaluation", ("first.json",), of_result, "structure"),
         Subject("calibration", "calibrations", ("calibration.json",),
                 lambda root: of_calibration(root / "calibration.json"), "structure"),
+        Subject("fitted combination", "calibrations", ("fit.json",), lambda root: of_fit(root / "fit.json"), "seal"),
         Subject("scenes", "scenes", ("scenes/scenes.json", "scenes/captions.jsonl"),
                 lambda root: of_scenes(root / "scenes"), "structure"),
     ]  # fmt: skip

@@ -177,6 +177,14 @@ def _calibration() -> Any:
     return Calibration.fit(draw.normal(size=degrees.shape) + 2 * degrees, degrees, 1)
 
 
+def learned(seed: int) -> Any:
+    """Two sources fitted to grades."""
+    from rungwise.relevance.fit import fit_table
+
+    table = np.random.default_rng(seed).random((60, 2))
+    return fit_table(table, table.sum(axis=1), names=("words", "sentences"))
+
+
 def make_own(root: Path) -> None:
     """What rungwise itself writes: models, runs, indexes, degrees, caches, results, scenes."""
     from rungwise import evaluate
@@ -184,6 +192,7 @@ def make_own(root: Path) -> None:
     from rungwise.encoders.cache import RowStore
     from rungwise.index import Index
     from rungwise.relevance import CIDErD
+    from rungwise.relevance.fit_file import write_fit
     from rungwise.relevance.kept import KeptFolder
     from rungwise.relevance.ngrams import DocumentFrequencies
     from rungwise.relevance.pair_cache import Keys, PairCache
@@ -214,6 +223,7 @@ def make_own(root: Path) -> None:
         result = evaluate(similarity=scores, image_of_caption=np.arange(8), data_name="colours", data_hash="00")
         result.to_json(root / f"evaluation/{name}.json", per_query=True)
     _calibration().save(root / "calibrations/calibration.json")
+    write_fit(learned(0), root / "calibrations/fit.json")
     (root / "scenes").mkdir()
     generate(root / "scenes/scenes", SceneConfig(pictures=12, side=32))
 

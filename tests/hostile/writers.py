@@ -86,6 +86,7 @@ def _files(root: Path) -> list[Writer]:
     from rungwise.data.readers import read
     from rungwise.evaluation import Result, evaluate
     from rungwise.evaluation.compare import compare
+    from rungwise.relevance.fit_file import read_fit, write_fit
     from rungwise.relevance.ngrams import DocumentFrequencies
 
     def result(seed: int) -> Result:
@@ -105,6 +106,9 @@ def _files(root: Path) -> list[Writer]:
         standard = np.random.default_rng(0).normal(scale=spread, size=(20, 50))
         return lambda place: Calibration.unsupervised(standard).save(place / "calibration.json")
 
+    def fit(seed: int) -> Step:
+        return lambda place: write_fit(world.learned(seed), place / "fit.json")
+
     def state_of_result(place: Path) -> Any:
         found = Result.from_json(place / "result.json")
         return [dict(found.numbers), found.per_query("i2t/R@1").tolist()]
@@ -116,6 +120,7 @@ def _files(root: Path) -> list[Writer]:
                lambda place: result(2).to_json(place / "result.json", per_query=True), state_of_result, "result.json"),
         Writer("calibration", calibration(1.0), calibration(2.0),
                lambda place: str(Calibration.load(place / "calibration.json")), "calibration.json"),
+        Writer("fitted combination", fit(1), fit(2), lambda place: str(read_fit(place / "fit.json")), "fit.json"),
         Writer("comparison", comparison(20), comparison(30), _text("comparison.json"), "comparison.json"),
         Writer("document frequencies", frequencies("a dog"), frequencies("a red dog"),
                lambda place: DocumentFrequencies.load(place / "counts.npz").content_hash(), "counts.npz"),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import isotonic_regression
 
 from rungwise.core.errors import UserError
 
@@ -64,6 +63,8 @@ def rising_curve(degrees: ArrayLike, grades: ArrayLike, *, blocks: int | None = 
     >>> rising_curve([0, 1, 2, 3, 4], [0, 3, 1, 4, 5])
     Curve(knots=(0.0, 1.5, 3.0, 4.0), values=(0.0, 2.0, 4.0, 5.0))
     """
+    from scipy.optimize import isotonic_regression
+
     order = np.argsort(np.asarray(degrees, np.float64), kind="stable")
     places, wanted = np.asarray(degrees, np.float64)[order], np.asarray(grades, np.float64)[order]
     if blocks is None or blocks >= len(places):

@@ -29,8 +29,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import nnls
-from scipy.stats import pearsonr, spearmanr
 
 from rungwise.core.errors import UserError
 from rungwise.relevance.curves import Curve, Values, rising_curve
@@ -237,6 +235,8 @@ def _groups(groups: ArrayLike | None, count: int) -> NDArray[np.int64]:
 
 
 def _learned(rows: Values, wanted: Values, kind: Kind, names: tuple[str, ...]) -> Fit:
+    from scipy.optimize import nnls
+
     centres, deviations = rows.mean(axis=0), rows.std(axis=0)
     scales = np.where(deviations > 0, deviations, 1.0)
     standard = (rows - centres) / scales
@@ -281,6 +281,8 @@ def _additive(rows: Values, start: Values, wanted: Values) -> tuple[Curve, ...]:
 
 
 def _cross_validated(fit: Fit, rows: Values, wanted: Values, groups: NDArray[np.int64]) -> Fit:
+    from scipy.stats import pearsonr, spearmanr
+
     distinct, at = np.unique(groups, return_inverse=True)
     folds = min(_FOLDS, len(distinct))
     of = (np.random.default_rng(0).permutation(len(distinct)) % folds)[at].reshape(groups.shape)

@@ -5,7 +5,7 @@ They stand together because the one needs the other: a part of a source may be a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -17,6 +17,7 @@ from pydantic import BeforeValidator
 from rungwise.core.cache_folder import default_cache
 from rungwise.core.configuration import from_plain, parse_yaml
 from rungwise.core.errors import UserError
+from rungwise.core.reading import user_path
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.captions import CaptionPairSource
@@ -25,6 +26,7 @@ from rungwise.relevance.config.base import Building, CaptionPairsConfig, SourceC
 from rungwise.relevance.config.given import HumanConfig, LabelsConfig
 from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig, ModelConfig, PairModelConfig
 from rungwise.relevance.config.words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
+from rungwise.relevance.fit import Kind as Regression
 from rungwise.relevance.stored import load
 
 
@@ -98,6 +100,11 @@ class CombineConfig(SourceConfig):
         how: Weighted sum (sum), average (mean), or the highest degree (max).
         weights: With sum: one for each; default: 1 each.
         unit_interval: Bring each to 0..1 first: the lowest degree of a sample becomes 0, the highest 1.
+        fit: Learn from people's judgements how to combine them, instead: a file as "human" reads it. Degrees are then
+            grades.
+        regression: With fit: one curve of their weighted sum (isotonic), or the sum of a curve of each (monotone).
+        keep_fit: With fit: write what was learned to this file, as JSON.
+        fitted: Combine them as such a file says. They must be the same sources with the same options.
     """
 
     NEEDS: ClassVar[Mapping[str, str]] = {"of": "folders of saved degrees, or names of sources"}
@@ -106,6 +113,10 @@ class CombineConfig(SourceConfig):
     how: Literal["sum", "mean", "max"] = "sum"
     weights: tuple[float, ...] = ()
     unit_interval: bool = False
+    fit: Path | None = None
+    regression: Regression | None = None
+    keep_fit: Path | None = None
+    fitted: Path | None = None
 
     @property
     def pairs_are_costly(self) -> bool:
@@ -115,6 +126,7 @@ class CombineConfig(SourceConfig):
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
 
+        self._refuse_idle(building)
         if self.weights and self.how != "sum":
             weights, how = building.option("weights"), building.option("how")
             raise UserError(f"combine: {weights} does nothing with {how} {self.how}; leave it out, or take sum")
@@ -124,6 +136,8 @@ class CombineConfig(SourceConfig):
         # Options of a part are written in braces, by their names.
         within = replace(building, option=str)
         sources = [degrees_of(part, data, building=within, where=where) for part in self.of]
+        if self.fit is not None or self.fitted is not None:
+            return self._learned(sources, data, building)
         if self.unit_interval:
             training = training_images(data, building.train)
             lines = [to_unit_interval(source, images=training if len(training) else None) for source in sources]
@@ -138,6 +152,44 @@ class CombineConfig(SourceConfig):
                 return mean(sources)
             case "max":
                 return Maximum(sources)
+
+    def _refuse_idle(self, building: Building) -> None:
+        """What would change nothing is a misunderstanding."""
+        learned = self.fit is not None or self.fitted is not None
+        ways = building.option("fit"), building.option("fitted")
+        if self.fit is not None and self.fitted is not None:
+            raise UserError(f"combine: {ways[0]} learns what {ways[1]} gives; give one of them")
+        for name, given, does in (
+            ("how", self.how != "sum", not learned),
+            ("weights", bool(self.weights), not learned),
+            ("unit_interval", self.unit_interval, not learned),
+            ("regression", self.regression is not None, self.fit is not None),
+            ("keep_fit", self.keep_fit is not None, self.fit is not None),
+        ):
+            if given and not does:
+                beside = f"beside {' or '.join(ways)}" if learned else f"without {ways[0]}"
+                raise UserError(f"combine: {building.option(name)} does nothing {beside}; leave it out")
+
+    def _learned(self, sources: Sequence[Degrees], data: ImageCaptions, building: Building) -> Degrees:
+        """The sources as people's judgements say, which are read now or were learned from before."""
+        from rungwise.relevance.combined import Combined
+        from rungwise.relevance.fit_file import read_fit, write_fit
+        from rungwise.relevance.human import Human
+
+        if self.fitted is not None:
+            combined = Combined(sources, read_fit(self.fitted))
+        else:
+            assert self.fit is not None, "one of both is given"
+            people = Human.read(user_path(self.fit), data)
+            if people.issues:
+                building.say(f"combine: {len(people.issues):,} judgements in {self.fit} are of no pair of {data.name}")
+            combined = Combined(sources).fit(people, kind=self.regression or "isotonic")
+        assert combined.fitted is not None, "it was learned or read"
+        building.say(f"combine: {combined.fitted}")
+        if self.keep_fit is not None:
+            write_fit(combined.fitted, user_path(self.keep_fit))
+            building.say(f"combine: written: {self.keep_fit}")
+        return combined
 
 
 CONFIGS: tuple[type[SourceConfig], ...] = (
