@@ -9,6 +9,8 @@ Phrases are read from left to right. Whose verb or relation it is follows from w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rungwise.language.scene_graphs import words as known
 from rungwise.language.scene_graphs.graph import Fact, SceneGraph
 from rungwise.language.scene_graphs.phrases import Phrase, Thing, phrases
@@ -18,6 +20,9 @@ _SHOWING = frozenset(("see", "show", "picture", "depict", "display", "feature"))
 """Verbs that speak of the picture where they stand after "is" or "can be"."""
 _HOLDING = frozenset(("hold", "carry", "wear", "have", "eat", "contain", "feature", "show", "get", "make", "prepare"))
 """Verbs whose object is described by a "with" that follows it."""
+_MOVING = frozenset(("hold", "put", "place", "pour", "set", "lay", "keep", "stuff", "take", "pull", "get", "remove"))
+"""Verbs after which a place is that of their object."""
+_INTO = frozenset(("in", "into", "on", "onto", "above", "over", "out of", "inside", "on top of"))
 
 
 def parse(caption: str) -> SceneGraph:
@@ -45,6 +50,10 @@ def parse(caption: str) -> SceneGraph:
     return frozenset(reading.facts)
 
 
+_NEAR = frozenset((first, second) for first in ("to", "from", "at") for second in ("in", "at", "with"))
+"""A relation and another one after it that is mostly said of the noun between them: food from a woman in a truck."""
+
+
 class _Reading:
     """What was read so far, and what waits for its other end.
 
@@ -57,6 +66,7 @@ class _Reading:
         verb: A verb that waits for an object.
         passive: It is done to its actor.
         relation: Names that wait for a noun phrase.
+        through: The relation that the latest noun phrase stands in.
         of: Whose relation it is.
         was: After "is": what comes is said of the subject.
     """
@@ -71,12 +81,19 @@ class _Reading:
         self.done = ""
         self.passive = False
         self.relation: tuple[str, ...] = ()
+        self.through = ""
         self.of: tuple[Thing, ...] = ()
         self.was = False
 
     def read(self, phrase: Phrase, before: Phrase | None, following: list[Phrase]) -> None:
         """Take the next phrase."""
         match phrase.kind:
+            case "things" if phrase.text in known.FRAMES and following and following[0].names[:1] == ("show",):
+                self.actor = ()
+            case "things" if phrase.text in known.FRAMES and self.relation in (("in",), ("on",)):
+                self.relation = ()
+            case "said" if self.relation or self.verb == "wear":  # a man in black
+                self._things(replace(phrase, things=tuple(Thing(name) for name in phrase.names)), before)
             case "things":
                 self._things(phrase, before)
             case "verb":
@@ -115,9 +132,16 @@ class _Reading:
     def _things(self, phrase: Phrase, before: Phrase | None) -> None:
         for thing in phrase.things:
             self._name(thing)
+        through = ""
         if self.relation:
+            through = self.relation[0]
             self._complete_relation(phrase.things)
             self.given = ()
+        elif self.given and before is not None and before.kind == "things":  # brings a man a cake
+            for one in self.actor:
+                self.facts -= {(one.name, self.done, other.name) for other in self.given}
+            self._facts(self.actor, self.done, phrase.things)
+            self._facts(self.actor, "to", self.given)
         elif self.verb and not (before is not None and before.kind == "comma"):
             self._facts(self.actor, self.verb, phrase.things)
             self.done, self.verb = self.verb, ""
@@ -128,6 +152,7 @@ class _Reading:
             self.main = self.actor = phrase.things
             self.given = ()
         self.was = False
+        self.through = through
         self.latest = phrase.things
 
     def _name(self, thing: Thing) -> None:
@@ -150,9 +175,7 @@ class _Reading:
         self.end_verb()
         if before is not None and before.kind == "things":
             self.actor = self._actor_after(phrase)
-        elif before is not None and before.kind == "comma" and phrase.form != "":
-            self.actor = self.main
-        elif not joined and not self.actor:
+        elif (before is not None and before.kind == "comma" and phrase.form != "") or (not joined and not self.actor):
             self.actor = self.main
         self.passive = phrase.form == "ed" and (self.was or after in ("relation", "", "to", "comma", "and"))
         self.relation = ()
@@ -163,7 +186,7 @@ class _Reading:
         if phrase.form in ("ing", "ed") and self.latest is not self.main:
             if self.given:
                 return self.given
-            if not (self.main and self.main[0].name in known.LIVING):
+            if self.through != "of" and not (self.main and self.main[0].name in known.LIVING):
                 return self.latest
         return self.main
 
@@ -181,12 +204,19 @@ class _Reading:
             pass
         elif self.given:
             described = phrase.text == "with" and self.done in _HOLDING
-            self.of = self.given if described else self.actor
+            moved = phrase.text in _INTO and self.done in _MOVING
+            self.of = self.given if described or moved else self.actor
+        elif self.through and self._near(phrase.text):
+            self.of = self.latest
         else:
             self.of = self.actor or self.main
         if not self.passive or phrase.text != "by":
             self.passive = False
         self.relation, self.was = phrase.names, False
+
+    def _near(self, relation: str) -> bool:
+        """Whether a relation is that of the noun phrase before, which stands in a relation itself."""
+        return (self.through, relation) in _NEAR
 
     def _complete_relation(self, things: tuple[Thing, ...]) -> None:
         if self.passive and self.relation == ("by",):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rungwise.language.scene_graphs import words as known
@@ -150,25 +150,26 @@ def _adjective_follows(words: list[Word], place: int) -> bool:
 def _without_frames(found: list[Phrase]) -> list[Phrase]:
     """Without "picture of" and "group of"; "pair of" leaves the number two."""
     out: list[Phrase] = []
-    twos = 0
+    said: tuple[str, ...] = ()
     for place, phrase in enumerate(found):
         following = found[place + 1 : place + 3]
         before_of = bool(following) and following[0].text == "of" and len(following) == 2
         after_it = out[-1] if out else None
         if phrase.kind in ("things", "said") and before_of and phrase.text in known.FRAMES | known.PARTITIVES:
-            twos += phrase.text in known.TWO
+            if phrase.text in known.TWO:
+                said = ("2",)
+            elif phrase.text in known.KINDS and phrase.things:
+                said = phrase.things[0].attributes
             continue
         if phrase.text == "up" and out and out[-1].text == "close":
             out.pop()
             continue
         if phrase.text == "of" and place and found[place - 1] is not after_it:
             continue  # its noun went
-        if phrase.kind == "things" and twos:
+        if phrase.kind == "things" and said:
             first = phrase.things[0]
-            phrase = replace(
-                phrase, things=(replace(first, attributes=(*first.attributes, "2")), *phrase.things[1:])
-            )
-            twos = 0
+            phrase = replace(phrase, things=(replace(first, attributes=(*first.attributes, *said)), *phrase.things[1:]))
+            said = ()
         out.append(phrase)
     return out
 
@@ -200,8 +201,12 @@ def _list_goes_on(found: list[Phrase], place: int) -> int | None:
     if after >= len(found) or found[after].kind != "things":
         return None
     rest = found[after + 1 :]
-    acts = bool(rest) and (rest[0].kind == "be" or rest[0].kind == "verb")
-    if acts and any(phrase.kind in ("verb", "be") for phrase in found[:place]):
+    acts = bool(rest) and (
+        (rest[0].kind == "be" and rest[0].text != "being") or (rest[0].kind == "verb" and rest[0].form in ("", "s"))
+    )
+    if acts and any(
+        phrase.kind == "be" or (phrase.kind == "verb" and phrase.form in ("", "s")) for phrase in found[:place]
+    ):
         return None
     if joined:
         return after

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -23,6 +24,7 @@ Kind = Literal["noun", "verb", "adjective", "adverb", "determiner", "number", "p
 _TOKEN = re.compile(r"\d+|[^\W\d_]+(?:-[^\W\d_]+)*|'s\b|n't\b|[,.;:()]|&")
 _ENDS = frozenset((".", ";", ":", "(", ")"))
 _LISTED: dict[str, Kind] = {
+    **dict.fromkeys(known.ADVERBS, "adverb"),
     **dict.fromkeys(known.DETERMINERS, "determiner"),
     **dict.fromkeys(known.NUMBERS, "number"),
     **dict.fromkeys(known.PREPOSITIONS, "preposition"),
@@ -80,7 +82,7 @@ def _lists() -> _Lists:
 
 
 _ROOTS = {"people": "person", "men": "man", "women": "woman", "children": "child", "persons": "person",
-          "mice": "mouse", "feet": "foot", "teeth": "tooth", "geese": "goose"}  # fmt: skip
+          "mice": "mouse", "feet": "foot", "teeth": "tooth", "geese": "goose", "graffiti": "graffiti"}  # fmt: skip
 _KIND_OF = {"NOUN": "noun", "PROPN": "noun", "VERB": "verb", "ADJ": "adjective", "ADV": "adverb", "AUX": "verb"}
 
 
@@ -92,6 +94,8 @@ def _kinds(word: str) -> dict[str, str]:
             found.setdefault(_KIND_OF[kind], _best_root(word, kind, roots))
     if word in _ROOTS:
         found["noun"] = _ROOTS[word]
+    if word in known.PLURAL_ONLY:
+        found["noun"] = word
     if word in COLOURS:
         found["adjective"] = word
     return found
@@ -158,6 +162,8 @@ def _word(text: str, following: str, before: list[Word]) -> Word:
     listed = _LISTED.get(text)
     if listed == "number":
         return Word(text, "number", known.NUMBERS[text])
+    if text == "'s" and before and before[-1].kind in ("pronoun", "who"):
+        return Word(text, "be", text)
     if text == "that" and following and not _kinds(following).get("verb"):
         return Word(text, "determiner", text)
     if text == "like" and before and before[-1].kind in ("pronoun", "noun") and before[-1].form == "s":
@@ -172,56 +178,122 @@ def _open_word(text: str, following: str, before: list[Word]) -> Word:
     form = _form(text, kinds)
     last = before[-1] if before else Word("", "comma", "")
     inside = last.kind in ("determiner", "number", "adjective", "owner")
-    more = _goes_on(following)  # the noun phrase has more words
-    if "verb" in kinds and not inside and _is_verb(text, kinds, form, last, following, before):
+    more = _goes_on(following)
+    if text in known.MADE_OF and last.kind == "noun" and more:
+        last.kind, last.root = "adjective", last.text
+        return Word(text, "adjective", text)
+    if "verb" in kinds and _VERB_AFTER[form](_Place(text, kinds, last, following, before)):
         return Word(text, "verb", kinds["verb"], form)
+    if text in COLOURS and following in ("and", ",", "&", "or"):
+        return Word(text, "adjective", text)
     if form in ("ing", "ed") and "verb" in kinds and more and (inside or last.kind in ("preposition", "and", "comma")):
-        return Word(text, "adjective", text, form)
-    if "adjective" in kinds and (more or "noun" not in kinds or _usually(text, "JJ") and last.kind != "determiner"):
+        return Word(text, "noun" if "noun" in kinds and form == "ing" else "adjective", text, form)
+    if "adjective" in kinds and (
+        "noun" not in kinds or (more and text in COLOURS) or (_usually(text, "JJ") and (more or not inside))
+    ):
         return Word(text, "adjective", text)
     if "adverb" in kinds and "noun" not in kinds:
         return Word(text, "adverb", text)
     if "noun" in kinds:
-        return Word(text, "noun", kinds["noun"], "s" if kinds["noun"] != text or text in _ROOTS else "")
-    if "adjective" in kinds:
+        several = kinds["noun"] != text or text in known.PLURAL_ONLY
+        return Word(text, "noun", kinds["noun"], "s" if several else "")
+    if "adjective" in kinds or (inside and "verb" in kinds):
         return Word(text, "adjective", text)
-    if form in ("ing", "ed") and "verb" in kinds:
-        return Word(text, "adjective" if inside else "verb", text if inside else kinds["verb"], form)
-    return Word(text, "noun", kinds.get("noun", kinds.get("verb", text)))
+    if "verb" in kinds:
+        return Word(text, "verb", kinds["verb"], form)
+    return Word(text, "noun", text)
 
 
-def _is_verb(text: str, kinds: dict[str, str], form: str, last: Word, following: str, before: list[Word]) -> bool:
-    only = set(kinds) == {"verb"}
-    if last.kind in ("be", "modal", "to", "pronoun", "who"):
-        if last.kind == "be" and "adjective" in kinds and form == "" and not only:
-            return False
-        return form in ("ing", "ed", "s") or only or last.kind != "be"
-    if form == "ing":
-        if last.kind == "preposition" and _goes_on(following) and "noun" in kinds and following not in known.DETERMINERS:
-            return False
-        return last.kind in ("noun", "adverb", "comma", "while", "and", "preposition", "verb") and not (
-            last.kind == "preposition" and "noun" in kinds and not _opens(following)
-        )
-    if form == "ed":
-        if last.kind in ("noun", "adverb"):
+@dataclass(frozen=True)
+class _Place:
+    """Where a word stands that may be a verb."""
+
+    text: str
+    kinds: dict[str, str]
+    last: Word
+    following: str
+    before: list[Word]
+
+    @property
+    def helped(self) -> bool:
+        """After "is", "can", "to", "who" or "they"."""
+        return self.last.kind in ("be", "modal", "to", "pronoun", "who")
+
+    @property
+    def only(self) -> bool:
+        return set(self.kinds) == {"verb"}
+
+    def after(self, *kinds: Kind) -> bool:
+        return self.last.kind in kinds
+
+    def clause(self) -> list[Word]:
+        """The words before, from the last "while" on."""
+        starts = [place for place, word in enumerate(self.before) if word.kind in ("while", "who")]
+        return self.before[starts[-1] :] if starts else self.before
+
+
+def _after_ing(at: _Place) -> bool:
+    """Riding: after a noun nearly always; elsewhere where no noun follows that it could describe."""
+    if at.after("noun") and "noun" in at.kinds and _usually(at.text, "NN"):
+        return _LISTED.get(at.following) == "determiner"  # a museum setting, but a man painting a wall
+    if at.helped or at.after("noun", "adverb", "verb") or _in_colour(at):
+        return True
+    if at.text in known.TRANSITIVE and at.after("comma", "and"):
+        return True
+    if at.after("while", "comma", "and", "preposition"):
+        return _opens(at.following) or (not _goes_on(at.following) and "noun" not in at.kinds) or at.after("while")
+    return False
+
+
+def _in_colour(at: _Place) -> bool:
+    """After "a man in black"."""
+    return at.last.text in COLOURS and len(at.before) > 1 and at.before[-2].text == "in"
+
+
+def _after_ed(at: _Place) -> bool:
+    """Parked: after a noun or "is"."""
+    if at.helped or at.after("noun", "adverb"):
+        return not (at.after("be") and "adjective" in at.kinds and _goes_on(at.following))
+    return at.after("and", "while", "comma") and not _goes_on(at.following)
+
+
+def _after_s(at: _Place) -> bool:
+    """Rides: after a single thing, where a phrase follows that a verb can have."""
+    if at.helped and not at.after("be", "to"):
+        return True
+    if at.after("noun") and at.last.form != "s":
+        single = _single(at.before)
+        if single is not False and (_usually(at.text, "VBZ") or _LISTED.get(at.following) == "determiner"):
             return True
-        return last.kind in ("and", "while", "comma") and not _goes_on(following)
-    if form == "s":
-        if last.kind == "noun" and last.form != "s":
-            single = _single(before)
-            if _usually(text, "VBZ") and single is not False:
-                return True
-            return single is True and _after_a_verb(following)
-        return last.kind in ("adverb", "and", "while") and (only or _usually(text, "VBZ")) and _after_a_verb(following)
-    if last.kind == "noun" and (last.form == "s" or _conjoined(before)):
-        return (only or _usually(text, "VB") or "noun" not in kinds or _opens(following)) and not _compound(text, kinds)
-    if last.kind == "adverb":
-        return only and bool(before[:-1])
-    return last.kind == "and" and only and any(word.kind == "verb" for word in before)
+        acted = any(word.kind in ("verb", "be") for word in at.clause())
+        begun = bool(at.clause()) and at.clause()[0].kind in ("while", "who")
+        return (single is True or (begun and not acted and single is None)) and _after_a_verb(at.following)
+    if at.after("noun"):  # a bus full of tourists turns a corner
+        return _LISTED.get(at.following) in ("determiner", "preposition") and _single(at.before) is None
+    if _in_colour(at):
+        return _opens(at.following)
+    return at.after("adverb", "and", "while") and (at.only or _usually(at.text, "VBZ")) and _after_a_verb(at.following)
 
 
-def _compound(text: str, kinds: dict[str, str]) -> bool:
-    return "adjective" in kinds and text in COLOURS
+def _after_plain(at: _Place) -> bool:
+    """Ride: after several things."""
+    if at.helped:
+        return at.only or not (at.after("be") or (at.after("to") and _goes_on(at.following) and "noun" in at.kinds))
+    if at.after("noun") and (at.last.form == "s" or _conjoined(at.before)):
+        return (
+            at.only or _usually(at.text, "VB") or "noun" not in at.kinds or _opens(at.following)
+        ) and at.text not in COLOURS
+    if at.last.text in ("all", "both") and len(at.before) > 1:
+        return at.before[-2].kind == "noun"
+    if at.after("adverb"):
+        return at.only and len(at.before) > 1
+    acted = [word for word in at.before if word.kind == "verb"]
+    return at.after("and") and bool(acted) and (at.only or (acted[-1].form == "" and _opens(at.following)))
+
+
+_VERB_AFTER: dict[str, Callable[[_Place], bool]] = {
+    "ing": _after_ing, "ed": _after_ed, "s": _after_s, "": _after_plain,
+}  # fmt: skip
 
 
 def _single(before: list[Word]) -> bool | None:
@@ -255,7 +327,9 @@ def _goes_on(following: str) -> bool:
 def _opens(following: str) -> bool:
     """Whether the next word begins a noun phrase or a phrase of place, or nothing comes."""
     listed = _LISTED.get(following)
-    return not following or following in _ENDS or listed in ("determiner", "number", "preposition", "to", "and", "while")
+    return (
+        not following or following in _ENDS or listed in ("determiner", "number", "preposition", "to", "and", "while")
+    )
 
 
 def _after_a_verb(following: str) -> bool:

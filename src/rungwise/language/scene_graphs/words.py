@@ -5,7 +5,7 @@ from __future__ import annotations
 DETERMINERS = frozenset((
     "a", "an", "the", "this", "that", "these", "those", "some", "any", "each", "every", "all", "both", "another",
     "other", "many", "several", "various", "few", "its", "his", "her", "their", "our", "my", "your", "no", "such",
-    "more", "most", "multiple", "numerous", "what", "whose", "different", "certain", "own",
+    "more", "most", "multiple", "numerous", "what", "whose", "certain", "own",
 ))  # fmt: skip
 """What may begin a noun phrase and says nothing of the thing."""
 
@@ -72,10 +72,9 @@ PRONOUNS = frozenset((
 PERSONS = frozenset(("someone", "somebody", "anyone", "anybody"))
 ADVERBS = frozenset((
     "very", "just", "only", "also", "not", "n't", "almost", "nearly", "quite", "too", "still", "already", "together",
-    "alone", "all", "away", "back", "forward", "outside", "inside", "outdoors", "indoors", "nearby", "around", "about",
-    "over", "down", "up", "off", "out", "along", "by", "again", "now", "well", "really", "while", "apart", "ahead",
-    "upside", "downhill", "uphill", "side", "even", "else", "so", "instead", "aside", "overhead", "below", "above",
-    "behind", "near", "ready",
+    "alone", "away", "forward", "outdoors", "indoors", "nearby", "out", "again", "now", "really", "apart", "ahead",
+    "downhill", "uphill", "even", "else", "instead", "aside", "overhead", "upside", "partially", "mostly", "however",
+    "somewhere", "elsewhere", "backwards", "forwards", "downstairs", "upstairs", "yet", "once", "twice", "perhaps",
 ))  # fmt: skip
 """Words without an ending of their own that may stand beside a verb and are dropped there."""
 
@@ -83,6 +82,11 @@ PARTITIVES = frozenset(("group", "bunch", "number", "lot", "lots", "set", "varie
                         "couple", "pair", "kinds", "types", "plenty", "assortment"))  # fmt: skip
 """Before "of" they say nothing of a thing, but that couple and pair say two."""
 TWO = frozenset(("couple", "pair"))
+KINDS = frozenset(("kind", "type", "kinds", "types", "sort", "sorts"))
+"""Partitives whose number is that of the things: two kinds of fruit."""
+MADE_OF = frozenset(("covered", "shaped", "filled", "colored", "coloured", "lined", "faced", "haired", "sized", "topped",
+                     "themed", "decorated", "powered", "style"))  # fmt: skip
+"""After a noun and before another one they are adjectives: a snow covered mountain."""
 
 FRAMES = frozenset(("picture", "photo", "photograph", "image", "drawing", "painting", "view", "shot", "close-up",
                     "closeup", "scene", "pictures", "photos", "images", "close", "portrait", "sketch"))  # fmt: skip
@@ -109,3 +113,12 @@ LIVING = frozenset((
     "female", "male", "gentleman", "individual", "friend", "soldier", "policeman", "chef", "athlete", "batter",
 ))  # fmt: skip
 """What acts: a verb after "... in a red shirt" is theirs and not the shirt's."""
+
+PLURAL_ONLY = frozenset(("pants", "pajamas", "sunglasses", "glasses", "jeans", "shorts", "scissors", "goggles",
+                         "trousers", "tongs", "overalls", "tights", "leggings", "clothes", "binoculars"))  # fmt: skip
+"""Nouns that have no singular of the same meaning."""
+
+TRANSITIVE = frozenset(("wearing", "holding", "carrying", "riding", "using", "making", "eating", "doing", "having",
+                        "watching", "taking", "throwing", "catching", "hitting", "pulling", "pushing", "swinging",
+                        "kicking", "reading", "cutting", "drinking", "preparing", "selling", "chasing"))  # fmt: skip
+"""Verbs whose object follows at once, also without an article: wearing bracelets."""
