@@ -7,7 +7,6 @@ chooses.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
-from rungwise.language.model_folders import checked_folder
-from rungwise.language.sentence_models import TRIED, Precision, loading, weights_hash, wiring, without_bars
+from rungwise.language.pair_models import load_pair_model
+from rungwise.language.sentence_models import Precision, weights_hash, wiring
 from rungwise.relevance.base import CHUNK_BYTES, Positions, Reference
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.captions import CaptionPairSource
@@ -108,10 +107,9 @@ class CrossEncoder(CaptionPairSource):
         number = {text: place for place, text in enumerate(self._texts)}
         self._text = np.array([number[text] for text in self.captions], np.int64)
         self._lengths = np.array([len(text) for text in self._texts], np.int64)
-        self._tokenizer, self._model = _load(model)
-        self._model.to(self.device).eval()
-        self.max_length = max_length or _longest(self._tokenizer, self._model.config)
-        outputs = int(self._model.config.num_labels)
+        self._model = load_pair_model(model, device=self.device, max_length=max_length)
+        self.max_length = self._model.max_length
+        outputs = self._model.outputs
         if not 0 <= output < outputs:
             raise UserError(f"{model}: output={output} but the model has {outputs}; choose one of 0..{outputs - 1}")
         if scale == "softmax" and outputs == 1:
@@ -121,8 +119,9 @@ class CrossEncoder(CaptionPairSource):
     def fingerprint(self) -> str:
         """Hash of the model, its tokenizer and of what makes its output a score, whatever the collection."""
         besides = f"{self.scale} {self.output} {self.symmetric} {self.max_length} {self.precision}"
-        model = f"{type(self._model).__name__} {wiring(self._model.config, self._tokenizer)}"
-        return weights_hash(self._model.state_dict(), f"{model} {besides}")
+        network = self._model.network
+        model = f"{type(network).__name__} {wiring(network.config, self._model.tokenizer)}"
+        return weights_hash(network.state_dict(), f"{model} {besides}")
 
     def options(self) -> Mapping[str, Any]:
         """The reference choice and the model's fingerprint."""
@@ -190,17 +189,8 @@ class CrossEncoder(CaptionPairSource):
     def _run(self, pairs: list[tuple[str, str]]) -> list[float]:
         import torch
 
-        batch = self._tokenizer(
-            [a for a, _ in pairs],
-            [b for _, b in pairs],
-            padding=True,
-            truncation=True,
-            max_length=self.max_length,
-            return_tensors="pt",
-        ).to(self.device)
-        low = self.precision == "bfloat16"
-        with torch.inference_mode(), torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=low):
-            logits = self._model(**batch).logits.float()
+        with torch.inference_mode():
+            logits = self._model.logits([a for a, _ in pairs], [b for _, b in pairs], self.precision)
         if self.scale == "softmax":
             return list(logits.softmax(dim=1)[:, self.output].tolist())
         raw = logits[:, self.output]
@@ -217,31 +207,3 @@ def _check_scale(scale: object) -> None:
             raise UserError(f"scale must be (low, high) with low < high, got {scale}")
     elif scale not in ("raw", "sigmoid", "softmax"):
         raise UserError(f"scale must be 'raw', 'sigmoid', 'softmax' or (low, high), got {scale!r}")
-
-
-def _load(model: str | Path) -> tuple[Any, Any]:
-    """Tokenizer and model; transformers gives them no types."""
-    if importlib.util.find_spec("transformers") is None:
-        raise UserError(f"{model}: a cross-encoder needs transformers; run: pip install 'rungwise[sentences]'")
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    place = checked_folder(model, "cross-encoder")
-    alone = {"trust_remote_code": False, "local_files_only": True}
-    with without_bars(), loading(model, "sequence-classification"):
-        tokenizer: Any = AutoTokenizer.from_pretrained(place, **alone)
-        network: Any = AutoModelForSequenceClassification.from_pretrained(place, use_safetensors=True, **alone)
-        _longest(tokenizer, network.config)
-        with torch.inference_mode():
-            network.eval()(
-                **tokenizer([TRIED], [TRIED], padding=True, truncation=True, max_length=8, return_tensors="pt")
-            )
-    return tokenizer, network
-
-
-def _longest(tokenizer: Any, config: Any) -> int:
-    """The most tokens a model reads; tokenizers that know no limit say a huge number."""
-    most = int(min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512)))
-    if most < 1:
-        raise ValueError(f"its longest text has {most} tokens")
-    return most

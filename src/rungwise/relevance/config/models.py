@@ -13,6 +13,7 @@ from rungwise.core.configuration import check_size
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
+from rungwise.language.pair_models import said_scale
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, Counter
 from rungwise.relevance.config.keeping import Recipe, files_hash
@@ -101,7 +102,8 @@ class PairModelConfig(ModelConfig):
 
     Attributes:
         model: A sequence-classification model of pairs: a name on the hub or a folder.
-        scale: What its output means: raw, sigmoid, softmax, or LOW,HIGH such as 0,5.
+        scale: What its output means: raw, sigmoid, softmax, or LOW,HIGH such as 0,5. A model that rungwise trained says
+            it itself.
         batch_size: Pairs a pass.
     """
 
@@ -112,6 +114,13 @@ class PairModelConfig(ModelConfig):
     model: str | None = None
     scale: Annotated[str | None, BeforeValidator(_written)] = None
     batch_size: int = 64
+
+    def missing(self) -> dict[str, str]:
+        """See :class:`SourceConfig`; the scale is none of them where the model's folder says it."""
+        missing = super().missing()
+        if self.model is not None and said_scale(self.model) is not None:
+            missing.pop("scale", None)
+        return missing
 
     def cross_encoder(
         self,
@@ -129,7 +138,7 @@ class PairModelConfig(ModelConfig):
             data.captions,
             data.image_of_caption,
             self.model,
-            scale=_scale(self.scale or "", building.option("scale")),
+            scale=_scale(self.scale or said_scale(self.model) or "", building.option("scale")),
             batch_size=self.batch_size,
             progress=progress,
             cache=cache,

@@ -1,0 +1,149 @@
+"""Models that read two texts together and give them numbers: found, looked through, and loaded without a network.
+
+Degrees of relevance score pairs with them, and training makes them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rungwise.core.errors import UserError
+from rungwise.core.reading import read_json
+from rungwise.language.model_folders import checked_folder
+from rungwise.language.sentence_models import (
+    PACKAGED_MODEL,
+    TRIED,
+    Precision,
+    loading,
+    sentence_folder,
+    without_bars,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SAID = "rungwise"
+"""Key of ``config.json`` under which a model that was trained here says what its output means."""
+
+
+@dataclass(frozen=True)
+class PairModel:
+    """A network for pairs of texts with its tokenizer.
+
+    Attributes:
+        tokenizer: Of transformers, which gives it no type.
+        network: A sequence-classification model of transformers, likewise.
+        max_length: Tokens of a pair beyond which the longer text is cut.
+    """
+
+    tokenizer: Any
+    network: Any
+    max_length: int
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that it gives a pair."""
+        return int(self.network.config.num_labels)
+
+    def logits(self, first: Sequence[str], second: Sequence[str], precision: Precision = "float32") -> Tensor:
+        """(pairs, outputs) float32 of ``first[k]`` read together with ``second[k]``, on the network's device.
+
+        Args:
+            first: (pairs,) texts.
+            second: (pairs,) texts.
+            precision: In which the network computes.
+        """
+        import torch
+
+        device = self.network.device
+        batch = self.tokenizer(
+            list(first),
+            list(second),
+            padding=True,
+            truncation=True,
+            max_length=self.max_length,
+            return_tensors="pt",
+        ).to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            given: Tensor = self.network(**batch).logits
+        return given.float()
+
+
+def load_pair_model(
+    model: str | Path, *, outputs: int | None = None, device: str = "cpu", max_length: int | None = None
+) -> PairModel:
+    """A model of pairs by its name on the hub, its folder, or :data:`PACKAGED_MODEL`.
+
+    Args:
+        model: Weights in safetensors of a network for texts. The packaged one has no outputs of its own.
+        outputs: Put so many outputs on the network, drawn by torch's generator where it has another number of them or
+            none; None takes those that it has.
+        device: Where it computes.
+        max_length: Tokens of a pair; None takes the model's own limit.
+
+    Raises:
+        UserError: If transformers is not installed, or the model cannot be loaded or asks for what is not allowed.
+
+    >>> load_pair_model("./nowhere")                                        # doctest: +SKIP
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: ./nowhere: no such folder of a cross-encoder; correct the path
+    """
+    if importlib.util.find_spec("transformers") is None:
+        raise UserError(f"{model}: a cross-encoder needs transformers; run: pip install 'rungwise[sentences]'")
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    packaged = outputs is not None and str(model) == PACKAGED_MODEL  # an encoder alone, which scores nothing yet
+    place = str(sentence_folder(model)) if packaged else checked_folder(model, "cross-encoder")
+    alone: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    head: dict[str, Any] = {} if outputs is None else {"num_labels": outputs, "ignore_mismatched_sizes": True}
+    with without_bars(), loading(model, "sequence-classification"), _without_warnings(outputs is not None):
+        tokenizer: Any = AutoTokenizer.from_pretrained(place, **alone)
+        network: Any = AutoModelForSequenceClassification.from_pretrained(place, use_safetensors=True, **alone, **head)
+        longest = _longest(tokenizer, network.config)
+        with torch.inference_mode():
+            network.eval()(
+                **tokenizer([TRIED], [TRIED], padding=True, truncation=True, max_length=8, return_tensors="pt")
+            )
+    return PairModel(tokenizer, network.to(device), min(max_length or longest, longest))
+
+
+def said_scale(model: str | Path) -> str | None:
+    """What the output of a model in a folder means, if it was trained here and so says it; None where nobody knows.
+
+    >>> said_scale("cross-encoder/stsb-roberta-base")
+    """
+    try:
+        found = read_json(Path(model).expanduser() / "config.json")
+    except (UserError, RuntimeError):
+        return None  # whoever loads the model says what is wrong with it
+    said = found.get(SAID) if isinstance(found, Mapping) else None
+    scale = said.get("scale") if isinstance(said, Mapping) else None
+    return "sigmoid" if scale == "sigmoid" else None
+
+
+@contextmanager
+def _without_warnings(new_outputs: bool) -> Iterator[None]:
+    """Where a head is put on, transformers would warn that it has no weights yet."""
+    logging: Any = importlib.import_module("transformers.utils.logging")  # untyped in transformers
+    before = logging.get_verbosity()
+    if new_outputs:
+        logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _longest(tokenizer: Any, config: Any) -> int:
+    """The most tokens a model reads; tokenizers that know no limit say a huge number."""
+    most = int(min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512)))
+    if most < 1:
+        raise ValueError(f"its longest text has {most} tokens")
+    return most

@@ -1,0 +1,22 @@
+"""Models of pairs of texts, trained on pairs that people scored: cross-encoders, and bi-encoders that learn from them.
+
+The loop is our own, over transformers' networks and our batches and steps. The trainers of sentence-transformers build
+on ``accelerate`` and ``datasets``, which nothing else here needs, and their older loop, which does without, is given
+up. What is saved has the layout of sentence-transformers all the same, which loads it.
+"""
+
+from rungwise.training.pair_models.correlations import Correlations, correlations
+from rungwise.training.pair_models.cross_encoders import CrossEncoderResult, train_cross_encoder
+from rungwise.training.pair_models.distilling import DistilResult, distil
+from rungwise.training.pair_models.settings import PairTraining, Watching
+
+__all__ = [
+    "Correlations",
+    "CrossEncoderResult",
+    "DistilResult",
+    "PairTraining",
+    "Watching",
+    "correlations",
+    "distil",
+    "train_cross_encoder",
+]

@@ -1,0 +1,51 @@
+"""How well scores of pairs agree with those of people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """How alike two scores of the same pairs are.
+
+    Attributes:
+        pearson: Correlation of scores; NaN where one of them is constant.
+        spearman: Correlation of ranks; likewise.
+        pairs: How many were compared.
+    """
+
+    pearson: float
+    spearman: float
+    pairs: int
+
+    @property
+    def together(self) -> float:
+        """The sum of both, by which the best epoch is chosen; minus infinity where there is none."""
+        both = self.pearson + self.spearman
+        return both if np.isfinite(both) else -np.inf
+
+    def __str__(self) -> str:
+        return f"Pearson {self.pearson:.4f}, Spearman {self.spearman:.4f} ({self.pairs:,} pairs)"
+
+
+def correlations(scores: ArrayLike, wanted: ArrayLike) -> Correlations:
+    """Compare scores with those that are right.
+
+    Args:
+        scores: (pairs,) of a model.
+        wanted: (pairs,) of people, on any scale.
+
+    >>> print(correlations([0.1, 0.2, 0.9], [1, 2, 5]))
+    Pearson 0.9919, Spearman 1.0000 (3 pairs)
+    """
+    one, other = np.asarray(scores, np.float64), np.asarray(wanted, np.float64)
+    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return Correlations(np.nan, np.nan, len(one))
+    return Correlations(
+        float(stats.pearsonr(one, other).statistic), float(stats.spearmanr(one, other).statistic), len(one)
+    )

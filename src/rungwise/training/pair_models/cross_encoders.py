@@ -1,0 +1,191 @@
+"""Training a cross-encoder: a network that reads both texts of a pair together and says how alike they are.
+
+    score(a, b) = 1 / (1 + exp(-f(a, b)))        f: a transformer with one output
+
+Its loss compares the score with what people said, brought to 0..1. Half of the pairs are turned in each epoch, so that
+the order of the texts comes to matter little.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from rungwise.core.devices import choose_device
+from rungwise.core.errors import UserError
+from rungwise.core.folders import replacing_folder
+from rungwise.data.scored_pairs import DEV, TEST, TRAIN, ScoredPairs, score_range, within
+from rungwise.language.pair_models import PairModel, load_pair_model
+from rungwise.language.sentence_models import PACKAGED_MODEL, Precision
+from rungwise.training.pair_models.correlations import Correlations, correlations
+from rungwise.training.pair_models.epochs import Positions, best_of, on_threads, run_epochs, seeded
+from rungwise.training.pair_models.saving import CROSS_ENCODER, agreement_facts, name_of, save_cross_encoder
+from rungwise.training.pair_models.settings import PairTraining, Watching
+
+_SCORED = 64
+"""Pairs that are scored in one pass."""
+
+
+@dataclass(frozen=True)
+class CrossEncoderResult:
+    """What a training came to.
+
+    Attributes:
+        folder: Of the model.
+        model: The model itself, for what comes after.
+        best_epoch: From 1, whose weights were kept.
+        dev: Agreement with people on the pairs that chose the epoch.
+        test: On those that chose nothing; None where there are none.
+        seconds: Of training, the looks at dev included.
+        pairs_per_second: Of scoring.
+        scale: Score that became 0, and score that became 1.
+    """
+
+    folder: Path
+    model: PairModel
+    best_epoch: int
+    dev: Correlations
+    test: Correlations | None
+    seconds: float
+    pairs_per_second: float
+    scale: tuple[float, float]
+
+
+def train_cross_encoder(
+    pairs: ScoredPairs,
+    out: Path | str,
+    model: str | Path = PACKAGED_MODEL,
+    settings: PairTraining | None = None,
+    *,
+    scale: tuple[float, float] | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    watching: Watching | None = None,
+) -> CrossEncoderResult:
+    """Train a cross-encoder on scored pairs, and save it.
+
+    Args:
+        pairs: With splits ``"train"`` and ``"val"``; see :func:`rungwise.data.scored_pairs.with_drawn_splits`.
+        out: Folder of the model, in the layout of sentence-transformers; it appears whole or not at all.
+        model: The encoder to begin from: a folder, a name on the hub, or the packaged one.
+        settings: How it is trained; None takes the defaults.
+        scale: Score that becomes 0, and score that becomes 1. None takes the range of the training pairs, and those
+            that lie outside of it in other splits are cut off.
+        device: Where it computes, such as ``"cuda"``; None takes that where there is one.
+        threads: Of the processor; None leaves it to torch.
+        watching: Is told how it goes.
+
+    Raises:
+        UserError: If a split is missing, scores do not fit the scale, the model cannot be loaded, or ``out`` holds
+            something else.
+
+    >>> from rungwise.data.scored_pairs import read_scored_pairs
+    >>> train_cross_encoder(read_scored_pairs("stsbenchmark"), "grader").test       # doctest: +SKIP
+    Correlations(pearson=..., spearman=..., pairs=1379)
+    """
+    settings, watching = settings or PairTraining(), watching or Watching()
+    for split in (TRAIN, DEV):
+        if split not in pairs.splits:
+            raise UserError(f"{pairs.name}: no pair is in split {split!r}; draw splits, or name them so")
+    if scale is not None:
+        if not scale[0] < scale[1]:
+            raise UserError(f"scale must be (low, high) with low < high, got {scale}")
+        pairs = within(pairs, *scale)
+        if {TRAIN, DEV} - set(pairs.splits):
+            raise UserError(f"{pairs.name}: no pair is left that is scored on {scale[0]:g}..{scale[1]:g}; correct it")
+    low, high = scale or score_range(pairs)
+    place, folder = choose_device(device), Path(out).expanduser()
+    with (
+        replacing_folder(folder, CROSS_ENCODER, "a model of pairs") as draft,
+        seeded(settings.seed, place),
+        on_threads(threads),
+    ):
+        grader = load_pair_model(model, outputs=1, device=place, max_length=settings.max_length)
+        begun = time.perf_counter()
+        best = _train(grader, pairs, (low, high), settings, watching)
+        seconds = time.perf_counter() - begun
+        judged = [pairs.split(name) for name in (DEV, TEST)]
+        begun = time.perf_counter()
+        scores = [pair_scores(grader, one, settings.precision) for one in judged]
+        rate = sum(map(len, judged)) / (time.perf_counter() - begun)
+        dev, test = (correlations(given, one.scores) for given, one in zip(scores, judged, strict=True))
+        result = CrossEncoderResult(folder, grader, best, dev, test if test.pairs else None, seconds, rate, (low, high))
+        save_cross_encoder(grader, draft, _facts(result, pairs, model, settings))
+    return result
+
+
+def pair_scores(model: PairModel, pairs: ScoredPairs, precision: Precision = "float32") -> NDArray[np.float32]:
+    """(pairs,) float32 in 0..1 of a model with one output; pairs of like length go together.
+
+    Args:
+        model: See :func:`rungwise.language.pair_models.load_pair_model`.
+        pairs: Whose scores are not looked at.
+        precision: In which the network computes.
+    """
+    order = np.argsort(-pair_lengths(pairs), kind="stable")
+    scores = np.empty(len(order), np.float32)
+    with torch.inference_mode():
+        for start in range(0, len(order), _SCORED):
+            some = order[start : start + _SCORED]
+            first, second = texts_of(pairs, some)
+            scores[some] = model.logits(first, second, precision)[:, 0].sigmoid().cpu().numpy()
+    return scores
+
+
+def pair_lengths(pairs: ScoredPairs) -> Positions:
+    """(pairs,) characters of both texts."""
+    return np.array([len(a) + len(b) for a, b in zip(pairs.first, pairs.second, strict=True)], np.int64)
+
+
+def texts_of(
+    pairs: ScoredPairs, places: Positions, turned: NDArray[np.bool_] | None = None
+) -> tuple[list[str], list[str]]:
+    """First and second texts of some pairs, the other way round where they are turned."""
+    first, second = ([texts[place] for place in places.tolist()] for texts in (pairs.first, pairs.second))
+    for at in () if turned is None else np.flatnonzero(turned).tolist():
+        first[at], second[at] = second[at], first[at]
+    return first, second
+
+
+def _train(
+    model: PairModel, pairs: ScoredPairs, scale: tuple[float, float], settings: PairTraining, watching: Watching
+) -> int:
+    """The number of the best epoch, whose weights the network has then."""
+    train, dev = pairs.split(TRAIN), pairs.split(DEV)
+    low, high = scale
+    wanted = torch.from_numpy(((train.scores - low) / (high - low)).astype(np.float32)).to(model.network.device)
+
+    def loss_of(batch: Positions, turned: NDArray[np.bool_]) -> Tensor:
+        logits = model.logits(*texts_of(train, batch, turned), settings.precision)[:, 0]
+        if settings.loss == "mse":
+            return F.mse_loss(logits.sigmoid(), wanted[batch])
+        return F.binary_cross_entropy_with_logits(logits, wanted[batch])
+
+    def judge() -> Correlations:
+        return correlations(pair_scores(model, dev, settings.precision), dev.scores)
+
+    return best_of(run_epochs(model.network, pair_lengths(train), loss_of, judge, settings, watching)).number
+
+
+def _facts(
+    result: CrossEncoderResult, pairs: ScoredPairs, model: str | Path, settings: PairTraining
+) -> dict[str, object]:
+    """What the model's card says."""
+    return {
+        "began from": name_of(model),
+        "scored pairs": pairs.name,
+        "data hash": pairs.content_hash(),
+        "training pairs": len(pairs.split(TRAIN)),
+        "score that became 0": result.scale[0],
+        "score that became 1": result.scale[1],
+        "best epoch": result.best_epoch,
+        **agreement_facts(result.dev, result.test),
+        "training": asdict(settings),
+    }
