@@ -26,6 +26,7 @@ FLOORS = (
     "quality",
     "planning",
     "serving",
+    "grading",
     "demo",
     "cli",
     "__main__",

@@ -1,4 +1,4 @@
-"""Grades that people give, over HTTP."""
+"""Grades that people give, over HTTP. Also tests rungwise.serving.bodies."""
 
 import http.client
 import json

@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "whether one model ranks better than another beyond chance",
     "calibrate": "learn where relevance ends, from captions or from grades",
     "relevance": "degrees of relevance from captions, models, labels or people",
+    "grade": "ask people how well captions describe pictures",
     "plan": "what a collection takes: disk, memory, hours, machines",
     "index": "make pictures searchable",
     "search": "find pictures by texts, by pictures, or by both",

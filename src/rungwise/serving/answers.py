@@ -19,6 +19,7 @@ _REASONS = {
     403: "A page of another site asked.",
     404: "There is no such picture, or its file is gone.",
     408: "The body of the request did not come in time.",
+    409: "What is meant has changed meanwhile.",
     413: "The picture has too many bytes or pixels.",
     421: "The server does not answer under that name.",
     422: "Something in the request is not as it should be.",

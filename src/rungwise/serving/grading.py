@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from rungwise.core.errors import UserError
 from rungwise.index import Grades, Searcher
 from rungwise.serving import shapes
 from rungwise.serving.answers import json_answer, refusals
+from rungwise.serving.bodies import json_body
 from rungwise.serving.current import Current
 from rungwise.serving.ids import sendable
 from rungwise.serving.limits import ServingLimits
@@ -24,7 +24,6 @@ from rungwise.serving.searching import MAX_RESULTS, Offset, item_of
 from rungwise.serving.waiting import BusyError
 from rungwise.serving.work import Work
 
-_LARGEST_BODY = 16 * 1024
 _LONGEST_QUERY = 2000
 _LONGEST_ID = 8000
 _LOOKED_AT = 500
@@ -75,7 +74,7 @@ def routes(current: Current, work: Work, limits: ServingLimits, *, allowed: bool
     async def grade(request: Request) -> Response:
         """Keep what a person says of a picture that a search found; the answer holds the grades of that search."""
         _require(allowed, current)
-        asked = _asked(await _body(request, limits.body_seconds))
+        asked = _asked(await json_body(request, limits.body_seconds, "a grade"))
         return json_answer(await work.read(request, partial(_keep, current, asked)))
 
     @router.get("/grades", response_model=shapes.Grades, responses=refusals(422), tags=["grades"])
@@ -122,27 +121,6 @@ class _Asked:
     query: str
     id: str
     grade: shapes.GradeName | None
-
-
-async def _body(request: Request, seconds: float) -> bytes:
-    """The body of a request that holds little.
-
-    Only a page of ours can send JSON from a browser: from elsewhere a browser asks beforehand, and is refused.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise HTTPException(422, "a grade is sent as JSON; send the header 'Content-Type: application/json'")
-    content = bytearray()
-    try:
-        async with asyncio.timeout(seconds):
-            async for part in request.stream():
-                content += part
-                if len(content) > _LARGEST_BODY:
-                    raise HTTPException(413, f"a grade is larger than {_LARGEST_BODY} bytes", {"Connection": "close"})
-    except TimeoutError:
-        message = f"the grade has not come within {seconds:g} s; send it again"
-        raise HTTPException(408, message, {"Connection": "close"}) from None
-    return bytes(content)
 
 
 def _asked(body: bytes) -> _Asked:

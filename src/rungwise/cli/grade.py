@@ -1,0 +1,156 @@
+"""``rungwise grade``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from rungwise.cli.parsing import ADVANCED, parse
+from rungwise.cli.terminal import console, program, say, say_issues, shortest
+from rungwise.core.errors import UserError
+from rungwise.core.files import explained
+from rungwise.core.progress import Progress
+from rungwise.core.reading import require_regular
+
+if TYPE_CHECKING:
+    from rungwise.grading.questions import Questions
+    from rungwise.relevance.judgements import Judgements
+
+OUT = "judgements.jsonl"
+"""The judgement file beside FILE, unless another one is named."""
+
+_EXAMPLES = (
+    "rungwise grade FALSE_NEGATIVES.csv --data flickr8k",
+    "rungwise grade FALSE_NEGATIVES.csv --data flickr8k --limit 30 --grader Ada",
+    "rungwise grade FALSE_NEGATIVES.csv --agreement",
+)
+
+
+@dataclass
+class Grade:
+    """Ask people how well captions describe pictures, on a local page, and keep what they say.
+
+    The judgements are read by evaluate --positives, by relevance human, and by training (data.judgements).
+
+    Attributes:
+        file: Table of pairs, with columns image and caption, such as evaluate --false-negatives writes.
+        data: The collection whose pictures and captions FILE names.
+        out: The judgement file. Default: judgements.jsonl beside FILE.
+        grader: Name of the person. Default: asked for on the page, and kept in the browser.
+        limit: Ask about so many pairs alone.
+        agreement: Print how well graders agree, without a page.
+        shuffle: Ask in an order that does not tell the ranks.
+        seed: Of that order; with --limit, of the choice too.
+        port: Number after the colon. 0 takes any that is free.
+        browser: Open the page.
+    """
+
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
+    data: Path | None = None
+    out: Path | None = None
+    grader: str | None = None
+    limit: int | None = None
+    agreement: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    shuffle: bool = field(default=True, metadata=ADVANCED)
+    seed: int = field(default=0, metadata=ADVANCED)
+    port: int = 8000
+    browser: bool = True
+
+
+def main(arguments: list[str]) -> int:
+    """Serve the page until Ctrl-C, or print the agreement."""
+    asked = parse(Grade, arguments, "rungwise grade", examples=_EXAMPLES)
+    require_regular(asked.file)
+    out = asked.out or asked.file.with_name(OUT)
+    if asked.agreement:
+        _say_agreement(out)
+        return 0
+    _check(asked)
+    from rungwise.grading.app import create_grading_app
+    from rungwise.serving import serve_app
+
+    questions = _questions(asked)
+    before = _judgements(out)
+    if before is not None and before.issues:
+        say_issues(before.issues)
+    next_command = f"{program()} evaluate MODEL {quote(shortest(_data(asked)))} --positives {quote(shortest(out))}"
+    serve_app(
+        lambda names, _: create_grading_app(
+            questions,
+            out,
+            file=asked.file.name,
+            grader=(asked.grader or "").strip(),
+            next_command=next_command,
+            allowed_hosts=names,
+        ),
+        port=asked.port,
+        open_browser=asked.browser,
+        ready=lambda address: say(f"{len(questions)} pairs to grade at {address}   (Ctrl-C ends)"),
+    )
+    if _judgements(out) is not None:
+        _say_agreement(out)
+        say("next, with what people called right counted as right:")
+        say(f"  {next_command}")
+    return 0
+
+
+def _check(asked: Grade) -> None:
+    """What can be refused before anything is read."""
+    if asked.data is None:
+        raise UserError(
+            f"--data is missing: {asked.file} names pictures and captions by their ids, and people have to see them;"
+            f" give the collection that was evaluated, as in rungwise grade {quote(str(asked.file))} --data DATA"
+        )
+    if asked.limit is not None and asked.limit < 1:
+        raise UserError(f"--limit must be at least 1, got {asked.limit}")
+    if asked.seed < 0:
+        raise UserError(f"--seed must not be negative, got {asked.seed}")
+    if asked.grader is not None:
+        from rungwise.grading.app import LONGEST_NAME
+
+        if not 0 < len(asked.grader.strip()) <= LONGEST_NAME:
+            raise UserError(f"--grader takes a name of 1 to {LONGEST_NAME} characters")
+
+
+def _data(asked: Grade) -> Path:
+    assert asked.data is not None  # as _check saw to
+    return asked.data
+
+
+def _questions(asked: Grade) -> Questions:
+    """The pairs to ask about; what is left out is counted and listed."""
+    from rungwise.data.readers import read
+    from rungwise.grading.questions import read_questions, with_pictures
+
+    every = read_questions(asked.file, read(_data(asked)), shuffle=asked.shuffle, seed=asked.seed)
+    with Progress("looking at pictures", min(len(every), asked.limit or len(every)), console) as bar:
+        questions = with_pictures(every, asked.limit, bar.at)
+    if questions.issues:
+        say(f"{len(questions.issues)} left out:")
+        say_issues(questions.issues)
+    return questions
+
+
+def _judgements(out: Path) -> Judgements | None:
+    """What people said; None where nobody said anything yet."""
+    from rungwise.relevance.judgements import read_judgements
+
+    with explained(out):
+        found = read_judgements(out)
+    return found if found.kept or found.issues else None
+
+
+def _say_agreement(out: Path) -> None:
+    from rungwise.grading.agreement import agreement_of
+
+    found = _judgements(out)
+    if found is None:
+        raise UserError(f"{out}: holds no judgements yet; grade some pairs first, or name the file with --out")
+    say_issues(found.issues)
+    say(f"{out}: {len(found)} judgements of {len(found.pairs)} pairs")
+    for line in agreement_of(found).lines():
+        say(f"  {line}")

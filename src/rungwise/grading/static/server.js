@@ -1,0 +1,26 @@
+// Requests to the server, and what is said when they fail.
+
+/** The answer to a request, as an object; an Error with a message for people if it was refused. */
+async function ask(path, parameters = {}, options = {}) {
+  const asked = new URLSearchParams(parameters);
+  let reply;
+  try {
+    reply = await fetch(asked.size ? `${path}?${asked}` : path, options);
+  } catch {
+    throw new Error("The server does not answer. Is it still running?");
+  }
+  const answer = await reply.json().catch(() => ({}));
+  if (reply.ok) return answer;
+  throw new Error(answer.error ?? `The server answered with status ${reply.status}.`);
+}
+
+export const about = () => ask("grading/about");
+export const progress = (who) => ask("grading/progress", { who });
+export const pair = (place) => ask(`grading/pairs/${place}`);
+export const pictureAddress = (place) => `grading/pictures/${place}`;
+
+/** Keep a grade of a pair, null to take it back; gives how far the grader is. */
+export function judge(who, { image, caption, text_hash }, grade) {
+  const body = JSON.stringify({ who, image, caption, text_hash, grade });
+  return ask("grading/judgements", {}, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+}
