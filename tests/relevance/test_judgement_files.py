@@ -1,7 +1,7 @@
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.judgement_files import read_judgements
+from rungwise.relevance.judgement_files import read_graded
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from rungwise.relevance.judgement_files import read_judgements
 def test_a_file_is_known_by_what_it_holds(tmp_path, content, wanted):
     file = tmp_path / "renamed"
     file.write_text(content)
-    assert [judgement[1:] for judgement in read_judgements(file)] == wanted
+    assert [judgement[1:] for judgement in read_graded(file)] == wanted
 
 
 def test_every_judgement_names_its_line(tmp_path):
     file = tmp_path / "grades.csv"
     file.write_text("image,caption,grade\na,b,1\nc,d,2\n")
-    assert [judgement[0] for judgement in read_judgements(file)] == [f"{file}, line 2", f"{file}, line 3"]
+    assert [judgement[0] for judgement in read_graded(file)] == [f"{file}, line 2", f"{file}, line 3"]
     file.write_text("image,caption,grade\na,b,1\nc,d,two\n")
     with pytest.raises(UserError, match=r"grades.csv, line 3: 'two' is no grade; write a number"):
-        list(read_judgements(file))
+        list(read_graded(file))

@@ -1,8 +1,8 @@
 """Arrays of numbers in MAT files of version 5, as MATLAB and SciPy write them.
 
 Own code, because the reader of SciPy takes numbers of a file for places in its tables: a damaged file ends the process.
-What is read here are full real arrays of numbers, and nothing else of what a MAT file may hold. The format is that of
-"MAT-File Format" of The MathWorks.
+What is read here are full real arrays of numbers; :mod:`rungwise.core.mat_values` reads texts, cells and structures.
+The format is that of "MAT-File Format" of The MathWorks.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rungwise.core.reading import opened, unreadable
 _HEADER_BYTES = 128
 _VERSION = 0x0100
 _VERSION_OF_HDF5 = 0x0200
-_MATRIX, _COMPRESSED = 14, 15
-_INT8, _INT32, _UINT32 = 1, 5, 6
-_STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
-_CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
+MATRIX, _COMPRESSED = 14, 15
+INT8, INT32, UINT32 = 1, 5, 6
+STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
 _COMPLEX = 0x0800
-_MOST_DIMENSIONS = 8
+MOST_DIMENSIONS = 8
 _LONGEST_NAME = 256
 _PIECE = 1 << 16
 
@@ -76,7 +76,7 @@ class _Variable:
 
     @property
     def is_numeric(self) -> bool:
-        return self.kind in _CLASSES and not self.is_complex
+        return self.kind in CLASSES and not self.is_complex
 
 
 def variable_names(path: Path) -> list[str]:
@@ -91,7 +91,7 @@ def variable_names(path: Path) -> list[str]:
     >>> variable_names(file)
     ['I_tr', 'T_tr']
     """
-    with _explained(path), opened(path, None) as file:
+    with damage_explained(path), opened(path, None) as file:
         return [variable.name for variable in _variables(file, path)]
 
 
@@ -120,7 +120,7 @@ def read_arrays(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
     rungwise.core.errors.UserError: ...features.mat: 'note' is no full array of real numbers; save it as one
     """
     found: dict[str, NDArray[Any]] = {}
-    with _explained(path), opened(path, None) as file:
+    with damage_explained(path), opened(path, None) as file:
         for variable in _variables(file, path):
             if variable.name not in names:
                 continue
@@ -144,7 +144,7 @@ def read_only_array(path: Path) -> NDArray[Any]:
     >>> read_only_array(file).shape
     (2, 3)
     """
-    with _explained(path), opened(path, None) as file:
+    with damage_explained(path), opened(path, None) as file:
         names = [variable.name for variable in _variables(file, path) if variable.is_numeric]
     if len(names) != 1:
         found = f"{len(names)} full arrays of real numbers" + (f" ({', '.join(names[:4])})" if names else "")
@@ -153,8 +153,14 @@ def read_only_array(path: Path) -> NDArray[Any]:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Make one line of what shows damage."""
+def damage_explained(path: Path) -> Iterator[None]:
+    """Make one line of what shows damage.
+
+    >>> with damage_explained(Path("a.mat")):
+    ...     raise ValueError("it ends early")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: a.mat: a damaged MAT file (it ends early); copy it again, or save it anew
+    """
     try:
         yield
     except OSError as error:
@@ -164,8 +170,35 @@ def _explained(path: Path) -> Iterator[None]:
         raise UserError(f"{path}: a damaged MAT file ({reason}); copy it again, or save it anew") from error
 
 
+def read_bodies(path: Path) -> Iterator[tuple[bytes, Order]]:
+    """The bytes of each array of a MAT file, whatever it holds, and their order.
+
+    Raises:
+        UserError: If the file cannot be read, is no MAT file of version 5, or holds more than a file of texts may.
+
+    >>> import tempfile, scipy.io
+    >>> file = Path(tempfile.mkdtemp()) / "texts.mat"
+    >>> scipy.io.savemat(file, {"note": "a text"}, do_compression=True)
+    >>> [(len(body), order) for body, order in read_bodies(file)]
+    [(56, '<')]
+    """
+    with damage_explained(path), opened(path, None) as file:
+        left = limits().text_bytes
+        for source, size, order in _bodies(file, path):
+            if size > left:
+                raise too_large(str(path), size, "text_bytes")
+            left -= size
+            yield _exactly(source, size), order
+
+
 def _variables(file: IO[bytes], path: Path) -> Iterator[_Variable]:
     """What the file holds, each standing at its numbers when it is given."""
+    for source, _, order in _bodies(file, path):
+        yield _variable(source, order)
+
+
+def _bodies(file: IO[bytes], path: Path) -> Iterator[tuple[_Source, int, Order]]:
+    """Where each array begins, how many bytes it says it has, and their order."""
     order = _byte_order(file.read(_HEADER_BYTES), path)
     at = _HEADER_BYTES
     while tag := file.read(8):
@@ -174,10 +207,12 @@ def _variables(file: IO[bytes], path: Path) -> Iterator[_Variable]:
         source: _Source = file
         if kind == _COMPRESSED:
             source = _Inflated(file, size)
-            kind, _ = struct.unpack(f"{order}II", _exactly(source, 8))
-        if kind != _MATRIX:
+            kind, inside = struct.unpack(f"{order}II", _exactly(source, 8))
+        else:
+            inside = size
+        if kind != MATRIX:
             raise ValueError(f"an element of type {kind} where an array should be")
-        yield _variable(source, order)
+        yield source, inside, order
         at += size
         file.seek(at)
 
@@ -196,9 +231,9 @@ def _byte_order(header: bytes, path: Path) -> Order:
 
 
 def _variable(source: _Source, order: Order) -> _Variable:
-    flags = _element(source, order, _UINT32, 8)
-    sizes = _element(source, order, _INT32, 4 * _MOST_DIMENSIONS)
-    name = _element(source, order, _INT8, _LONGEST_NAME)
+    flags = _element(source, order, UINT32, 8)
+    sizes = _element(source, order, INT32, 4 * MOST_DIMENSIONS)
+    name = _element(source, order, INT8, _LONGEST_NAME)
     (said,) = struct.unpack(f"{order}I", flags[:4])
     shape = struct.unpack(f"{order}{len(sizes) // 4}i", sizes)
     if any(size < 0 for size in shape):
@@ -208,10 +243,10 @@ def _variable(source: _Source, order: Order) -> _Variable:
 
 def _numbers(variable: _Variable, path: Path) -> NDArray[Any]:
     kind, size, inside = _tag(variable.source, variable.order)
-    if kind not in _STORED:
+    if kind not in STORED:
         raise ValueError(f"numbers of type {kind}")
-    stored = np.dtype(_STORED[kind]).newbyteorder(variable.order)
-    count, dtype = math.prod(variable.shape), np.dtype(_CLASSES[variable.kind])
+    stored = np.dtype(STORED[kind]).newbyteorder(variable.order)
+    count, dtype = math.prod(variable.shape), np.dtype(CLASSES[variable.kind])
     if size != count * stored.itemsize:
         raise ValueError(f"{size} bytes of {stored.name} for an array of shape {variable.shape}")
     if (needed := count * max(stored.itemsize, dtype.itemsize)) > limits().unpacked_bytes:

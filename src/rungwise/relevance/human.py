@@ -19,13 +19,13 @@ from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.relevance.base import Degrees, Positions
 from rungwise.relevance.id_lists import Finder, read_id_lists
 from rungwise.relevance.judgement_files import (
-    LARGEST_GRADE,
     Judgement,
     flickr8k_crowd,
     flickr8k_experts,
     graded_table,
-    read_judgements,
+    read_graded,
 )
+from rungwise.relevance.judgement_rows import LARGEST_GRADE
 
 
 class Human(Degrees):
@@ -111,7 +111,7 @@ class Human(Degrees):
         >>> Human.read(file, ImageCaptions(("a.jpg",), ("a dog",), np.array([0]))).grades.round(2)
         array([3.67], dtype=float32)
         """
-        return cls._found(Path(path), read_judgements(Path(path)), data)
+        return cls._found(Path(path), read_graded(Path(path)), data)
 
     @classmethod
     def from_csv(cls, path: Path | str, data: ImageCaptions) -> Human:

@@ -6,28 +6,25 @@ items the ids name is :class:`rungwise.relevance.human.Human`'s to find.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
-
-import numpy as np
+from typing import Literal
 
 from rungwise.core.errors import UserError
-from rungwise.data.textfiles import read_lines, read_text
+from rungwise.data.textfiles import read_lines
+from rungwise.relevance.judgement_rows import grade_of, number_of, table_rows, text_of
 
 Judgement = tuple[str, str, str, float | None]
 """Place in the file, image id, caption id, grade; None where nobody voted."""
 
-LARGEST_GRADE = float(np.finfo(np.float32).max)
-"""Degrees are numbers of 32 bits."""
+GRADE_COLUMNS = ("grade", "agg_score", "score", "rating", "relevance")
+"""Names of the column of grades; the first present one counts."""
 
-_GRADE_COLUMNS = ("grade", "agg_score", "score", "rating", "relevance")
-_FLICKR8K_NUMBERS = 3
+_NUMBERS = 3
 """After image and caption: three experts' grades, or the share of yes with both counts of votes."""
 
 
-def read_judgements(path: Path) -> Iterator[Judgement]:
+def read_graded(path: Path) -> Iterator[Judgement]:
     r"""The judgements of a file, known by what it holds: Flickr8K's experts or crowd, or a table with a header.
 
     Raises:
@@ -36,23 +33,43 @@ def read_judgements(path: Path) -> Iterator[Judgement]:
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "renamed.txt"
     >>> _ = file.write_text("a.jpg\ta.jpg#0\t4\t4\t3\n")
-    >>> [(image, caption, round(grade, 2)) for _, image, caption, grade in read_judgements(file)]
+    >>> [(image, caption, round(grade, 2)) for _, image, caption, grade in read_graded(file)]
     [('a.jpg', 'a.jpg#0', 3.67)]
+    """
+    match flickr8k_layout(path):
+        case "flickr8k-expert":
+            return flickr8k_experts(path)
+        case "flickr8k-crowd":
+            return flickr8k_crowd(path)
+    return graded_table(path)
+
+
+def flickr8k_layout(path: Path) -> Literal["flickr8k-expert", "flickr8k-crowd"] | None:
+    r"""Which of Flickr8K's files this is; None for another one.
+
+    Raises:
+        UserError: If the file cannot be read.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "renamed.txt"
+    >>> _ = file.write_text("a.jpg\ta.jpg#0\t1\t3\t0\n")
+    >>> flickr8k_layout(file)
+    'flickr8k-crowd'
     """
     _, first = next(read_lines(path))
     cells = first.split("\t")
-    if len(cells) != 2 + _FLICKR8K_NUMBERS or any(_number(cell) is None for cell in cells[2:]):
-        return graded_table(path)
+    if len(cells) != 2 + _NUMBERS or any(number_of(cell) is None for cell in cells[2:]):
+        return None
     # The crowd's share of votes is 1 only where nobody said no, so its three numbers are never all grades.
-    grades = all(_number(cell) in (1, 2, 3, 4) for cell in cells[2:])
-    return flickr8k_experts(path) if grades else flickr8k_crowd(path)
+    grades = all(number_of(cell) in (1, 2, 3, 4) for cell in cells[2:])
+    return "flickr8k-expert" if grades else "flickr8k-crowd"
 
 
 def graded_table(path: Path) -> Iterator[Judgement]:
     r"""A CSV or TSV with the columns ``image``, ``caption`` and a grade, as CxC's ``sits_*.csv`` is.
 
     Raises:
-        UserError: As :func:`read_judgements`.
+        UserError: As :func:`read_graded`.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "grades.csv"
@@ -60,29 +77,16 @@ def graded_table(path: Path) -> Iterator[Judgement]:
     >>> [judgement[1:] for judgement in graded_table(file)]
     [('a.jpg', 'a.jpg#0', 3.5)]
     """
-    text = read_text(path)
-    delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        yield from _graded(path, reader)
-    except csv.Error as error:
-        # The reader's number is that of the last whole record.
-        line = reader.line_num + 1
-        raise UserError(f"{path}, line {line}: {error}; correct the quotation marks from there on") from error
-
-
-def _graded(path: Path, reader: csv.DictReader[str]) -> Iterator[Judgement]:
-    columns = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
-    graded = next((columns[name] for name in _GRADE_COLUMNS if name in columns), None)
-    if graded is None or not {"image", "caption"} <= columns.keys():
+    table = table_rows(path)
+    graded = next((name for name in GRADE_COLUMNS if name in table.columns), None)
+    if graded is None or not {"image", "caption"} <= set(table.columns):
         raise UserError(
             f"{path}: needs the columns image, caption and grade (or agg_score, score, rating, relevance), found"
-            f" {', '.join(columns) or 'none'}; rename or add them"
+            f" {', '.join(table.columns) or 'none'}; rename or add them"
         )
-    for cells in reader:
-        where = f"{path}, line {reader.line_num}"
-        image, caption = cells[columns["image"]], cells[columns["caption"]]
-        yield where, (image or "").strip(), (caption or "").strip(), _grade(cells[graded], where)
+    for where, cells in table.rows:
+        image, caption = (text_of(cells, (name,), where) for name in ("image", "caption"))
+        yield where, image, caption, grade_of(cells.get(graded), where)
 
 
 def flickr8k_crowd(path: Path) -> Iterator[Judgement]:
@@ -97,7 +101,7 @@ def flickr8k_crowd(path: Path) -> Iterator[Judgement]:
     >>> [judgement[1:] for judgement in flickr8k_crowd(file)]
     [('a.jpg', 'a.jpg#1', 0.25)]
     """
-    for where, image, caption, (_, yes, no) in _tabbed(path):
+    for where, image, caption, (_, yes, no) in flickr8k_rows(path):
         yield where, image, caption, _share(yes, no, where)
 
 
@@ -113,35 +117,28 @@ def flickr8k_experts(path: Path) -> Iterator[Judgement]:
     >>> [judgement[1:] for judgement in flickr8k_experts(file)]
     [('a.jpg', 'a.jpg#0', 3.0)]
     """
-    for where, image, caption, grades in _tabbed(path):
+    for where, image, caption, grades in flickr8k_rows(path):
         yield where, image, caption, sum(grades) / len(grades)
 
 
-def _tabbed(path: Path) -> Iterator[tuple[str, str, str, list[float]]]:
+def flickr8k_rows(path: Path) -> Iterator[tuple[str, str, str, list[float]]]:
+    r"""The lines of one of Flickr8K's files: place, image id, caption id, three numbers.
+
+    Raises:
+        UserError: If a line has another form.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "experts.txt"
+    >>> _ = file.write_text("a.jpg\ta.jpg#0\t4\t3\t2\n")
+    >>> [row[1:] for row in flickr8k_rows(file)]
+    [('a.jpg', 'a.jpg#0', [4.0, 3.0, 2.0])]
+    """
     for number, line in read_lines(path):
         where = f"{path}, line {number}"
         cells = line.split("\t")
-        if len(cells) != 2 + _FLICKR8K_NUMBERS:
-            raise UserError(
-                f"{where}: not image, caption and {_FLICKR8K_NUMBERS} numbers between tabs; give the published file"
-            )
-        yield where, cells[0], cells[1], [_grade(cell, where) for cell in cells[2:]]
-
-
-def _grade(cell: str | None, where: str) -> float:
-    grade = _number(cell or "")
-    if grade is None:
-        raise UserError(f"{where}: {cell or ''!r} is no grade; write a number")
-    return grade
-
-
-def _number(cell: str) -> float | None:
-    """None where a cell holds no finite number, or one beyond the range of degrees."""
-    try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if abs(number) <= LARGEST_GRADE else None
+        if len(cells) != 2 + _NUMBERS:
+            raise UserError(f"{where}: not image, caption and {_NUMBERS} numbers between tabs; give the published file")
+        yield where, cells[0], cells[1], [grade_of(cell, where) for cell in cells[2:]]
 
 
 def _share(yes: float, no: float, where: str) -> float | None:
