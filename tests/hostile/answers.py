@@ -109,6 +109,14 @@ def of_checkpoint(root: Path) -> Answer:
     return {"main": [repr(state), digest(*(tensors[name].numpy() for name in sorted(tensors)))]}
 
 
+def of_scored_pairs(path: Path) -> Answer:
+    from rungwise.data.scored_pairs import read_scored_pairs
+
+    found = read_scored_pairs(path)
+    rows = list(zip(found.first, found.second, found.scores.tolist(), found.splits, strict=True))
+    return {"main": rows, "issues": len(found.issues)}
+
+
 def of_pairs(root: Path) -> Answer:
     """Scores that are known; one that is not known any more is an issue, since it is computed again."""
     from rungwise.relevance.pair_cache import Keys, PairCache

@@ -26,6 +26,7 @@ from tests.hostile.answers import (
     of_result,
     of_rows,
     of_scenes,
+    of_scored_pairs,
     of_word_vectors,
 )
 
@@ -91,6 +92,7 @@ def _brought() -> list[Subject]:
     from rungwise.data.pictures import load_picture, picture_digest, thumbnail
     from rungwise.evaluation.inputs import read_embeddings, read_owners, read_relevance, read_similarity
     from rungwise.evaluation.ranked_lists import read_ranked_lists
+    from rungwise.relevance.picture_vectors import read_picture_vectors
     from rungwise.training.recipes import load_config
 
     def file(name: str, path: str, read: Callable[[Path], Any], cover: Cover = "nothing") -> Subject:
@@ -115,6 +117,8 @@ def _brought() -> list[Subject]:
         ("similarity, npy", "similarity.npy", lambda p: array(read_similarity(p)), "structure"),
         ("similarity, json", "similarity.json", lambda p: array(read_similarity(p)), "structure"),
         ("similarity, jsonl", "similarity.jsonl", lambda p: array(read_similarity(p)), "nothing"),
+        *((f"picture vectors, {name}", name, lambda p: array(read_picture_vectors(p).vectors), "structure")
+          for name in ("vectors.npy", "seen.npz")),
         ("degrees, npy", "similarity.npy", lambda p: array(read_relevance(p, (8, 8))), "structure"),
         *((f"owners, {kind}", f"owners.{kind}", lambda p: array(read_owners(p)), "nothing")
           for kind in ("txt", "json", "npy")),
@@ -124,6 +128,10 @@ def _brought() -> list[Subject]:
         ("judgements, ECCV", "eccv_i2t.json", _judged_eccv, "structure"),
     ]  # fmt: skip
     found = [file(name, f"evaluation/{inside}", read, cover) for name, inside, read, cover in evaluated]
+    found += [
+        file(f"scored pairs, {name}", f"scored/{path}", of_scored_pairs)
+        for name, path in (("table", "pairs.csv"), ("STS-Benchmark", "sts-train.csv"))
+    ]
     found += [file(f"picture, {form}", f"pictures/{name}", picture) for name, form in world.picture_formats().items()]
     found += [
         file(f"word vectors, {name}", f"words/{name}", of_word_vectors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,7 @@ def make_data(root: Path) -> None:
     (root / "flickr8k/Flickr_8k.trainImages.txt").write_text("\n".join(NAMES[:4]) + "\n")
     _make_rows(root)
     _make_evaluation(root / "evaluation")
+    _make_scored(root / "scored")
     _make_words(root / "words")
     _make_pictures(root / "pictures")
 
@@ -118,6 +120,7 @@ def _make_evaluation(folder: Path) -> None:
     np.save(folder / "vectors.npy", vectors)
     np.savez(folder / "vectors.npz", vectors=vectors)
     np.savez_compressed(folder / "packed.npz", vectors=vectors)
+    np.savez(folder / "seen.npz", images=vectors, image_ids=np.array(NAMES), model=np.array("model"))
     save_file({"vectors": vectors}, folder / "vectors.safetensors")
     _write_parquet(folder / "vectors.parquet", {"id": list(NAMES), "embedding": vectors.tolist()})
     matrix = (vectors @ vectors.T).astype(np.float32)
@@ -137,6 +140,18 @@ def _make_evaluation(folder: Path) -> None:
     (folder / "crowd.txt").write_text("".join(f"{a}\t{b}\t0.5\t1\t1\n" for a, b, _ in pairs))
     (folder / "eccv_i2t.json").write_text(json.dumps({one: list(names[:3]) for one in NAMES}))
     (folder / "eccv_t2i.json").write_text(json.dumps({one: list(NAMES[:3]) for one in names}))
+
+
+def _make_scored(folder: Path) -> None:
+    """Pairs of texts with scores, as a table and in STS-Benchmark's layout."""
+    folder.mkdir()
+    rows = [(one, other, f"{at % 6}.000") for at, (one, other) in enumerate(pairwise(CAPTIONS))]
+    rows += [(f"text {at}", f"another {at}", f"{at % 5}") for at in range(23)]
+    lines = [f'"{one}","{other}",{score}' for one, other, score in rows]
+    (folder / "pairs.csv").write_text("\n".join(["caption1,caption2,score", *lines, ""]))
+    for split, some in (("train", rows[:20]), ("dev", rows[20:25]), ("test", rows[25:])):
+        lines = [f"main\tmade\t2012\t{at:04}\t{score}\t{one}\t{two}" for at, (one, two, score) in enumerate(some)]
+        (folder / f"sts-{split}.csv").write_text("\n".join([*lines, ""]))
 
 
 def caption_ids() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from tests.hostile import world
+from tests.scored import tiny_encoder
 
 PUBLISHED = {"hf": ("clip", "siglip2"), "open_clip": ("open_clip",), "st": ("sentence",)}
 """Folders by the prefix that they are loaded with."""
@@ -17,6 +18,7 @@ def make(root: Path) -> None:
     _make_vsepp(root / "vsepp")
     _make_published(root)
     _make_saved(root)
+    tiny_encoder(root / "pair_encoder")
 
 
 def _make_vsepp(folder: Path) -> None:

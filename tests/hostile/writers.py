@@ -88,6 +88,7 @@ def _files(root: Path) -> list[Writer]:
     from rungwise.evaluation.compare import compare
     from rungwise.relevance.fit_file import read_fit, write_fit
     from rungwise.relevance.ngrams import DocumentFrequencies
+    from rungwise.relevance.picture_vectors import read_picture_vectors, write_picture_vectors
 
     def result(seed: int) -> Result:
         scores = np.random.default_rng(seed).normal(size=(40, 40))
@@ -109,6 +110,10 @@ def _files(root: Path) -> list[Writer]:
     def fit(seed: int) -> Step:
         return lambda place: write_fit(world.learned(seed), place / "fit.json")
 
+    def seen(seed: int) -> Step:
+        rows = np.random.default_rng(seed).random((3, 4))
+        return lambda place: write_picture_vectors(place / "seen.npz", rows, "model", ("a", "b", "c"))
+
     def state_of_result(place: Path) -> Any:
         found = Result.from_json(place / "result.json")
         return [dict(found.numbers), found.per_query("i2t/R@1").tolist()]
@@ -121,6 +126,8 @@ def _files(root: Path) -> list[Writer]:
         Writer("calibration", calibration(1.0), calibration(2.0),
                lambda place: str(Calibration.load(place / "calibration.json")), "calibration.json"),
         Writer("fitted combination", fit(1), fit(2), lambda place: str(read_fit(place / "fit.json")), "fit.json"),
+        Writer("picture vectors", seen(1), seen(2),
+               lambda place: read_picture_vectors(place / "seen.npz").vectors.tolist(), "seen.npz"),
         Writer("comparison", comparison(20), comparison(30), _text("comparison.json"), "comparison.json"),
         Writer("document frequencies", frequencies("a dog"), frequencies("a red dog"),
                lambda place: DocumentFrequencies.load(place / "counts.npz").content_hash(), "counts.npz"),
@@ -178,8 +185,9 @@ def _caches() -> list[Writer]:
 
 
 def _folders(root: Path) -> list[Writer]:
+    from rungwise.core.seals import check_seal
     from rungwise.data.readers import read
-    from rungwise.relevance import CIDErD, storage
+    from rungwise.relevance import CIDErD, CrossEncoder, storage
     from rungwise.relevance.kept import KeptFolder
     from rungwise.relevance.restored import kept_rows
     from rungwise.relevance.shards import remove, write_in_shards
@@ -225,8 +233,31 @@ def _folders(root: Path) -> list[Writer]:
 
         return save
 
+    def save_pair_model(seed: int) -> Step:
+        def save(place: Path) -> None:
+            import torch
+
+            from rungwise.core.folders import replacing_folder
+            from rungwise.language.pair_models import load_pair_model
+            from rungwise.training.pair_models.saving import CROSS_ENCODER, save_cross_encoder
+
+            torch.manual_seed(seed)
+            model = load_pair_model(root / "pair_encoder", outputs=1)
+            with replacing_folder(place / "grader", CROSS_ENCODER, "a model of pairs") as draft:
+                save_cross_encoder(model, draft, {"seed": seed})
+
+        return save
+
+    def state_of_pair_model(place: Path) -> Any:
+        check_seal(place / "grader")
+        found = CrossEncoder(["a dog", "a cat"], [0, 1], place / "grader", scale="sigmoid", device="cpu")
+        return [found.fingerprint, (place / "grader" / "README.md").read_text()]
+
     scenes = SceneConfig(pictures=4, side=32)
     return [
+        Writer("model of pairs, first", _nothing, save_pair_model(1), state_of_pair_model, "grader", costly=True),
+        Writer("model of pairs, again", save_pair_model(1), save_pair_model(2), state_of_pair_model, "grader",
+               costly=True),
         Writer("degrees, first", _nothing, degrees(None, 1), state_of_degrees, "degrees"),
         Writer("degrees, again", degrees(None, 1), degrees(None, 2), state_of_degrees, "degrees"),
         Writer("degrees, best in place of all", degrees(None, 1), degrees(2, 1), state_of_degrees, "degrees"),

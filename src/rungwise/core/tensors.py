@@ -44,9 +44,30 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     from safetensors.torch import save_file
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    try:
+    with system_errors(path):
         save_file(plain, path, metadata=dict(metadata) if metadata is not None else None)
-    except SafetensorError as error:  # which hides what the operating system said
+
+
+@contextmanager
+def system_errors(path: Path) -> Iterator[None]:
+    """Within it, libraries in Rust that hide what the operating system said in a text raise its error.
+
+    Args:
+        path: What they write.
+
+    Raises:
+        OSError: If the disk is full or the place cannot be written.
+
+    >>> with system_errors(Path("a.json")):
+    ...     raise Exception("No space left on device (os error 28)")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'a.json'
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # tokenizers have no class of their own for it
         if found := _SYSTEM_ERROR.search(str(error)):
             code = int(found[1])
             raise OSError(code, os.strerror(code), str(path)) from error

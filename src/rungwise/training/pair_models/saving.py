@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rungwise.core.printable import printable
+from rungwise.core.tensors import system_errors
 from rungwise.core.version import __version__
 from rungwise.language.pair_models import SAID, PairModel
 from rungwise.language.sentence_models import without_bars
@@ -66,7 +67,7 @@ def save_cross_encoder(model: PairModel, folder: Path, facts: Mapping[str, Any])
     network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.activation.Sigmoid", **_library()}
     setattr(network.config, SAID, {"scale": "sigmoid"})
     tokenizer.model_max_length = model.max_length  # so that whoever loads it cuts where training did
-    with without_bars():
+    with without_bars(), system_errors(folder):
         network.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     purpose = "Reads two texts together, and says in 0..1 how alike their meanings are."
@@ -75,7 +76,7 @@ def save_cross_encoder(model: PairModel, folder: Path, facts: Mapping[str, Any])
 
 def save_bi_encoder(model: SentenceTransformer, folder: Path, facts: Mapping[str, Any]) -> None:
     """Write a sentence model into a folder; see :func:`save_cross_encoder`."""
-    with without_bars():
+    with without_bars(), system_errors(folder):
         model.save_pretrained(str(folder), create_model_card=False)
     purpose = "Gives a text a vector. The cosine of two vectors says how alike the meanings are."
     _write_card(
