@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rungwise.core.errors import UserError
 from rungwise.core.sealed_lines import hash_of_text, sealed
 from rungwise.relevance import judgements
-from rungwise.relevance.judgements import Judgement, add_judgement, is_judgement_file, now, read_judgements
+from rungwise.relevance.judgements import Judgement, add_judgement, is_judgement_line, now, read_judgements
 
 TEXT = hash_of_text("a dog")
 
@@ -155,11 +155,10 @@ def test_the_file_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         _twenty(path, "Bo")
 
 
-def test_a_file_of_judgements_is_known_by_its_first_line(path: Path) -> None:
-    add_judgement(path, of("a", 4))
-    assert is_judgement_file(path.read_text())
-    assert not is_judgement_file(sealed({"query": "a dog", "id": "a", "grade": "right"}).decode())
-    assert not is_judgement_file('{"image": "a", "caption": "b", "grade": 3}')
+def test_a_line_of_judgements_is_known(path: Path) -> None:
+    assert is_judgement_line(of("a", 4).line())
+    assert not is_judgement_line(sealed({"query": "a dog", "id": "a", "grade": "right"}))
+    assert not is_judgement_line(b'{"image": "a", "caption": "b", "grade": 3}')
 
 
 def test_a_place_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:

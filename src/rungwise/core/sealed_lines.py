@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,8 @@ from rungwise.core.reading import MissingFileError, opened, require_regular
 Parsed = TypeVar("Parsed")
 
 _LONGEST_LINE = 1 << 18
+_LOOKED_AT = 20
+"""Lines among which a sound one is looked for."""
 _SEAL = "seal"
 
 
@@ -113,6 +116,22 @@ def read_sealed(
     except MissingFileError:
         return [], []
     return sound, damaged
+
+
+def a_sealed_line(path: Path) -> bytes | None:
+    """A line by which such a file is known, among its first ones; None where the file is another one.
+
+    Raises:
+        UserError: If the file cannot be read.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "lines.jsonl"
+    >>> _ = file.write_bytes(b"damaged" + sealed({"a": 1}) + sealed({"a": 2}))
+    >>> unsealed(a_sealed_line(file))
+    {'a': 2}
+    """
+    with opened(path, "text_bytes") as file:
+        return next((line for line in islice(_lines(file), _LOOKED_AT) if is_sealed(line)), None)
 
 
 def append(path: Path, line: bytes, most: int, kept: Callable[[], Iterable[bytes]], what: str) -> None:

@@ -221,13 +221,13 @@ def add_judgement(path: Path, judgement: Judgement) -> None:
             )
 
 
-def is_judgement_file(first_line: str) -> bool:
-    """Whether a file that begins with this line is one of judgements.
+def is_judgement_line(line: bytes) -> bool:
+    """Whether a line is one of a judgement file, be it damaged or not.
 
-    >>> is_judgement_file("image,caption,grade")
+    >>> is_judgement_line(b"image,caption,grade")
     False
     """
-    return sealed_lines.is_sealed(first_line) and '"image"' in first_line and '"caption"' in first_line
+    return sealed_lines.is_sealed(line) and b'"image"' in line and b'"caption"' in line
 
 
 def _parsed(plain: dict[str, Any]) -> Judgement:
