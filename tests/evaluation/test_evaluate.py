@@ -6,9 +6,11 @@ import torch
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from rungwise.core.errors import UserError
-from rungwise.evaluation import evaluate
+from rungwise.evaluation import Reranked, evaluate, similarity_source
+from rungwise.evaluation.evaluate import refuse_own_opinion
 from rungwise.metrics import streaming
-from rungwise.relevance import TfIdf
+from rungwise.relevance import ModelScores, TfIdf, Visual
+from rungwise.relevance.combine import mean
 
 
 def world(images=30, per_image=3, width=16, seed=0):
@@ -242,3 +244,19 @@ def test_a_scorer_may_have_images_without_captions_at_the_end():
     )
     assert result["t2i/R@1"] == 50.0
     assert result.remarks == {"i2t/R@1": {"no positive, left out": 1}}
+
+
+def test_a_model_is_not_judged_by_its_own_opinion():
+    image, text, owners = world()
+    own = ModelScores(image @ text.T, owners, model="5eed", images=30)
+    words = TfIdf([f"caption {n}" for n in range(90)], owners)
+    asked = {"image_embeddings": image, "text_embeddings": text, "image_of_caption": owners, "measures": ["CS@10"]}
+    for relevance in (own, mean([words, own]), Visual(image, owners, through=mean([own, words]))):
+        assert evaluate(relevance=relevance, model_hash="other", **asked).model_hash == "other"
+        with pytest.raises(UserError, match=r"the opinion of the model that is judged \(5eed\)"):
+            evaluate(relevance=relevance, model_hash="5eed", **asked)
+    assert evaluate(relevance=words, model_hash="5eed", **asked)["i2t/CS@10"]
+    first = similarity_source(similarity=image @ text.T, image_of_caption=owners)
+    both = Reranked(first, image @ text.T, second_hash="5eed")
+    with pytest.raises(UserError, match="the opinion of the model"):
+        refuse_own_opinion(own, "other", both)

@@ -43,7 +43,8 @@ SPLIT = ImageCaptions(tuple("abcd"), TEXTS, OWNERS, splits=("train", "test", "tr
 
 def test_every_kind_is_known_by_its_name():
     assert list(KINDS) == [
-        "cider-d", "cider", "tfidf", "cbow", "bi-encoder", "cross-encoder", "cascade", "labels", "human", "combine",
+        "cider-d", "cider", "tfidf", "cbow", "bi-encoder", "cross-encoder", "cascade", "labels", "human",
+        "visual", "combine",
     ]  # fmt: skip
     for kind in KINDS:
         assert source_config(kind) == source_config({"kind": kind}) == source_config(f"{{kind: {kind}}}")

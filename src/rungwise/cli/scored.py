@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from rungwise.models.contracts import PairScorer, PairScores
 
 
-class Asked(Protocol):
+class Encoding(Protocol):
+    """The part of the command line that says how a model reads pictures."""
+
+    precision: Literal["auto", "float32", "bfloat16"]
+    least_cosine: float
+    cache: Path | None
+
+
+class Asked(Encoding, Protocol):
     """The part of the command line that says what is evaluated; see :class:`rungwise.cli.evaluate_options.Evaluate`."""
 
     model: str | None
@@ -55,10 +63,7 @@ class Asked(Protocol):
     shards: int | None
     ray: str | None
     device: str | None
-    precision: Literal["auto", "float32", "bfloat16"]
-    least_cosine: float
     altered_model: bool
-    cache: Path | None
 
 
 @dataclass(frozen=True)
@@ -186,14 +191,24 @@ def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Asked) -
     Raises:
         UserError: If there are no pictures, or no captions.
     """
-    scores = _scores_of(model, name, data, asked)
+    scores = scores_of(model, name, data, asked)
     source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
     seed = _seed_of(model.provenance)
     return Scored(source, scores.data, True, model_hash=model.fingerprint, seed=seed, model=model)
 
 
-def _scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Asked) -> PairScores:
-    """What a model makes of a collection, once it has read it; the pictures that it cannot read are listed."""
+def scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding) -> PairScores:
+    """What a model makes of a collection, once it has read it; the pictures that it cannot read are listed.
+
+    Args:
+        model: That was read.
+        name: By which it was asked for.
+        data: With pictures and captions.
+        asked: How features are computed, and where they are kept.
+
+    Raises:
+        UserError: If there are no pictures, or no captions.
+    """
     _refuse_incomplete(data)
     say_cut(model, data.captions)
     encoding = encoding_in(name, asked.precision, asked.least_cosine)
@@ -208,7 +223,7 @@ def _scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Asked) 
 def _reranked(name: str, scored: Scored, asked: Asked) -> Scored:
     """The same scores as a first stage, and a model as the second, of the pictures that both can read."""
     model = read_model(name, asked.device, altered=asked.altered_model)
-    scores = _scores_of(model, name, scored.data, asked)
+    scores = scores_of(model, name, scored.data, asked)
     first = scored.similarity
     if len(scores.kept) < len(scored.data):
         of_image = scored.data.captions_of_image

@@ -106,9 +106,10 @@ def evaluate(
         Numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
 
     Raises:
-        UserError: If sizes do not agree, a matrix is transposed, a value is not finite, a measure or protocol is not
-            known, the protocol does not fit the data, a graded measure is asked for without relevance, or a measure
-            reads what lists or two stages do not have; or the scores cannot be cut into shards.
+        UserError: If sizes do not agree, a matrix is transposed, a value is not finite, the degrees came from the model
+            that is judged (see :func:`refuse_own_opinion`), a measure or protocol is not known, the protocol does not
+            fit the data, a graded measure is asked for without relevance, or a measure reads what lists or two stages
+            do not have; or the scores cannot be cut into shards.
 
     >>> image, text = np.eye(3), np.eye(3)[[0, 1, 1, 2]]
     >>> result = evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=[0, 1, 1, 2])
@@ -117,6 +118,7 @@ def evaluate(
     """
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk must be at least 1, got {chunk}")
+    refuse_own_opinion(relevance, model_hash, similarity)
     owners = checked_owners(image_of_caption)
     if shards is not None:
         similarity, image_embeddings, text_embeddings, relevance = map(
@@ -209,6 +211,31 @@ def evaluate(
             if f"{way}/{measure}" in reported
         },
     )
+
+
+def refuse_own_opinion(relevance: Any, model_hash: str, similarity: Any = None) -> None:
+    """Refuse to judge a model by its own opinion, in whatever combination or folder it came.
+
+    Args:
+        relevance: Degrees; those that do not say which models they came from are taken.
+        model_hash: The fingerprint of the model; empty where it is not known.
+        similarity: Its scores; a second stage has a fingerprint of its own.
+
+    Raises:
+        UserError: If the degrees came from one of these models.
+
+    >>> from rungwise.relevance import ModelScores
+    >>> refuse_own_opinion(ModelScores(np.eye(2), [0, 1], model="5eed", images=2), "5eed")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: the degrees of relevance are the opinion of the model that is judged (5eed); ...
+    """
+    judged = {model_hash, similarity.second_hash if isinstance(similarity, Reranked) else ""} - {""}
+    own = sorted(judged & getattr(relevance, "models", frozenset()))
+    if own:
+        raise UserError(
+            f"the degrees of relevance are the opinion of the model that is judged ({own[0][:12]}); give degrees of"
+            " another source"
+        )
 
 
 def _refuse_unanswered(source: OrderAlone, measures: Iterable[Measure], positives: RightAnswers) -> None:

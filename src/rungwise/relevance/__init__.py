@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from rungwise.relevance.cross_encoder import CrossEncoder
     from rungwise.relevance.human import Human
     from rungwise.relevance.labels import Labels
+    from rungwise.relevance.model_scores import ModelScores
     from rungwise.relevance.ngrams import DocumentFrequencies
     from rungwise.relevance.tfidf import TfIdf
+    from rungwise.relevance.visual import Visual
 
 _LATER = {
     "BiEncoder": "bi_encoder",
@@ -35,7 +37,9 @@ _LATER = {
     "DocumentFrequencies": "ngrams",
     "Human": "human",
     "Labels": "labels",
+    "ModelScores": "model_scores",
     "TfIdf": "tfidf",
+    "Visual": "visual",
 }
 """Module of every name that is loaded late."""
 
@@ -53,9 +57,11 @@ __all__ = [
     "DocumentFrequencies",
     "Human",
     "Labels",
+    "ModelScores",
     "Relevance",
     "Stored",
     "TfIdf",
+    "Visual",
     "load",
 ]
 

@@ -191,6 +191,14 @@ class Degrees(ABC):
         """
         return None
 
+    @property
+    def models(self) -> frozenset[str]:
+        """Fingerprints of the models of pictures whose opinion these degrees are, wherever they came in.
+
+        Whoever judges one of these models by them asks it about itself, which evaluations refuse.
+        """
+        return frozenset()
+
     def known_pairs(self) -> Positions | None:
         """The pairs that have a degree, where these are few enough to be listed, as those that people judged.
 
@@ -280,6 +288,7 @@ class Degrees(ABC):
             "captions_hash": self.captions_hash,
             "complete": self.complete,
             "frequencies_from": self.frequencies_from,
+            "models": sorted(self.models),
             "shape": list(self.shape),
             "k": k,
             "direction": direction,

@@ -177,6 +177,12 @@ class Cascade(CaptionPairSource):
         """That of both sources."""
         return joint_frequencies((self.coarse.frequencies_from, getattr(self.fine, "frequencies_from", None)))
 
+    @property
+    def models(self) -> frozenset[str]:
+        """Those of both sources."""
+        fine: frozenset[str] = getattr(self.fine, "models", frozenset())
+        return self.coarse.models | fine
+
     def options(self) -> Mapping[str, Any]:
         """The reference choice, the threshold and both sources."""
         return {

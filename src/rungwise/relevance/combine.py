@@ -52,6 +52,11 @@ class Combination(Degrees):
         return joint_frequencies(source.frequencies_from for source in self.sources)
 
     @property
+    def models(self) -> frozenset[str]:
+        """Those of all sources."""
+        return frozenset().union(*(source.models for source in self.sources))
+
+    @property
     def of_caption_pairs(self) -> bool:
         """Every source has degrees by caption pair, and so has the combination."""
         return all(map(answers_caption_pairs, self.sources))

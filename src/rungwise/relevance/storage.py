@@ -37,6 +37,7 @@ _KINDS: Mapping[str, Any] = {
     "captions_hash": str | None,
     "complete": bool,
     "frequencies_from": str | None,
+    "models": list,
 }
 _PARTS = frozenset({HEADER, VALUES, INDICES, OWNERS})
 _WHAT = "saved relevance degrees"
@@ -193,6 +194,8 @@ def _check(
     for name, kinds in _KINDS.items():
         if name in header and not isinstance(header[name], kinds):
             raise ValueError(f"{HEADER} says {name} {header[name]!r}"[:200])
+    if not all(isinstance(one, str) for one in header.get("models", ())):
+        raise ValueError(f"{HEADER} names a model by what is no text")
     shape = _shape_of_values(header)
     images, captions = header["shape"]
     candidates = captions if header["direction"] == "i2t" else images

@@ -122,6 +122,11 @@ class Stored(Degrees):
             return "unknown" if "document_frequencies" in self.options() else "collection"
         return "unknown" if self.header["source"] in ("Weighted", "Maximum", "Calibrated", "Cascade") else None
 
+    @property
+    def models(self) -> frozenset[str]:
+        """Those of the source that was saved."""
+        return frozenset(self.header.get("models", ()))
+
     def known_pairs(self) -> Positions | None:
         """See :meth:`Degrees.known_pairs`; a folder with gaps is read through for it."""
         if self.complete:

@@ -28,6 +28,7 @@ from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig
 from rungwise.relevance.config.words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
 from rungwise.relevance.fit import Kind as Regression
 from rungwise.relevance.stored import load
+from rungwise.relevance.visual import NEIGHBOURS, Lending
 
 
 def _flow(value: Any) -> Any:
@@ -87,6 +88,75 @@ class CascadeConfig(PairModelConfig):
             reference=self.reference,
             leave_one_out=self.leave_one_out,
             progress=progress,
+        )
+
+
+@dataclass(frozen=True)
+class VisualConfig(SourceConfig):
+    """Pictures that look alike share their captions.
+
+    Attributes:
+        vectors: File of one vector a picture, of any encoder, in the order of the pictures, or such a file with ids as
+            "rungwise relevance model-scores --vectors" writes. Default: the vectors that the data have for pictures.
+        model: Fingerprint of the model that made the vectors, where the file does not say it: that model is then not
+            judged by these degrees.
+        through: A source or folder of degrees by which the nearest pictures lend their captions. Default: none,
+            pictures alone are compared.
+        neighbours: With through: how many pictures lend, the picture itself included; default 10.
+        lending: With through: the best that one of them lends (max, the default), or the mean of all.
+    """
+
+    kind: Literal["visual"] = field(default="visual", init=False)
+    vectors: Path | None = None
+    model: str | None = None
+    through: Part | None = None
+    neighbours: int | None = None
+    lending: Lending | None = None
+
+    @property
+    def pairs_are_costly(self) -> bool:
+        """Whether the source that it lends by runs a model for every pair."""
+        return self.through is not None and names_source(self.through) and source_config(self.through).pairs_are_costly
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        from rungwise.relevance.picture_vectors import read_picture_vectors
+        from rungwise.relevance.visual import Visual
+
+        for name, given in (("neighbours", self.neighbours), ("lending", self.lending)):
+            if given is not None and self.through is None:
+                raise UserError(f"visual: {building.option(name)} does nothing without {building.option('through')}")
+        if self.neighbours is not None and self.neighbours < 1:
+            raise UserError(f"visual: {building.option('neighbours')} must be at least 1, got {self.neighbours}")
+        model = self.model or ""
+        if self.vectors is not None:
+            read = read_picture_vectors(self.vectors)
+            vectors = read.of(data, building.whole or data, self.vectors)
+            if read.model and model not in ("", read.model):
+                raise UserError(
+                    f"visual: {self.vectors} holds vectors of model {read.model[:16]}, not of {model[:16]}; leave"
+                    f" {building.option('model')} out"
+                )
+            model = read.model or model
+        elif data.features is not None:
+            vectors = data.features[:]
+        else:
+            raise UserError(
+                f"visual: needs {building.option('vectors')}: one vector a picture, since {data.name} has picture files"
+                " or nothing"
+            )
+        within = replace(building, option=str)
+        where = f"visual: {building.option('through')}"
+        through = None if self.through is None else degrees_of(self.through, data, building=within, where=where)
+        whose = f"model {model[:16]}" if model else "a model that nobody named"
+        building.say(f"visual: vectors of {whose}; these degrees are its opinion")
+        return Visual(
+            vectors,
+            data.image_of_caption,
+            through=through,
+            neighbours=self.neighbours or NEIGHBOURS,
+            lending=self.lending or "max",
+            model=model,
+            captions=data.captions,
         )
 
 
@@ -202,6 +272,7 @@ CONFIGS: tuple[type[SourceConfig], ...] = (
     CascadeConfig,
     LabelsConfig,
     HumanConfig,
+    VisualConfig,
     CombineConfig,
 )
 """Every source, in the order of their list on the command line."""

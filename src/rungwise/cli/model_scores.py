@@ -1,0 +1,145 @@
+"""``rungwise relevance model-scores``."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+import tyro
+
+from rungwise.cli.models import read_model
+from rungwise.cli.parsing import ADVANCED, parse
+from rungwise.cli.scored import scores_of
+from rungwise.cli.terminal import program, say, say_issues
+from rungwise.core.errors import UserError
+from rungwise.data.readers import read
+from rungwise.data.splits import with_splits
+from rungwise.relevance.base import Direction
+from rungwise.relevance.picture_vectors import write_picture_vectors
+from rungwise.relevance.storage import replacing
+from rungwise.training.run_folder import MODEL
+from rungwise.training.run_results import is_run_folder
+
+if TYPE_CHECKING:
+    from rungwise.models.contracts import PairScores
+
+_COMMAND = "rungwise relevance model-scores"
+_EXAMPLES = (
+    f"{_COMMAND} photos --model runs/vse0 --out opinion",
+    f"{_COMMAND} photos --model runs/vse0 --vectors seen.npz",
+)
+
+
+@dataclass
+class ModelScores:
+    """Write what a model of pictures and captions believes: its own similarity as degrees of relevance.
+
+    Another model may learn from them. The model itself is never judged by them: they carry its fingerprint, and
+    "rungwise evaluate" refuses it.
+
+    Attributes:
+        data: Folder or caption file.
+        model: Folder or name of a model, or a run.
+        out: Folder to write the degrees to.
+        vectors: Write the model's vectors of the pictures to this file (.npz), for "rungwise relevance visual".
+        split: The pictures to take; "all" takes every one.
+        top: Write only so many best candidates of each query.
+        direction: Whose best candidates: captions for every picture (i2t, the default) or pictures for every caption
+            (t2i).
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
+        least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
+        altered_model: Take a model whose files are not as its SHA256SUMS says.
+        cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
+    """
+
+    data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    model: str
+    out: Path | None = None
+    vectors: Path | None = None
+    split: str = "all"
+    top: int | None = field(default=None, metadata=ADVANCED)
+    direction: Direction | None = field(default=None, metadata=ADVANCED)
+    device: str | None = field(default=None, metadata=ADVANCED)
+    precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
+    least_cosine: float = field(default=0.999, metadata=ADVANCED)
+    altered_model: bool = field(default=False, metadata=ADVANCED)
+    cache: Path | None = field(default=None, metadata=ADVANCED)
+
+
+def main(arguments: list[str]) -> int:
+    """Read, encode, write."""
+    asked = parse(ModelScores, arguments, _COMMAND, examples=_EXAMPLES)
+    _refuse_idle(asked)
+    data = read(asked.data)
+    say_issues(data.issues)
+    if asked.split != "all":
+        data = with_splits(data).split(asked.split)
+    name = str(Path(asked.model) / MODEL) if is_run_folder(Path(asked.model)) else asked.model
+    model = read_model(name, asked.device, altered=asked.altered_model)
+    scores = scores_of(model, name, data, asked)
+    if len(scores.kept) < len(data):
+        raise UserError(
+            f"{asked.data}: {len(data) - len(scores.kept)} pictures could not be read, and degrees are of all; mend"
+            " them or take them out of the data"
+        )
+    if asked.vectors is not None:
+        _write_vectors(asked.vectors, name, model.fingerprint, scores)
+    if asked.out is not None:
+        from rungwise.relevance.model_scores import ModelScores as Source
+
+        source = Source(
+            scores,
+            data.image_of_caption,
+            model=model.fingerprint,
+            images=len(data),
+            scored=_scored(scores),
+            captions=data.captions,
+        )
+        with replacing(asked.out) as draft:
+            source.write(draft, k=asked.top, direction=asked.direction or "i2t")
+        say(f"written: {asked.out} ({len(data)} images x {len(data.captions)} captions)")
+        say(f"content hash: {source.content_hash()}")
+    say(f"this is the opinion of model {model.fingerprint[:16]}, which is not judged by it")
+    return 0
+
+
+def _refuse_idle(asked: ModelScores) -> None:
+    if asked.out is None and asked.vectors is None:
+        raise UserError("nothing is to be written: give --out FOLDER for degrees, or --vectors FILE.npz")
+    if asked.top is not None and asked.out is None:
+        raise UserError("--top does nothing without --out; give both or neither")
+    if asked.direction is not None and asked.top is None:
+        raise UserError("--direction does nothing without --top; give both or neither")
+    if asked.top is not None and asked.top < 1:
+        raise UserError(f"--top must be at least 1, got {asked.top}")
+
+
+def _vectors(scores: PairScores) -> tuple[np.ndarray, np.ndarray] | None:
+    """Of pictures and of captions, where the model has them."""
+    from rungwise.models.contracts import VectorScores
+
+    return (scores.image_vectors, scores.text_vectors) if isinstance(scores, VectorScores) else None
+
+
+def _write_vectors(path: Path, name: str, model: str, scores: PairScores) -> None:
+    sides = _vectors(scores)
+    if sides is None:
+        raise UserError(f"--vectors: {name} scores pairs and has no vectors of pictures; leave it out")
+    write_picture_vectors(path, sides[0], model, scores.data.image_ids)
+    say(f"written: {path} ({len(sides[0])} vectors)")
+    say(f"next: {program()} relevance visual DATA --vectors {path} --out DEGREES")
+
+
+def _scored(scores: PairScores) -> str:
+    """Hash of both sides' vectors; of ids and captions where the model has none."""
+    sides = _vectors(scores)
+    if sides is None:
+        return scores.data.content_hash()
+    digest = hashlib.sha256()
+    for side in sides:
+        digest.update(np.ascontiguousarray(side).tobytes())
+    return digest.hexdigest()
