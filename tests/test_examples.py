@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from rungwise.cli import COMMANDS, main
+from rungwise.cli.relevance import TASKS
 from rungwise.core.configuration import from_plain
 from rungwise.relevance.config import KINDS
 from rungwise.training.fit_config import config_type
@@ -56,7 +57,7 @@ def test_options_exist(place, words, capsys, monkeypatch):
     assert words[0] in COMMANDS, place
     named = words[:1]
     if words[0] == "relevance":
-        assert words[1] in KINDS, place
+        assert words[1] in {**KINDS, **TASKS}, place
         named = words[:2]
     elif words[0] == "train" and not words[1].endswith("config.yaml") and not words[1].isupper():  # PICTURES, DATA
         named = words[:2]
