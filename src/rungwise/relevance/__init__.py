@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rungwise.relevance.labels import Labels
     from rungwise.relevance.model_scores import ModelScores
     from rungwise.relevance.ngrams import DocumentFrequencies
+    from rungwise.relevance.spice import Spice
     from rungwise.relevance.tfidf import TfIdf
     from rungwise.relevance.visual import Visual
 
@@ -38,6 +39,7 @@ _LATER = {
     "Human": "human",
     "Labels": "labels",
     "ModelScores": "model_scores",
+    "Spice": "spice",
     "TfIdf": "tfidf",
     "Visual": "visual",
 }
@@ -59,6 +61,7 @@ __all__ = [
     "Labels",
     "ModelScores",
     "Relevance",
+    "Spice",
     "Stored",
     "TfIdf",
     "Visual",

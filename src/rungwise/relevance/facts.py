@@ -7,7 +7,7 @@ sizes and places are exact families: red is no bit of blue, however near their v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +17,12 @@ from rungwise.language.scene_graphs.families import family_of
 from rungwise.language.scene_graphs.graph import Fact, SceneGraph
 from rungwise.language.scene_graphs.synonyms import Synonyms
 from rungwise.relevance.base import Block, Positions
-
-WordDegrees = Callable[[Sequence[str]], NDArray[np.float32]]
-"""(words, dimension) vectors of words, each of length 1, or 0 where a word has none."""
+from rungwise.relevance.word_likeness import WordLikeness
 
 _CHUNK = 1024
+"""Words that are compared with all words at a time."""
+_LEAST_FACT = 0.05
+"""Facts that are less alike are not alike at all, so that rows stay short."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +69,17 @@ class FactNumbers:
         self.columns = np.array([fact for row in rows for fact in row], np.int32)
 
 
-def alike(facts: Sequence[Fact], synonyms: Synonyms, vectors: WordDegrees | None, least: float) -> Sparse:
+def alike(facts: Sequence[Fact], synonyms: Synonyms, likeness: WordLikeness | None) -> Sparse:
     """For each fact the facts that it is like, itself with degree 1 among them.
 
     Args:
         facts: Different ones.
         synonyms: Which words mean the same.
-        vectors: Of words, for degrees between 0 and 1; None knows only synonyms.
-        least: The lowest cosine of two words, and the lowest product of parts, that counts; a cosine of ``least``
-            becomes a degree of 0, one of 1 stays.
+        likeness: Degrees between 0 and 1 for other words; None knows only synonyms.
 
-    >>> found = alike([("dog",), ("kid",), ("child",)], Synonyms.own(), None, 0.5)
+    >>> found = alike([("child",), ("dog",), ("kid",)], Synonyms.own(), None)
     >>> found.starts.tolist(), found.columns.tolist()
-    ([0, 1, 3, 5], [0, 1, 2, 1, 2])
+    ([0, 2, 3, 5], [0, 2, 1, 0, 2])
     """
     from rungwise.relevance import fact_kernels
 
@@ -89,12 +88,12 @@ def alike(facts: Sequence[Fact], synonyms: Synonyms, vectors: WordDegrees | None
     parts = np.full((len(facts), 3), -1, np.int32)
     for place, fact in enumerate(facts):
         parts[place, : len(fact)] = [number[part] for part in fact]
-    near = _alike_words(words, synonyms, vectors, least)
+    near = _alike_words(words, synonyms, likeness)
     holders = np.argsort(parts[:, 0], kind="stable").astype(np.int32)
     counts = np.bincount(parts[:, 0], minlength=len(words)) if len(facts) else np.zeros(len(words), np.int64)
     holder_starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     starts = np.zeros(len(facts) + 1, np.int64)
-    given = (parts, holder_starts, holders, near.starts, near.columns, near.values, np.float32(1e-3))
+    given = (parts, holder_starts, holders, near.starts, near.columns, near.values, np.float32(_LEAST_FACT))
     nothing = np.empty(0, np.int32), np.empty(0, np.float32)
     fact_kernels.alike_facts(*given, starts, *nothing, False)
     np.cumsum(starts, out=starts)
@@ -116,7 +115,7 @@ def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], we
         Facts by group, rising, and (groups,) float32 weights of the different facts of each: its size.
 
     >>> numbers = FactNumbers([frozenset({("kid",)}), frozenset({("child",), ("dog",)})])
-    >>> near = alike(numbers.facts, Synonyms.own(), None, 0.5)
+    >>> near = alike(numbers.facts, Synonyms.own(), None)
     >>> rows, sizes = answered(numbers, near, [np.array([0]), np.array([0, 1])], np.ones(3, np.float32))
     >>> [[numbers.facts[fact] for fact in rows.row(group)[0]] for group in (0, 1)], sizes.tolist()
     ([[('child',), ('kid',)], [('child',), ('dog',), ('kid',)]], [1.0, 2.0])
@@ -139,8 +138,8 @@ def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], we
     return Sparse(starts, columns, values), sizes
 
 
-def _alike_words(words: Sequence[str], synonyms: Synonyms, vectors: WordDegrees | None, least: float) -> Sparse:
-    """For each word the words that it is like, itself first."""
+def _alike_words(words: Sequence[str], synonyms: Synonyms, likeness: WordLikeness | None) -> Sparse:
+    """For each word the words that it is like, itself among them."""
     members: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         for one in synonyms.of(word):
@@ -148,22 +147,22 @@ def _alike_words(words: Sequence[str], synonyms: Synonyms, vectors: WordDegrees 
     rows: list[dict[int, float]] = []
     for place, word in enumerate(words):
         same = {other: 1.0 for one in synonyms.of(word) for other in members[one]}
-        rows.append({place: 1.0} | same)
-    if vectors is not None and words:
-        _add_near(rows, words, vectors, least)
+        rows.append(dict(sorted((same | {place: 1.0}).items())))
+    if likeness is not None and words:
+        _add_near(rows, words, likeness)
     starts = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
     columns = np.array([other for row in rows for other in row], np.int32)
     return Sparse(starts, columns, np.array([degree for row in rows for degree in row.values()], np.float32))
 
 
-def _add_near(rows: list[dict[int, float]], words: Sequence[str], vectors: WordDegrees, least: float) -> None:
+def _add_near(rows: list[dict[int, float]], words: Sequence[str], likeness: WordLikeness) -> None:
     """Add words whose vectors are near, but for those of exact families."""
-    table = vectors(words)
     free = np.array([family_of(word) is None for word in words])
-    table = np.where(free[:, None], table, np.float32(0))
+    table = np.where(free[:, None], likeness.vectors(words), np.float32(0))
+    least = likeness.least
     for start in range(0, len(words), _CHUNK):
         cosines = table[start : start + _CHUNK] @ table.T
-        for at, other in np.argwhere(cosines > least):
-            degree = (float(cosines[at, other]) - least) / (1 - least)
-            row = rows[start + int(at)]
-            row[int(other)] = max(min(degree, 1.0), row.get(int(other), 0.0))
+        for at, other in np.argwhere(cosines > least).tolist():
+            row = rows[start + at]
+            degree = min(1.0, (float(cosines[at, other]) - least) / (1 - least))
+            row[other] = max(degree, row.get(other, 0.0))

@@ -7,6 +7,7 @@ is the one description of its options. Models and kernels are loaded when a sour
 from rungwise.relevance.config.base import Building, SourceConfig, training_images
 from rungwise.relevance.config.given import HumanConfig, LabelsConfig
 from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig
+from rungwise.relevance.config.scene_graphs import SpiceConfig
 from rungwise.relevance.config.sources import (
     CONFIGS,
     KINDS,
@@ -37,6 +38,7 @@ __all__ = [
     "HumanConfig",
     "LabelsConfig",
     "SourceConfig",
+    "SpiceConfig",
     "TfIdfConfig",
     "VisualConfig",
     "degrees_of",

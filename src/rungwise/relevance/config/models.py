@@ -104,6 +104,7 @@ class PairModelConfig(ModelConfig):
         model: A sequence-classification model of pairs: a name on the hub or a folder.
         scale: What its output means: raw, sigmoid, softmax, or LOW,HIGH such as 0,5. A model that rungwise trained says
             it itself.
+        symmetric: Read each pair in one order, whichever caption is the reference, which halves the work.
         batch_size: Pairs a pass.
     """
 
@@ -113,6 +114,7 @@ class PairModelConfig(ModelConfig):
     }
     model: str | None = None
     scale: Annotated[str | None, BeforeValidator(_written)] = None
+    symmetric: bool = False
     batch_size: int = 64
 
     def missing(self) -> dict[str, str]:
@@ -139,6 +141,7 @@ class PairModelConfig(ModelConfig):
             data.image_of_caption,
             self.model,
             scale=_scale(self.scale or said_scale(self.model) or "", building.option("scale")),
+            symmetric=self.symmetric,
             batch_size=self.batch_size,
             progress=progress,
             cache=cache,

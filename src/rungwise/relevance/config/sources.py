@@ -25,6 +25,7 @@ from rungwise.relevance.cascade import Below, CascadeReport
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, SourceConfig, training_images
 from rungwise.relevance.config.given import HumanConfig, LabelsConfig
 from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig, ModelConfig, PairModelConfig
+from rungwise.relevance.config.scene_graphs import SpiceConfig
 from rungwise.relevance.config.words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
 from rungwise.relevance.fit import Kind as Regression
 from rungwise.relevance.stored import load
@@ -267,6 +268,7 @@ CONFIGS: tuple[type[SourceConfig], ...] = (
     CIDErConfig,
     TfIdfConfig,
     CBoWConfig,
+    SpiceConfig,
     BiEncoderConfig,
     CrossEncoderConfig,
     CascadeConfig,

@@ -1,0 +1,96 @@
+"""The configuration of the source that compares scene graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.relevance.base import Degrees
+from rungwise.relevance.config.base import Building, CaptionsConfig, Counter
+
+if TYPE_CHECKING:
+    from rungwise.language.scene_graphs.synonyms import Synonyms
+    from rungwise.relevance.word_likeness import WordLikeness
+
+
+@dataclass(frozen=True)
+class SpiceConfig(CaptionsConfig):
+    """Facts in common: objects, attributes and relations (SPICE).
+
+    Attributes:
+        measure: f, as SPICE has it, or precision: only whether what the caption says is so.
+        weights: What an object, an attribute and a relation count; SPICE counts all alike.
+        likeness: How words match that are no synonyms: not at all (none), by a sentence model (sentences), or by word
+            vectors (words).
+        vectors: With likeness words: a file of word vectors, such as glove.6B.300d.txt.
+        model: With likeness sentences: a sentence model; default: the packaged one.
+        least: With likeness: the cosine from which words are alike; default: 0.4 for sentences, 0.6 for words.
+        wordnet: Folder of WordNet's dictionary files; default: where it is installed, else a short list of synonyms.
+        spacy: A model of spaCy, by name or folder, that parses instead of the built-in grammar.
+    """
+
+    kind: Literal["spice"] = field(default="spice", init=False)
+    measure: Literal["f", "precision"] = "f"
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    likeness: Literal["none", "sentences", "words"] = "none"
+    vectors: Path | None = None
+    model: str | None = None
+    least: float | None = None
+    wordnet: Path | None = None
+    spacy: str | None = None
+
+    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+        self._check(building)
+        from rungwise.language.scene_graphs import chunking
+        from rungwise.language.scene_graphs.dependencies import dependency_parser
+        from rungwise.relevance.spice import Spice
+
+        likeness, synonyms = self._likeness(building), self._synonyms(building)
+        source = Spice(
+            data.captions,
+            data.image_of_caption,
+            parser=chunking.parse if self.spacy is None else dependency_parser(self.spacy),
+            synonyms=synonyms,
+            likeness=likeness,
+            measure=self.measure,
+            weights=self.weights,
+            leave_one_out=self.leave_one_out,
+            images=len(data),
+            progress=Counter(building, f"of {len(data.captions):,} captions parsed", len(data.captions)),
+        )
+        facts, empty = sum(map(len, source.graphs)), sum(not graph for graph in source.graphs)
+        building.say(f"spice: {facts:,} facts of {len(data.captions):,} captions; {empty:,} captions state none")
+        return source
+
+    def _check(self, building: Building) -> None:
+        """Refuse options that would do nothing, and one that is missing."""
+        for name, wanted in (("vectors", "words"), ("model", "sentences")):
+            if getattr(self, name) is not None and self.likeness != wanted:
+                raise UserError(
+                    f"spice: {building.option(name)} does nothing without {building.option('likeness')} {wanted}"
+                )
+        if self.least is not None and self.likeness == "none":
+            raise UserError(f"spice: {building.option('least')} does nothing without {building.option('likeness')}")
+        if self.likeness == "words" and self.vectors is None:
+            raise UserError(f"spice needs {building.option('vectors')}: a file of word vectors")
+
+    def _likeness(self, building: Building) -> WordLikeness | None:
+        from rungwise.relevance import word_likeness
+
+        least = {} if self.least is None else {"least": self.least}
+        if self.likeness == "words":
+            assert self.vectors is not None, "_check says so before"
+            return word_likeness.by_word_vectors(self.vectors, **least)
+        if self.likeness == "sentences":
+            return word_likeness.by_sentences(self.model or word_likeness.PACKAGED_MODEL, **least)
+        return None
+
+    def _synonyms(self, building: Building) -> Synonyms:
+        from rungwise.language.scene_graphs.synonyms import Synonyms, wordnet_folder
+
+        place = self.wordnet or wordnet_folder()
+        building.say(f"spice: synonyms of WordNet in {place}" if place else "spice: no WordNet here; a short list")
+        return Synonyms.own() if place is None else Synonyms.wordnet(place)
