@@ -16,14 +16,6 @@ from rungwise.language.scene_graphs.graph import Fact, SceneGraph
 from rungwise.language.scene_graphs.phrases import Phrase, Thing, phrases
 from rungwise.language.scene_graphs.tagging import tagged
 
-_SHOWING = frozenset(("see", "show", "picture", "depict", "display", "feature"))
-"""Verbs that speak of the picture where they stand after "is" or "can be"."""
-_HOLDING = frozenset(("hold", "carry", "wear", "have", "eat", "contain", "feature", "show", "get", "make", "prepare"))
-"""Verbs whose object is described by a "with" that follows it."""
-_MOVING = frozenset(("hold", "put", "place", "pour", "set", "lay", "keep", "stuff", "take", "pull", "get", "remove"))
-"""Verbs after which a place is that of their object."""
-_INTO = frozenset(("in", "into", "on", "onto", "above", "over", "out of", "inside", "on top of"))
-
 
 def parse(caption: str) -> SceneGraph:
     """The facts that a caption states.
@@ -167,7 +159,7 @@ class _Reading:
     def _act(self, phrase: Phrase, before: Phrase | None, following: list[Phrase]) -> None:
         name = phrase.names[0]
         after = following[0].kind if following else ""
-        shown = name in _SHOWING and phrase.form == "ed" and self.was
+        shown = name in known.SHOWING and phrase.form == "ed" and self.was
         goes_on = after == "verb" or (after == "to" and len(following) > 1 and following[1].kind == "verb")
         if shown or (name in known.LIGHT and goes_on):
             return
@@ -203,8 +195,8 @@ class _Reading:
         elif together:
             pass
         elif self.given:
-            described = phrase.text == "with" and self.done in _HOLDING
-            moved = phrase.text in _INTO and self.done in _MOVING
+            described = phrase.text == "with" and self.done in known.HOLDING
+            moved = phrase.text in known.INTO and self.done in known.MOVING
             self.of = self.given if described or moved else self.actor
         elif self.through and self._near(phrase.text):
             self.of = self.latest

@@ -1,7 +1,7 @@
 """The scene graph of a caption by a dependency parser of spaCy (Honnibal et al. 2020), with a model of the user's.
 
-The rules read the labels of spaCy's English models (ClearNLP's): ``nsubj``, ``dobj``, ``prep``, ``amod``, ... They state
-the same facts as :mod:`rungwise.language.scene_graphs.chunking`, so that the two can be compared.
+The rules read the labels of spaCy's English models (ClearNLP's): ``nsubj``, ``dobj``, ``prep``, ``amod``, ... They
+state the same facts as :mod:`rungwise.language.scene_graphs.chunking`, so that the two can be compared.
 """
 
 from __future__ import annotations
@@ -12,10 +12,16 @@ from typing import Any
 
 from rungwise.core.errors import UserError
 from rungwise.language.scene_graphs import words as known
-from rungwise.language.scene_graphs.graph import Fact, Parser, SceneGraph
+from rungwise.language.scene_graphs.dependency_tree import EMPTY, Tree
+from rungwise.language.scene_graphs.graph import Fact, Parser, SceneGraph, merged
 
-_MODIFIERS = frozenset(("amod", "compound", "nummod", "nmod"))
-_SKIPPED = known.DETERMINERS | known.PRONOUNS
+_PARTICLES = frozenset((
+    ("put", "on"), ("look", "on"), ("dress", "up"), ("hang", "on"), ("hold", "up"), ("pick", "up"), ("set", "up"),
+    ("blow", "out"), ("take", "off"), ("line", "up"), ("give", "up"), ("show", "off"), ("try", "on"),
+))  # fmt: skip
+"""Verbs that mean something else without their particle."""
+_WORDS_AT_ONCE = 150
+"""Of a longer text so many words are read at a time, so that no tree is deep."""
 
 
 def dependency_parser(model: str | Path) -> Parser:
@@ -30,157 +36,154 @@ def dependency_parser(model: str | Path) -> Parser:
     if importlib.util.find_spec("spacy") is None:
         raise UserError(f"{model}: needs spaCy; run: pip install spacy, and install a model of it")
     import spacy
+    from spacy.util import compile_infix_regex
 
     try:
         network = spacy.load(model, exclude=["ner"])
     except (OSError, ValueError, ImportError) as error:
         reason = " ".join(str(error).split())[:120]
         raise UserError(f"{model}: spaCy cannot load it ({reason}); give an installed model or its folder") from error
+    # Words with a hyphen stay whole.
+    kept = [pattern for pattern in network.Defaults.infixes or () if "-|–" not in pattern]
+    network.tokenizer.infix_finditer = compile_infix_regex(kept).finditer
 
     def parse(caption: str) -> SceneGraph:
-        return facts_of(network(caption.strip().rstrip(".") + " ."))
+        words = caption.lower().rstrip(". \n").split()
+        parts = [" ".join(words[at : at + _WORDS_AT_ONCE]) for at in range(0, len(words), _WORDS_AT_ONCE)]
+        return merged(facts_of(network(f"{part}.")) for part in parts)
 
     return parse
 
 
 def facts_of(document: Any) -> SceneGraph:
-    """Facts of a document that spaCy has parsed."""
-    facts: set[Fact] = set()
-    for token in document:
-        if token.pos_ in ("NOUN", "PROPN") and token.dep_ not in ("compound", "nmod"):
-            for thing in _things(token):
-                _say_thing(thing, facts)
-        elif token.pos_ == "VERB" and token.dep_ not in ("amod", "aux"):
-            _say_verb(token, facts)
-        elif token.pos_ == "AUX" and token.dep_ != "aux" and token.dep_ != "auxpass":
-            _say_be(token, facts)
-    return frozenset(facts)
+    """Facts of a document that spaCy has parsed.
+
+    Args:
+        document: Its tokens in order, each with the attributes that spaCy gives it.
+    """
+    return _Reading(list(document)).facts()
 
 
-def _name(token: Any) -> str:
-    text, before = token.lower_, token.nbor(-1).lower_ if token.i else ""
-    whole = known.WHOLE.get((before, text))
-    if whole:
-        return known.WHOLE_ROOTS.get(whole, whole)
-    if text in known.PERSONS:
-        return "person"
-    if text in known.PLURAL_ONLY:
-        return str(text)
-    return {"people": "person"}.get(text, str(token.lemma_.lower()))
+class _Reading(Tree):
+    """A tree, and the facts found in it."""
 
+    def __init__(self, tokens: list[Any]) -> None:
+        super().__init__(tokens)
+        self.found: set[Fact] = set()
 
-def _things(token: Any) -> list[Any]:
-    """The thing that a noun stands for: of "group of people" the people."""
-    if token.lower_ in known.PARTITIVES | known.FRAMES:
-        inner = [one for of in token.children if of.dep_ == "prep" and of.lower_ == "of" for one in of.children]
-        if inner:
-            return [thing for one in inner if one.dep_ == "pobj" for thing in _things(one)]
-    return [token]
+    def facts(self) -> SceneGraph:
+        for token in self.tokens:
+            if self.is_thing(token):
+                things = self.things(token)
+                for thing in things:
+                    self._say_thing(thing)
+                if things != [token]:  # a group of people on a bench
+                    for child in token.children:
+                        if child.dep_ == "prep":
+                            self._say_prep(child, things)
+            elif self.is_be(token):
+                self._say_be(token)
+            elif self.acts(token):
+                self._say_verb(token)
+        there = {fact[0] for fact in self.found if len(fact) == 1}
+        return frozenset(
+            fact
+            for fact in self.found
+            if fact[0] in there and (fact[1:2] == ("without",) or fact[-1] in there or len(fact) < 3)
+        )
 
+    def _say(self, subjects: list[Any], relation: str, objects: list[Any]) -> None:
+        self.found |= {(self.name(one), relation, self.name(other)) for one in subjects for other in objects}
 
-def _heads(token: Any) -> list[Any]:
-    """A noun and those that "and" joins to it, each as the thing that it stands for."""
-    found = [thing for thing in _things(token) if thing.lower_ not in _SKIPPED and thing.pos_ in ("NOUN", "PROPN")]
-    for child in token.children:
-        if child.dep_ == "conj" and child.pos_ in ("NOUN", "PROPN"):
-            found += _heads(child)
-    return found
+    def _say_thing(self, token: Any) -> None:
+        above = self.first(token)
+        if above.dep_ == "pobj" and above.head.lower_ == "without":
+            return
+        name = self.name(token)
+        self.found.add((name,))
+        if token.dep_ == "pobj" and token.head.lower_ == "of":
+            sorted_by = token.head.head
+            if sorted_by.lower_ in known.TWO:
+                self.found.add((name, "2"))
+            elif sorted_by.lower_ in known.KINDS:
+                self.found |= {(name, said) for said in self.said_of(sorted_by)}
+        self.found |= {(name, said) for said in self.said_of(token) if said not in name.split()}
+        for child in token.children:
+            if child.dep_ == "poss":
+                self.found |= {(self.name(owner), "have", name) for owner in self.heads(child)}
+            elif child.dep_ == "prep":
+                self._say_prep(child, self.owners(child, token))
+            elif child.dep_ == "advmod":
+                self._say_below(child, [token])
 
+    def _say_prep(self, prep: Any, of: list[Any]) -> None:
+        if prep.lower_ == "of" and prep.head.lower_ in EMPTY:
+            return
+        names, inner = self.names(prep)
+        for child in inner:
+            if child.dep_ == "pobj":
+                for name in names:
+                    self._say(of, name, self.heads(child))
+            elif child.dep_ == "prep":
+                self._say_prep(child, of)
+            elif child.dep_ == "conj" and child.pos_ == "ADP":
+                self._say_prep(child, of)
+                if not any(one.dep_ == "pobj" for one in inner):  # up and down a street
+                    self._say(of, names[0], self.under(child, "pobj"))
+            elif child.dep_ == "pcomp" and prep.lower_ in ("with", "without"):
+                self._say(of, names[0], self.under(child, "nsubj"))
 
-def _say_thing(token: Any, facts: set[Fact]) -> None:
-    name = _name(token)
-    if token.lower_ in _SKIPPED or (token.dep_ == "pobj" and token.head.lower_ == "without"):
-        return
-    if token.lower_ in known.FRAMES and token.dep_ in ("ROOT", "attr"):
-        return
-    facts.add((name,))
-    around = list(token.children)
-    if token.dep_ == "pobj" and token.head.head.lower_ in known.TWO:
-        facts.add((name, "2"))
-    for child in around:
-        if child.dep_ in _MODIFIERS and not (child.lower_ in _SKIPPED or f"{child.lower_} {name}" == name):
-            for one in (child, *(deep for deep in child.children if deep.dep_ in ("conj", "compound"))):
-                if one.pos_ not in ("ADV", "DET") and one.lower_ not in name.split():
-                    facts.add((name, known.NUMBERS.get(one.lower_, one.lower_)))
-        elif child.dep_ == "poss":
-            facts.update((_name(owner), "have", name) for owner in _heads(child))
-        elif child.dep_ == "prep":
-            _say_prep(child, [token], facts)
+    def _say_verb(self, token: Any) -> None:
+        particles = [child.lower_ for child in token.children if child.dep_ == "prt"]
+        root = {"rid": "ride"}.get(token.lemma_.lower(), token.lemma_.lower())
+        name = " ".join((root, *particles)) if (root, *particles) in _PARTICLES else root
+        subjects = self.subjects(token)
+        objects = self.under(token, "dobj")
+        passive = token.tag_ == "VBN" or any(child.dep_ in ("nsubjpass", "auxpass") for child in token.children)
+        by = [
+            child
+            for child in token.children
+            if child.dep_ == "agent" or (child.dep_ == "prep" and child.lower_ == "by" and passive)
+        ]
+        agents = [one for child in by for one in self.under(child, "pobj")]
+        goes_on = any(child.dep_ == "xcomp" for child in token.children)
+        if agents:
+            self._say(agents, name, subjects)
+        elif objects:
+            self._say(subjects, name, objects)
+        elif not (root in known.LIGHT and goes_on) and not (passive and root in known.SHOWING):
+            self.found |= {(self.name(one), name) for one in subjects}
+        for child in token.children:
+            if child.dep_ == "dative":
+                self._say(subjects, "to", self.under(child, "pobj") if child.pos_ == "ADP" else self.heads(child))
+            elif child.dep_ == "prep" and not (agents and child in by):
+                moved = objects and root in known.MOVING and self.names(child)[0][0] in known.INTO
+                self._say_prep(child, objects if moved or not subjects else subjects)
+            elif child.dep_ in ("acomp", "oprd") and child.pos_ in ("ADJ", "VERB", "NOUN"):
+                of = objects if child.dep_ == "oprd" and objects else subjects
+                self.found |= {(self.name(one), said) for one in of for said in self.attributes(child)}
+                self._say_below(child, of)
+            elif child.dep_ in ("advmod", "prt"):
+                self._say_below(child, subjects)
 
+    def _say_be(self, token: Any) -> None:
+        subjects = self.subjects(token)
+        for child in token.children:
+            if child.dep_ in ("acomp", "attr") and child.pos_ == "ADJ":
+                self.found |= {(self.name(one), said) for one in subjects for said in self.attributes(child)}
+                self._say_below(child, subjects)
+            elif child.dep_ == "prep":
+                self._say_prep(child, subjects or self.shown(token))
+            elif child.dep_ == "advmod":
+                self._say_below(child, subjects or self.shown(token))
 
-def _say_prep(token: Any, of: list[Any], facts: set[Fact]) -> None:
-    if token.lower_ == "of" and of and of[0].lower_ in known.PARTITIVES | known.FRAMES:
-        return
-    relation, inner = _relation(token)
-    for child in inner:
-        if child.dep_ == "pobj":
-            for one in _heads(child):
-                facts.update((_name(subject), relation, _name(one)) for subject in of)
-        elif child.dep_ == "prep" or (child.dep_ == "conj" and child.pos_ == "ADP"):
-            _say_prep(child, of, facts)
-
-
-def _relation(token: Any) -> tuple[str, list[Any]]:
-    """A relation of one word or several, and what depends on its last word."""
-    words = [one.lower_ for one in token.doc[token.i : token.i + 5]]
-    for length in (5, 4, 3, 2):
-        found = known.PHRASES.get(tuple(words[:length]))
-        if found:
-            last = token.doc[token.i + length - 1]
-            inner = list(last.children) or [one for one in token.subtree if one.dep_ == "pobj" and one.i > last.i]
-            return found[0], inner
-    return str(token.lower_), list(token.children)
-
-
-def _subjects(verb: Any) -> list[Any]:
-    found = [one for child in verb.children if child.dep_ in ("nsubj", "nsubjpass") for one in _heads(child)]
-    if found:
-        return found
-    head = verb.head
-    if verb.dep_ in ("acl", "relcl"):
-        return _heads(head) if verb.dep_ == "acl" else _things(head)
-    if verb.dep_ in ("conj", "advcl", "xcomp", "ccomp", "pcomp") and head.pos_ in ("VERB", "AUX") and head is not verb:
-        return _subjects(head)
-    if verb.dep_ == "conj" and head.pos_ in ("NOUN", "PROPN"):
-        return _heads(head)
-    return []
-
-
-def _say_verb(token: Any, facts: set[Fact]) -> None:
-    name = token.lemma_.lower()
-    subjects = _subjects(token)
-    passive = any(child.dep_ in ("nsubjpass", "auxpass") for child in token.children) or token.tag_ == "VBN"
-    objects = [one for child in token.children if child.dep_ in ("dobj", "dative") for one in _heads(child)]
-    agents = [
-        one
-        for child in token.children
-        if child.dep_ == "agent"
-        for deep in child.children
-        if deep.dep_ == "pobj"
-        for one in _heads(deep)
-    ]
-    goes_on = any(child.dep_ == "xcomp" for child in token.children)
-    if agents:
-        facts.update((_name(agent), name, _name(one)) for agent in agents for one in subjects)
-    elif objects:
-        facts.update((_name(one), name, _name(other)) for one in subjects for other in objects)
-    elif not (name in known.LIGHT and goes_on) and not (passive and name in ("see", "show", "picture")):
-        facts.update((_name(one), name) for one in subjects)
-    for child in token.children:
-        if child.dep_ == "prep":
-            _say_prep(child, subjects, facts)
-        elif child.dep_ in ("acomp", "oprd") and child.pos_ == "ADJ":
-            facts.update((_name(one), child.lower_) for one in subjects)
-
-
-def _say_be(token: Any, facts: set[Fact]) -> None:
-    subjects = _subjects(token)
-    if token.lemma_.lower() == "have":
-        _say_verb(token, facts)
-        return
-    for child in token.children:
-        if child.dep_ in ("acomp", "attr") and child.pos_ == "ADJ":
-            said = (child, *(one for one in child.children if one.dep_ == "conj"))
-            facts.update((_name(one), adjective.lower_) for one in subjects for adjective in said)
-        elif child.dep_ == "prep":
-            _say_prep(child, subjects, facts)
+    def _say_below(self, token: Any, of: list[Any]) -> None:
+        """Phrases of place that hang on an adjective or adverb: outside on the grass, full of people."""
+        for child in token.children:
+            if child.dep_ == "prep":
+                self._say_prep(child, of)
+            elif child.dep_ == "pobj":
+                self._say(of, str(token.lower_), self.heads(child))
+            elif child.dep_ == "conj" and child.pos_ == "ADP":  # up and down a street
+                for name in (token.lower_, child.lower_):
+                    self._say(of, str(name), self.under(child, "pobj"))

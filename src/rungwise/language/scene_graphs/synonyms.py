@@ -135,7 +135,7 @@ def wordnet_folder() -> Path | None:
     named = [os.environ.get("WNSEARCHDIR", ""), os.path.join(os.environ.get("WNHOME", ""), "dict")]  # noqa: PTH118
     corpora = [
         Path(folder) / "corpora" / "wordnet"
-        for folder in (*os.environ.get("NLTK_DATA", "").split(os.pathsep), Path.home() / "nltk_data")
+        for folder in (*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data"))
         if folder
     ]
     for place in (*(Path(name) for name in named if name), *map(Path, _PLACES), *corpora):

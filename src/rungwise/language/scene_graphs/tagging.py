@@ -102,7 +102,7 @@ def _kinds(word: str) -> dict[str, str]:
 
 
 def _best_root(word: str, kind: str, roots: tuple[str, ...]) -> str:
-    """Of several roots the one that is a word more often; for leaves (leave, leaf) that of the other kind is no help."""
+    """Of several roots the one that is a word of this kind more often: of leaves leaf, as a noun."""
     if len(roots) == 1:
         return roots[0].lower()
     if kind == "NOUN" and word in roots and word.endswith("s"):

@@ -84,8 +84,8 @@ PARTITIVES = frozenset(("group", "bunch", "number", "lot", "lots", "set", "varie
 TWO = frozenset(("couple", "pair"))
 KINDS = frozenset(("kind", "type", "kinds", "types", "sort", "sorts"))
 """Partitives whose number is that of the things: two kinds of fruit."""
-MADE_OF = frozenset(("covered", "shaped", "filled", "colored", "coloured", "lined", "faced", "haired", "sized", "topped",
-                     "themed", "decorated", "powered", "style"))  # fmt: skip
+MADE_OF = frozenset(("covered", "shaped", "filled", "colored", "coloured", "lined", "faced", "haired", "sized",
+                     "topped", "themed", "decorated", "powered", "style"))  # fmt: skip
 """After a noun and before another one they are adjectives: a snow covered mountain."""
 
 FRAMES = frozenset(("picture", "photo", "photograph", "image", "drawing", "painting", "view", "shot", "close-up",
@@ -122,3 +122,11 @@ TRANSITIVE = frozenset(("wearing", "holding", "carrying", "riding", "using", "ma
                         "watching", "taking", "throwing", "catching", "hitting", "pulling", "pushing", "swinging",
                         "kicking", "reading", "cutting", "drinking", "preparing", "selling", "chasing"))  # fmt: skip
 """Verbs whose object follows at once, also without an article: wearing bracelets."""
+
+SHOWING = frozenset(("see", "show", "picture", "depict", "display", "feature"))
+"""Verbs that speak of the picture where they stand after "is" or "can be"."""
+HOLDING = frozenset(("hold", "carry", "wear", "have", "eat", "contain", "feature", "show", "get", "make", "prepare"))
+"""Verbs whose object is described by a "with" that follows it."""
+MOVING = frozenset(("hold", "put", "place", "pour", "set", "lay", "keep", "stuff", "take", "pull", "get", "remove"))
+"""Verbs after which a place is that of their object."""
+INTO = frozenset(("in", "into", "on", "onto", "above", "over", "out of", "inside", "on top of"))
