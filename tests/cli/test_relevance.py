@@ -382,9 +382,8 @@ def test_people_say_how_sources_are_combined(tmp_path, capsys):
 
 def without_device(options):
     """What a stand-in for a model can be told; the model's own options do nothing to it."""
-    return {
-        name: value for name, value in options.items() if name not in ("device", "precision", "batch_size", "cache")
-    }
+    without = ("device", "precision", "batch_size", "cache", "symmetric")
+    return {name: value for name, value in options.items() if name not in without}
 
 
 class Sentences(VectorSource):

@@ -82,6 +82,9 @@ def test_configurations_find_the_scale_in_its_folder(trained, tmp_path, kind):
     found = source_config(named).build(data)
     said = source_config({**named, "scale": "sigmoid"}).build(data)
     np.testing.assert_array_equal(found.dense(), said.dense())
+    in_one_order = source_config({**named, "symmetric": True, "reference": "paired"}).build(data)
+    turned = in_one_order.pair_block([0, 1], [1, 0])
+    assert turned[0, 0] == turned[1, 1]
     config = json.loads((trained.folder / "config.json").read_text())
     assert config.pop("rungwise") == {"scale": "sigmoid"}
     assert config["sentence_transformers"]["activation_fn"] == "torch.nn.modules.activation.Sigmoid"
