@@ -47,7 +47,7 @@ def test_who_answers(tmp_path):
     for other in (CIDErD(CAPTIONS, OWNERS), Labels(["x", "y"], OWNERS), load(tmp_path / "degrees")):
         assert not isinstance(other, CaptionPairs)
         assert not answers_caption_pairs(other)
-        with pytest.raises(UserError, match="tfidf, cbow, bi-encoder, cross-encoder, cascade and") as caught:
+        with pytest.raises(UserError, match="tfidf, cbow, spice, bi-encoder, cross-encoder, cascade and") as caught:
             caption_pairs(other)
         assert "\n" not in str(caught.value)
 

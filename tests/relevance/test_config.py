@@ -86,7 +86,7 @@ def test_options_of_parts_are_kept():
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("sentences", "relevance: no source 'sentences'; there are cider-d, cider, tfidf, cbow, bi-encoder"),
+        ("sentences", "relevance: no source 'sentences'; there are cider-d, cider, tfidf, cbow, spice, bi-encoder"),
         ({"tokenizer": "ptb"}, "relevance: the mapping has no kind; there are cider-d"),
         ({"kind": "tfidf", "vectors": "x"}, "relevance: vectors: "),
         ({"kind": "tfidf", "tokenizer": "english"}, "relevance: tokenizer: Input should be 'ptb'"),

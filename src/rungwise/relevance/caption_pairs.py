@@ -52,7 +52,7 @@ def caption_pairs(source: object) -> CaptionPairs:
     >>> from rungwise.relevance import CIDErD
     >>> caption_pairs(CIDErD(["a dog"], [0]))
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: CIDErD: has no degrees of captions with captions; tfidf, cbow, bi-encoder, ...
+    rungwise.core.errors.UserError: CIDErD: has no degrees of captions with captions; tfidf, cbow, spice, ...
     """
     if answers_caption_pairs(source):
         return source
@@ -60,7 +60,7 @@ def caption_pairs(source: object) -> CaptionPairs:
         caption_pairs(part)
     name = source.title().partition(",")[0] if isinstance(source, Degrees) else type(source).__name__
     raise UserError(
-        f"{name}: has no degrees of captions with captions; tfidf, cbow, bi-encoder, cross-encoder,"
+        f"{name}: has no degrees of captions with captions; tfidf, cbow, spice, bi-encoder, cross-encoder,"
         " cascade and combinations of these have them, when they are built and not read from a folder; take one of"
         " these, or ask for degrees by image"
     )

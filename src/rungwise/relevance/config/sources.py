@@ -299,7 +299,7 @@ def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "r
     2
     >>> source_config("bleu")
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: relevance: no source 'bleu'; there are cider-d, cider, tfidf, cbow, bi-encoder, ...
+    rungwise.core.errors.UserError: relevance: no source 'bleu'; there are cider-d, cider, tfidf, cbow, spice, ...
     """
     if isinstance(value, SourceConfig):
         return value
