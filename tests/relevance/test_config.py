@@ -43,7 +43,7 @@ SPLIT = ImageCaptions(tuple("abcd"), TEXTS, OWNERS, splits=("train", "test", "tr
 
 def test_every_kind_is_known_by_its_name():
     assert list(KINDS) == [
-        "cider-d", "cider", "tfidf", "cbow", "bi-encoder", "cross-encoder", "cascade", "labels", "human",
+        "cider-d", "cider", "tfidf", "cbow", "spice", "bi-encoder", "cross-encoder", "cascade", "labels", "human",
         "visual", "combine",
     ]  # fmt: skip
     for kind in KINDS:
