@@ -123,3 +123,71 @@ def test_who_may_not_judge_sees_no_buttons(page, index):
         page.locator("#results a.open").first.click()
         expect(page.locator("#detail-grades")).to_be_hidden()
         page.goto("about:blank")  # it asks nothing more of a server that ends now
+
+
+def test_grading_mode_takes_grades_by_keys_from_picture_to_picture(graded_site, page):
+    judged(page, bands(3, 3, 0))
+    page.goto(graded_site + "?q=blue")
+    mode = page.get_by_role("button", name="Grading mode")
+    expect(mode).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("1")  # not yet
+    mode.click()
+    expect(mode).to_have_attribute("aria-pressed", "true")
+    expect(tile(page, 0).locator("a.open")).to_be_focused()
+    for place in range(6):
+        expect(tile(page, place).locator(".grades")).to_have_css("opacity", "1")
+        expect(tile(page, place).locator(".grades button")).to_have_count(3)
+    page.keyboard.press("1")
+    page.keyboard.press("3")
+    expect(tile(page, 2).locator("a.open")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("2")
+    page.keyboard.press("2")
+    pressed = page.locator('#results .grades [aria-pressed="true"]')
+    expect(pressed).to_have_text(["right", "wrong", "close", "close"])
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("0")
+    expect(pressed).to_have_text(["right", "wrong", "close"])
+    page.keyboard.press("2")  # again
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("2")
+    page.keyboard.press("3")  # and what was said already stays
+    expect(pressed).to_have_text(["right", "wrong", "close", "close", "wrong"])
+    mode.click()
+    page.keyboard.press("1")
+    page.mouse.move(0, 0)
+    expect(tile(page, 2).locator(".grades")).to_have_css("opacity", "0")
+
+
+def test_two_names_grade_apart_and_the_browser_keeps_the_name(graded_site, page, new_page):
+    judged(page, bands(3, 3, 0))
+    page.goto(graded_site + "?q=blue")
+    page.get_by_role("button", name="Grading mode").click()
+    page.get_by_label("Your name").fill(" Ada ")
+    page.keyboard.press("1")  # a letter of the name
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Your name")).to_have_value("Ada 1")
+    page.get_by_label("Your name").fill("Ada")
+    page.keyboard.press("Tab")
+    tile(page, 0).locator("a.open").focus()
+    page.keyboard.press("1")
+    pressed = page.locator('#results .grades [aria-pressed="true"]')
+    expect(pressed).to_have_count(1)
+    page.reload()
+    expect(pressed).to_have_count(1)
+    page.get_by_role("button", name="Grading mode").click()
+    expect(page.get_by_label("Your name")).to_have_value("Ada")
+    page.get_by_label("Your name").fill("Bo")
+    page.keyboard.press("Tab")
+    expect(pressed).to_have_count(0)
+    tile(page, 0).get_by_role("button", name="wrong").click()
+    expect(pressed).to_have_text("wrong")
+    given = page.request.get(graded_site + "grades?q=blue").json()["grades"]
+    assert [(one["who"], one["grade"]) for one in given] == [("Bo", "wrong"), ("Ada", "right")]
+
+
+@pytest.mark.parametrize("query", ["?like=twin", "?by=newest"])
+def test_there_is_no_grading_mode_where_nothing_is_judged(graded_site, page, query):
+    page.goto(graded_site + query)
+    expect(page.locator("#results a.open").first).to_be_visible()
+    expect(page.locator("#grading")).to_be_hidden()

@@ -48,6 +48,16 @@ def test_a_grade_is_kept_replaced_and_taken_back(client: TestClient, index: Inde
     assert pairs(given(client, "red", "0-red", None)) == [("1-green", "wrong")]
 
 
+def test_people_with_names_grade_apart(client: TestClient, index: Index) -> None:
+    given(client, "red", "0-red", "right")
+    for who, grade in (("Ada", "close"), (" Bo ", "wrong"), ("Ada", None)):
+        sent = {"query": "red", "id": "0-red", "grade": grade, "who": who}
+        assert client.post("/grades", json=sent).status_code == 200
+    assert [(one.who, one.grade) for one in index.grades()] == [("", "right"), ("Bo", "wrong")]
+    shown = client.get("/grades", params={"q": "red"}).json()["grades"]
+    assert [(one["who"], one["grade"]) for one in shown] == [("Bo", "wrong"), ("", "right")]
+
+
 def test_grades_are_asked_for_by_query_and_in_pages(client: TestClient) -> None:
     for query in ("red", "green"):
         for place in range(3):
@@ -76,6 +86,9 @@ def test_grades_are_asked_for_by_query_and_in_pages(client: TestClient) -> None:
         {"query": "a" * 2001, "id": "0-red", "grade": "right"},
         {"query": "red", "id": "", "grade": "right"},
         {"query": "red", "id": "0-red", "grade": "right", "more": 1},
+        {"query": "red", "id": "0-red", "grade": "right", "who": 1},
+        {"query": "red", "id": "0-red", "grade": "right", "who": None},
+        {"query": "red", "id": "0-red", "grade": "right", "who": "a" * 81},
     ],
 )
 def test_what_is_no_grade_is_one_line(client: TestClient, index: Index, body: bytes | dict[str, object]) -> None:
@@ -156,6 +169,7 @@ def test_the_client_grades_and_calibrates(server: Client, index: Index) -> None:
     assert server.search("red")["end"]["source"] == learnt["source"]
     assert server.about()["index_version"] == learnt["index_version"]
     assert server.grade("red number 0", "0-red", None)["queries"] == 24
+    assert server.grade("red number 0", "0-red", "right", "Ada")["grades"][0]["who"] == "Ada"
 
 
 def test_what_changed_is_said_in_words() -> None:

@@ -148,15 +148,16 @@ class Client:
         """Delete a picture from the index. The server must have a token."""
         return self._json("DELETE", f"items/{_in_path(item_id)}")
 
-    def grade(self, query: str, item_id: str, grade: str | None) -> dict[str, Any]:
+    def grade(self, query: str, item_id: str, grade: str | None, who: str = "") -> dict[str, Any]:
         """Keep what a person says of a picture that a search found.
 
         Args:
             query: What was searched for, as it was typed.
             item_id: Of the picture.
             grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back what was said before.
+            who: Says it; nobody in particular unless given.
         """
-        body = json.dumps({"query": query, "id": item_id, "grade": grade}).encode("ascii")
+        body = json.dumps({"query": query, "id": item_id, "grade": grade, "who": who}).encode("ascii")
         return self._json("POST", "grades", body=body, kind="application/json")
 
     def grades(self, query: str | None = None, k: int = 100, *, offset: int = 0) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from rungwise.serving.work import Work
 
 _LONGEST_QUERY = 2000
 _LONGEST_ID = 8000
+LONGEST_NAME = 80
+"""Characters of the name of somebody who grades."""
 _LOOKED_AT = 500
 """Hits of a judged search among which its graded pictures are looked for, before and after a fit."""
 _SEARCHES = 100
@@ -37,12 +39,19 @@ _FIELDS = {
     "id": {"type": "string", "minLength": 1, "maxLength": _LONGEST_ID},
     "grade": {"enum": [*_GRADES, None], "description": "null takes back what was said before."},
 }
+_WHO = {"type": "string", "maxLength": LONGEST_NAME, "description": "Says it; grades of several people stand beside."}
 _A_GRADE = {
     "required": True,
-    "description": "A JSON object: `query`, `id`, and `grade`, which is right, close, wrong, or null to take it back.",
+    "description": "A JSON object: `query`, `id`, and `grade`, which is right, close, wrong, or null to take it back;"
+    " and `who`, which may be left out.",
     "content": {
         "application/json": {
-            "schema": {"type": "object", "properties": _FIELDS, "required": [*_FIELDS], "additionalProperties": False}
+            "schema": {
+                "type": "object",
+                "properties": {**_FIELDS, "who": _WHO},
+                "required": [*_FIELDS],
+                "additionalProperties": False,
+            }
         }
     },
 }
@@ -121,37 +130,44 @@ class _Asked:
     query: str
     id: str
     grade: shapes.GradeName | None
+    who: str
 
 
 def _asked(body: bytes) -> _Asked:
-    wrong = HTTPException(422, f"give a JSON object with query, id and grade, which is {', '.join(_GRADES)} or null")
+    wrong = HTTPException(
+        422, f"give a JSON object with query, id, grade ({', '.join(_GRADES)} or null) and, if you like, who"
+    )
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise wrong from error
-    if not isinstance(found, dict) or found.keys() != _FIELDS.keys():
+    if not isinstance(found, dict) or found.keys() - {"who"} != _FIELDS.keys():
         raise wrong
-    query, item_id, grade = found["query"], found["id"], found["grade"]
+    query, item_id, grade, who = found["query"], found["id"], found["grade"], found.get("who", "")
     if not (isinstance(query, str) and isinstance(item_id, str) and (grade is None or isinstance(grade, str))):
         raise wrong
     if grade is not None and grade not in _GRADES:
         raise wrong
     if not (query.strip() and len(query) <= _LONGEST_QUERY and 0 < len(item_id) <= _LONGEST_ID):
         raise wrong
-    return _Asked(query, item_id, cast("shapes.GradeName | None", grade))
+    if not isinstance(who, str) or len(who) > LONGEST_NAME:
+        raise wrong
+    return _Asked(query, item_id, cast("shapes.GradeName | None", grade), who.strip())
 
 
 def _keep(current: Current, asked: _Asked) -> shapes.Grades:
     served = current.now()
     item = item_of(served, asked.id)
-    served.index.grade(asked.query.strip(), item.id, asked.grade)
+    served.index.grade(asked.query.strip(), item.id, asked.grade, asked.who)
     return _given(current, asked.query, MAX_RESULTS, 0)
 
 
 def _given(current: Current, query: str | None, k: int, offset: int) -> shapes.Grades:
     every = current.now().index.grades()
     wanted = [one for one in reversed(every.kept) if query is None or one.query == query.strip()]
-    shown = tuple(shapes.Grade(one.query, sendable(one.id), one.grade, one.when) for one in wanted[offset : offset + k])
+    shown = tuple(
+        shapes.Grade(one.query, sendable(one.id), one.grade, one.when, one.who) for one in wanted[offset : offset + k]
+    )
     return shapes.Grades(shown, len(wanted) > offset + k, len(every.by_query()), FEWEST_QUERIES)
 
 

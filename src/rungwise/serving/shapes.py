@@ -370,12 +370,14 @@ class Grade:
         id: Of the picture.
         grade: How well it fits.
         when: In UTC, as ISO 8601 writes it.
+        who: Said it; empty where nobody gave a name.
     """
 
     query: str
     id: str
     grade: GradeName
     when: str
+    who: str
 
 
 @dataclass(frozen=True)

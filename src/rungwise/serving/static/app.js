@@ -10,6 +10,7 @@ import { makeDetail } from "./detail.js";
 import { element, make, wantsNewTab } from "./dom.js";
 import { makeFilters } from "./filters.js";
 import { makeGrades } from "./grades.js";
+import { makeGrading } from "./grading.js";
 import { makeGrid, onlyNearest } from "./grid.js";
 import { makeIntake } from "./intake.js";
 import { makeNothing } from "./nothing.js";
@@ -33,7 +34,8 @@ const onTile = {
   like,
   href: (item) => addressOf({ ...current, show: item.id }),
 };
-const grades = makeGrades({ learnt: () => show(current) });
+const grades = makeGrades({ learnt: () => show(current), possible: (now) => grading.possible(now) });
+const grading = makeGrading(grades);
 const why = makeWhy();
 const grid = makeGrid({ ...onTile, grade: grades.put });
 const nothingFound = makeNothing({ open: go, nearest: () => grid.open() });

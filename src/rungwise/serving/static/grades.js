@@ -1,18 +1,21 @@
 // What people say of pictures: right, close or wrong for what was searched. It is kept at once, and pressed again taken back.
+// Who gave a name sees the grades of that name alone.
 
 import { ask } from "./api.js";
 import { element, make, turnWithin } from "./dom.js";
 import { number } from "./facts.js";
 import { announce, toast } from "./say.js";
 
-const GRADES = ["right", "close", "wrong"];
+export const GRADES = ["right", "close", "wrong"];
 const SAID = { right: "It fits", close: "It nearly fits", wrong: "It does not fit" };
 
-/** @param on {learnt()}: the end of relevance was fitted anew. */
+/** @param on {learnt(), possible(now)}: the end of relevance was fitted anew; whether this search can be judged. */
 export function makeGrades(on) {
   let allowed = null; // not known yet
   let query = ""; // whose pictures are judged; empty where that is not possible
-  let given = new Map(); // grades by id
+  let who = ""; // judges; empty for nobody in particular
+  let given = new Map(); // that person's grades by id
+  let underWay = 0; // grades that the server has not answered yet
   let groups = []; // {id, buttons} that are shown
   let waiting = []; // places for buttons until it is known whether there are any
   let total = { queries: 0, needed: Infinity };
@@ -23,7 +26,7 @@ export function makeGrades(on) {
     const places = waiting;
     waiting = [];
     for (const [place, item, title] of places) put(place, item, title);
-    if (allowed && query) load(query);
+    begin();
   }
 
   /** Another search is shown. */
@@ -33,7 +36,21 @@ export function makeGrades(on) {
     groups = groups.filter(({ place }) => place.id === "detail-grades");
     waiting = [];
     element("judged").hidden = true;
+    begin();
+  }
+
+  function begin() {
+    if (allowed === null) return;
+    on.possible(Boolean(allowed && query));
     if (allowed && query) load(query);
+  }
+
+  /** Somebody else judges. */
+  function by(name) {
+    who = name;
+    given = new Map();
+    press();
+    begin();
   }
 
   async function load(mine) {
@@ -42,7 +59,7 @@ export function makeGrades(on) {
   }
 
   function took(answer) {
-    given = new Map(answer.grades.map(({ id, grade }) => [id, grade]));
+    given = new Map(answer.grades.filter((one) => (one.who ?? "") === who).map(({ id, grade }) => [id, grade]));
     total = answer;
     press();
     count();
@@ -57,7 +74,7 @@ export function makeGrades(on) {
     if (place.hidden) return;
     const buttons = GRADES.map((grade) => {
       const button = make("button", { type: "button", textContent: grade, title: SAID[grade], data: { grade } });
-      button.onclick = () => give(item.id, grade);
+      button.onclick = () => give(item.id, given.get(item.id) === grade ? null : grade);
       return button;
     });
     place.setAttribute("role", "group");
@@ -80,17 +97,21 @@ export function makeGrades(on) {
     }
   }
 
-  async function give(id, grade) {
+  /** Keep a grade of a picture; null takes back what was said. */
+  async function give(id, now) {
     const mine = query;
     const before = given.get(id);
-    const now = before === grade ? null : grade;
     set(id, now);
+    underWay++;
     try {
-      const body = JSON.stringify({ query: mine, id, grade: now });
+      const body = JSON.stringify({ query: mine, id, grade: now, who });
       const answer = await ask("grades", undefined, { method: "POST", body, headers: { "Content-Type": "application/json" } });
-      if (mine === query) took(answer);
+      underWay--;
+      // An answer that others follow does not know of them yet.
+      if (mine === query && !underWay) took(answer);
       announce(now ? `Kept: ${now}` : "Taken back");
     } catch (error) {
+      underWay--;
       if (mine === query) set(id, before);
       toast(error.message);
     }
@@ -123,5 +144,5 @@ export function makeGrades(on) {
     }
   };
 
-  return { offer, of, put };
+  return { offer, of, put, by, give, has: (id) => given.has(id) };
 }
