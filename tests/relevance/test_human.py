@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.core.sealed_lines import hash_of_text, sealed
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.human import Human
+from rungwise.relevance.judgements import Judgement, add_judgement, now
 from rungwise.relevance.stored import load
 from tests.odd_files import KINDS, on_posix, put, watched
 
@@ -174,3 +176,36 @@ def test_nothing_but_a_file_is_read(tmp_path, kind):
     put(tmp_path / "grades.csv", kind)
     with watched(), pytest.raises(UserError, match=r"grades\.csv"):
         Human.read(tmp_path / "grades.csv", COCO)
+
+
+def test_a_judgement_file_is_known_and_its_grades_are_means_over_graders(tmp_path):
+    data = ImageCaptions(("a.jpg", "b.jpg"), ("a dog", "a cat"), np.array([0, 1]))
+    file = tmp_path / "renamed.csv"
+    for image, who, grade, text in (
+        ("a.jpg", "Ada", 4, "a cat"),
+        ("a.jpg", "Bo", 1, "a cat"),
+        ("a.jpg", "Bo", 3, "a cat"),
+        ("b.jpg", "Bo", 1, "a kitten"),
+    ):
+        add_judgement(file, Judgement(image, "b.jpg#0", grade, who, now(), hash_of_text(text)))
+    human = Human.read(file, data)
+    assert human.pairs.tolist() == [[0, 1]]
+    assert human.grades.tolist() == [3.5]
+    assert human.own.tolist() == [False]
+    assert [issue.kind for issue in human.issues] == ["judgement of another caption"]
+    other = ImageCaptions(("a.jpg", "b.jpg"), ("a dog", "a cow"), np.array([0, 1]))
+    with pytest.raises(
+        UserError, match=r"3 of its 3 judgements are of other captions, the first at line 1 \('b\.jpg#0'"
+    ):
+        Human.read(file, other)
+
+
+def test_the_grades_of_an_index_are_known(tmp_path):
+    data = ImageCaptions(("a.jpg", "b.jpg"), ("a dog", "a cat"), np.array([0, 1]))
+    for query, said in (("a cat", "close"), ("something else", "right")):
+        plain = {"query": query, "id": "a.jpg", "grade": said, "when": now()}
+        with (tmp_path / "grades.jsonl").open("ab") as file:
+            file.write(sealed(plain))
+    human = Human.read(tmp_path / "grades.jsonl", data)
+    assert human.dense().tolist()[0][1] == 0.5
+    assert [issue.kind for issue in human.issues] == ["grade of a search that is no caption"]

@@ -26,6 +26,7 @@ from rungwise.relevance.judgement_files import (
     read_graded,
 )
 from rungwise.relevance.judgement_rows import LARGEST_GRADE
+from rungwise.relevance.placed_judgements import is_of_people, place_judgements
 
 
 class Human(Degrees):
@@ -100,10 +101,13 @@ class Human(Degrees):
 
     @classmethod
     def read(cls, path: Path | str, data: ImageCaptions) -> Human:
-        r"""One file of judgements, known by what it holds: Flickr8K's experts or crowd, or a table with a header.
+        r"""One file of judgements, known by what it holds.
+
+        Flickr8K's experts or crowd, a table with a header, a judgement file as ``rungwise grade`` writes it (grades 1
+        to 4), or the grades of an index (0 to 1), of which those count that were given to a caption of the collection.
 
         Raises:
-            UserError: As :meth:`from_csv`.
+            UserError: As :meth:`from_csv`, or if most judgements are of captions with another text.
 
         >>> import tempfile
         >>> file = Path(tempfile.mkdtemp()) / "renamed.txt"
@@ -111,6 +115,11 @@ class Human(Degrees):
         >>> Human.read(file, ImageCaptions(("a.jpg",), ("a dog",), np.array([0]))).grades.round(2)
         array([3.67], dtype=float32)
         """
+        if is_of_people(Path(path)):
+            placed = place_judgements(Path(path), data)
+            shape = (len(data.image_ids), len(data.captions))
+            owners, issues = data.image_of_caption, placed.issues
+            return cls(placed.images, placed.captions, placed.grades, shape, image_of_caption=owners, issues=issues)
         return cls._found(Path(path), read_graded(Path(path)), data)
 
     @classmethod

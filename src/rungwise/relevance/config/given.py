@@ -38,8 +38,8 @@ class HumanConfig(SourceConfig):
     """People's judgements.
 
     Attributes:
-        judgements: CSV of image, caption, grade (CxC's too), Flickr8K's judgements under any name, or ECCV Caption's
-            two JSON files, image-to-caption first.
+        judgements: CSV of image, caption, grade (CxC's too), Flickr8K's judgements under any name, what "rungwise
+            grade" wrote, the grades of an index, or ECCV Caption's two JSON files, image-to-caption first.
     """
 
     NEEDS: ClassVar[Mapping[str, str]] = {"judgements": "a CSV, Flickr8K's file, or ECCV Caption's two JSON files"}
