@@ -322,14 +322,14 @@ def show_tokenisers(console: Console, asked: argparse.Namespace) -> None:
     console.print()
 
 
-def german_case(source_name: str, tokeniser_name: str, captions: Captions) -> dict[str, float]:
+def german_case(source_name: str, tokeniser_name: str, stemming: str | None, captions: Captions) -> dict[str, float]:
     """Time, degrees, and how often a caption's own image comes first by its other captions alone."""
     from rungwise import relevance
     from rungwise.language import tokenisers
 
     start = time.perf_counter()
     source = getattr(relevance, source_name)(
-        *captions, tokenizer=getattr(tokenisers, tokeniser_name), leave_one_out=True
+        *captions, tokenizer=getattr(tokenisers, tokeniser_name), stemming=stemming, leave_one_out=True
     )
     degrees = source.dense()
     seconds = time.perf_counter() - start
@@ -346,20 +346,28 @@ def german_case(source_name: str, tokeniser_name: str, captions: Captions) -> di
 
 def show_german(console: Console, asked: argparse.Namespace) -> None:
     table = Table(title="Flickr30K test, other captions of the image as references (leave_one_out)")
-    for column in ("language", "source", "tokeniser", "s, cold", "mean own", "mean all", "own image first, %"):
-        table.add_column(column, justify="left" if column in ("language", "source", "tokeniser") else "right")
-    for language in ("de", "en"):
+    names = ("language", "source", "tokeniser", "stems")
+    for column in (*names, "s, cold", "mean own", "mean all", "own image first, %"):
+        table.add_column(column, justify="left" if column in names else "right")
+    for language, spoken in (("de", "german"), ("en", "english")):
         captions = flickr30k("test", asked.test_images, language)
+        ways = (
+            ("ptb", None),
+            ("ptb", spoken),
+            ("whitespace", None),
+            ("unicode_words", None),
+            ("unicode_words", spoken),
+        )
         for source in ("CIDErD", "CIDEr", "TfIdf"):
-            for tokeniser in ("ptb", "whitespace", "unicode_words"):
-                found = alone(german_case, source, tokeniser, captions)
+            for tokeniser, stemming in ways:
+                found = alone(german_case, source, tokeniser, stemming, captions)
                 numbers = (
                     f"{found['seconds']:.2f}",
                     f"{found['own']:.3f}",
                     f"{found['all']:.4f}",
                     f"{found['first']:.1f}",
                 )
-                table.add_row(language, source, tokeniser, *numbers)
+                table.add_row(language, source, tokeniser, stemming or "", *numbers)
     console.print(table)
 
 

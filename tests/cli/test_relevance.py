@@ -6,7 +6,8 @@ import pytest
 
 from rungwise.cli import main
 from rungwise.data.readers import read
-from rungwise.language.tokenisers import unicode_words, whitespace
+from rungwise.language.stemming import Stemmed
+from rungwise.language.tokenisers import icu_words, ptb, unicode_words, whitespace
 from rungwise.relevance import Cascade, CBoW, CIDEr, CIDErD, Combined, DocumentFrequencies, Human, Labels, TfIdf, load
 from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
@@ -212,6 +213,7 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
         ("cider-d", ("--show-rungs", "x", "--examples", "-1"), "--examples must be at least 1, got -1"),
         ("cider-d", ("--top", "0", "--out", "x"), "--top must be at least 1, got 0"),
         ("tfidf", ("--orders", "0"), "--orders must be at least 1, got 0"),
+        ("cider", ("--stem", "klingon"), "stemming: no stemmer of 'klingon'; there are arabic"),
         ("cbow", (), "cbow needs --vectors: a file of word vectors"),
         ("cross-encoder", (), "cross-encoder needs --model: "),
         ("cascade", ("--model", "x"), "cascade needs --scale: "),
@@ -327,6 +329,20 @@ def test_a_split_is_scored_with_the_words_counted_in_another(with_splits, tmp_pa
     file.write_text(file.read_text().replace(",train", ",learn"))
     assert run("tfidf", file, "--frequencies", "train") == 2
     assert "no picture is in split 'train'; it has learn, test; take --frequencies coll" in capsys.readouterr().err
+
+
+def test_words_are_stemmed_and_parted_as_asked(table, tmp_path):
+    assert run("cider", table, "--stem", "english", "--frequencies", "collection", "--out", tmp_path / "stems") == 0
+    load(tmp_path / "stems", expected=CIDEr(TEXTS, OWNERS, stemming="english"))
+    assert run("tfidf", table, "--tokenizer", "icu", "--stem", "english", "--out", tmp_path / "icu") == 0
+    load(tmp_path / "icu", expected=TfIdf(TEXTS, OWNERS, tokenizer=icu_words, stemming="english"))
+    file = tmp_path / "split.csv"
+    lines = [f"{image},{text},{'train' if image < 'c' else 'test'}" for image, text, _ in CAPTIONS]
+    file.write_text("\n".join(["image,caption,split", *lines]))
+    assert run("cider-d", file, "--stem", "english", "--out", tmp_path / "split") == 0
+    counted = DocumentFrequencies.of(TEXTS[:4], OWNERS[:4], tokenizer=Stemmed(ptb, "english"))
+    wanted = CIDErD(TEXTS, OWNERS, stemming="english", document_frequencies=counted)
+    np.testing.assert_array_equal(load(tmp_path / "split").dense(), wanted.dense())
 
 
 def test_combines_folders_and_sources(table, tmp_path, capsys):

@@ -1,9 +1,14 @@
+import sys
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rungwise.core.errors import UserError
 from rungwise.data.gathering import clean_caption
-from rungwise.language.tokenisers import ptb, unicode_words, whitespace
+from rungwise.language import tokenisers
+from rungwise.language.tokenisers import character_bigrams, icu_words, ptb, unicode_words, whitespace
 
 JAVA = {
     "": "",
@@ -38,13 +43,70 @@ def test_unicode_words_compose_and_fold():
 
 @given(st.text())
 def test_no_text_breaks_a_tokeniser(text):
-    for tokeniser in (ptb, whitespace, unicode_words):
+    for tokeniser in (ptb, whitespace, unicode_words, character_bigrams, icu_words):
         for token in tokeniser(text):
             assert token
             assert not any(mark.isspace() for mark in token)
 
 
-@pytest.mark.parametrize("tokeniser", [ptb, unicode_words, whitespace])
+UNSPACED = {
+    "Chinese": ("一只棕色的狗在草地上奔跑。", "一只 棕色 的 狗 在 草地 上 奔跑"),
+    "Japanese": ("茶色い犬が草の上を走っている。", "茶色い 犬 が 草 の 上 を 走 って いる"),
+    "katakana": ("コーヒーを飲む", "コーヒー を 飲む"),
+    "Thai": ("สุนัขสีน้ำตาลกำลังวิ่งอยู่บนหญ้า", "สุนัข สี น้ำตาล กำลัง วิ่ง อยู่ บน หญ้า"),
+    "Lao": ("ໝາແລ່ນ", "ໝາ ແລ່ນ"),
+    "Khmer": ("ឆ្កែកំពុងរត់", "ឆ្កែ កំពុង រត់"),
+}
+"""Sentences, and their words as a reader of the language would part them, but for Japanese endings."""
+
+
+@pytest.mark.parametrize("language", UNSPACED)
+def test_icu_finds_words_where_no_spaces_part_them(language):
+    text, words = UNSPACED[language]
+    assert icu_words(text) == words.split()
+    assert icu_words(f"A dog, {text} U-Bahn") == ["a", "dog", *words.split(), "u-bahn"]
+
+
+@pytest.mark.parametrize("language", UNSPACED)
+def test_tokens_of_unspaced_scripts_hold_every_character(language):
+    text = UNSPACED[language][0].rstrip("。")
+    characters = unicode_words(text)
+    assert "".join(icu_words(text)) == "".join(characters)
+    assert character_bigrams(text) == [one + other for one, other in pairwise(characters)]
+
+
+@given(st.text("abc ABC-'ß ü1,."))
+def test_where_words_are_parted_all_tokenisers_of_any_script_agree(text):
+    assert icu_words(text) == character_bigrams(text) == unicode_words(text)
+
+
+def test_a_character_that_stands_alone_is_a_token():
+    assert character_bigrams("犬 runs 犬が") == ["犬", "runs", "犬が"]
+
+
+def test_german_words_stay_whole():
+    assert icu_words("Die Männer fahren U-Bahn, 3 Straßen weit.") == [
+        "die",
+        "männer",
+        "fahren",
+        "u-bahn",
+        "3",
+        "strassen",
+        "weit",
+    ]
+
+
+def test_without_icu_a_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "icu4py.breakers", None)
+    tokenisers._breaker.cache_clear()
+    with pytest.raises(UserError) as caught:
+        icu_words("犬が走る")
+    tokenisers._breaker.cache_clear()
+    assert "pip install 'rungwise[languages]'" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tokeniser", [ptb, unicode_words, whitespace, character_bigrams, icu_words])
 @pytest.mark.parametrize(
     "raw", ["A \x1b[31mred\0 dog.", "\x9b2J", "\ud83d", "A \udcff cat.", "\u202eA pup.", "\x1c\x85"]
 )

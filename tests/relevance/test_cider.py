@@ -5,11 +5,12 @@ import gzip
 
 import numpy as np
 import pytest
+import snowballstemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.language.tokenisers import ptb, unicode_words, whitespace
+from rungwise.language.tokenisers import character_bigrams, icu_words, ptb, unicode_words, whitespace
 from rungwise.relevance import CIDEr, CIDErD, DocumentFrequencies, TfIdf
 from tests.relevance.cider_reference import all_scores, document_frequency
 
@@ -53,6 +54,42 @@ def test_any_collection_equals_a_nested_loop(source, clipped, captions, seed, le
     texts = [" ".join(caption) for caption in captions]
     ours = source(texts, owners, tokenizer=str.split, leave_one_out=leave_one_out, images=6)
     close(ours.dense(), all_scores(captions, owners, 6, clipped=clipped, leave_one_out=leave_one_out))
+
+
+@BOTH
+@pytest.mark.parametrize(("language", "tokenizer"), [("english", ptb), ("german", unicode_words)])
+def test_stems_stand_for_words(source, clipped, language, tokenizer):
+    captions = {
+        "english": [
+            "A dog runs quickly.",
+            "Dogs are running",
+            "the quick dog ran",
+            "Two cats sleeping",
+            "a cat sleeps",
+        ],
+        "german": ["Ein Hund läuft.", "Zwei Hunde laufen", "der Hund lief", "Katzen schlafen", "eine Katze schläft"],
+    }[language]
+    owners = [0, 1, 1, 2, 3]
+    stemmer = snowballstemmer.stemmer(language)
+    tokens = [[stemmer.stemWord(word) for word in tokenizer(caption)] for caption in captions]
+    ours = source(captions, owners, tokenizer=tokenizer, stemming=language)
+    close(ours.dense(), all_scores(tokens, owners, 4, clipped=clipped))
+    plain = source(captions, owners, tokenizer=tokenizer)
+    assert not np.allclose(ours.dense(), plain.dense())
+    assert ours.options()["stemming"] == language
+    assert "stemming" not in plain.options()
+    hashes = {ours.content_hash(), plain.content_hash(), source(captions, owners, stemming="dutch").content_hash()}
+    assert len(hashes) == 3
+
+
+@BOTH
+@pytest.mark.parametrize("tokenizer", [icu_words, character_bigrams])
+def test_languages_without_spaces_have_n_grams_of_words(source, clipped, tokenizer):
+    captions = ["一只棕色的狗在草地上奔跑。", "棕色的狗在草地上。", "สุนัขกำลังวิ่งอยู่บนหญ้า", "สุนัขวิ่ง"]
+    owners = [0, 1, 2, 3]
+    ours = source(captions, owners, tokenizer=tokenizer)
+    close(ours.dense(), all_scores([tokenizer(caption) for caption in captions], owners, 4, clipped=clipped))
+    assert ours.content_hash() != source(captions, owners, tokenizer=unicode_words).content_hash()
 
 
 @BOTH

@@ -70,6 +70,8 @@ def test_a_second_run_finds_what_the_first_made(kind: str, tmp_path: Path) -> No
         replace(DATA, image_ids=tuple("abcd"), splits=("train", "train", "val", "val")),
         {"kind": "tfidf", "orders": 2},
         {"kind": "tfidf", "tokenizer": "unicode"},
+        {"kind": "tfidf", "tokenizer": "icu"},
+        {"kind": "tfidf", "stem": "english"},
         {"kind": "tfidf", "leave_one_out": True},
         {"kind": "tfidf", "frequencies": "train"},
     ],

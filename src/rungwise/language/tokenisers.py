@@ -1,4 +1,4 @@
-"""From text to tokens, by the three habits that published relevance degrees follow.
+"""From text to tokens: by the three habits that published relevance degrees follow, and in languages without spaces.
 
 A tokeniser is any callable from a text to a list of tokens; give your own wherever one is taken. Scores of one and the
 same metric differ between tokenisers (CIDEr-D of ``ptb`` and ``whitespace`` correlate by 0.98 only), so name the one
@@ -10,8 +10,11 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
+from itertools import pairwise
+
+from rungwise.core.errors import UserError
 
 Tokeniser = Callable[[str], list[str]]
 
@@ -86,11 +89,16 @@ UNSPACED = (
 
 
 @cache
-def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Letters of scripts without spaces, and words. A vowel sign or accent belongs to its letter, which re ignores."""
+def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Letters of scripts without spaces, stretches of them, and words.
+
+    A vowel sign or accent belongs to its letter, which re ignores.
+    """
     marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     letter = rf"(?:[^\W_][{marks}\u200c\u200d]*)"
-    return re.compile(rf"[{UNSPACED}][{marks}]*"), re.compile(rf"{letter}+(?:['’·-]{letter}+)*")
+    unspaced = rf"[{UNSPACED}][{marks}]*"
+    word = re.compile(rf"{letter}+(?:['’·-]{letter}+)*")
+    return re.compile(unspaced), re.compile(f"(?:{unspaced})+"), word
 
 
 def unicode_words(text: str) -> list[str]:
@@ -104,6 +112,51 @@ def unicode_words(text: str) -> list[str]:
     >>> unicode_words("一隻狗 runs")
     ['一', '隻', '狗', 'runs']
     """
-    unspaced, word = _unicode_patterns()
+    return _words(text, lambda characters: characters)
+
+
+def character_bigrams(text: str) -> list[str]:
+    """As :func:`unicode_words`, but two characters a token in scripts without spaces, as search engines index them.
+
+    Pairs overlap, so that every word of two characters is among them; a character that stands alone is a token.
+
+    >>> character_bigrams("一隻狗在跑 runs 犬")
+    ['一隻', '隻狗', '狗在', '在跑', 'runs', '犬']
+    """
+    return _words(text, lambda characters: map("".join, pairwise(characters)) if characters[1:] else characters)
+
+
+def icu_words(text: str) -> list[str]:
+    """As :func:`unicode_words`, but words in scripts without spaces, by the dictionaries of ICU.
+
+    Chinese, Japanese, Thai, Lao, Khmer and Burmese have one there. It needs the extra ``rungwise[languages]``.
+
+    Raises:
+        UserError: If ICU is not installed.
+
+    >>> icu_words("一只棕色的狗在草地上奔跑。")
+    ['一只', '棕色', '的', '狗', '在', '草地', '上', '奔跑']
+    """
+    breaker = _breaker()
+    return _words(text, lambda characters: (str(word) for word in breaker("".join(characters), "")))
+
+
+def _words(text: str, cut: Callable[[list[str]], Iterable[str]]) -> list[str]:
+    """Words of any script, where ``cut`` makes tokens of the characters of a stretch without spaces."""
+    character, stretch, word = _unicode_patterns()
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-    return word.findall(unspaced.sub(r" \g<0> ", folded))
+    apart = stretch.sub(lambda found: f" {' '.join(cut(character.findall(found[0])))} ", folded)
+    return word.findall(apart)
+
+
+@cache
+def _breaker() -> Callable[[str, str], Iterable[str]]:
+    try:
+        from icu4py.breakers import WordBreaker
+    except ImportError as error:
+        raise UserError(
+            "tokenizer icu: words of languages without spaces need ICU, which is not installed; run: pip install"
+            " 'rungwise[languages]', or take the tokenizer unicode or bigrams"
+        ) from error
+    breaker: Callable[[str, str], Iterable[str]] = WordBreaker
+    return breaker

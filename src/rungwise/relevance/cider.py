@@ -7,8 +7,9 @@ number of images over the number of images whose captions have the n-gram)::
     CIDEr-D(G_i, c) = 10/4 * sum_n mean over r in G_i of  min(g_n(c), g_n(r)).g_n(r) / (|g_n(c)| |g_n(r)|)
                                                           * exp(-(length_c - length_r)^2 / (2 * 6^2))
 
-The class named Cider of the captioning tools computes CIDEr-D; neither of them stems here. A clipped product is a plain
-one over n-grams that are told apart by their first, second, ... occurrence::
+The paper has words mapped to their root forms before their n-grams are counted; ``stemming`` does it. The class named
+Cider of the captioning tools computes CIDEr-D and does not stem, which is the default here. A clipped product is a
+plain one over n-grams that are told apart by their first, second, ... occurrence::
 
     min(a, b) b = sum over t of [a >= t] [b >= t] b
 """
@@ -27,7 +28,7 @@ SIGMA = 6.0
 
 
 class CIDEr(ConsensusSource):
-    """CIDEr without stemming; see the module for the formula. 0..10.
+    """CIDEr; see the module for the formula. With ``stemming="english"`` as the paper has it. 0..10.
 
     A caption stays among the references of its own image unless ``leave_one_out``, so that its own degree is high.
 
@@ -35,6 +36,8 @@ class CIDEr(ConsensusSource):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         tokenizer: Text to tokens; :func:`~rungwise.language.tokenisers.ptb` as the captioning tools.
+        stemming: Language whose stems stand for the tokens, such as ``"english"``; None keeps them as they are. It
+            needs the extra ``rungwise[languages]``.
         document_frequencies: Of a corpus, so that scores do not depend on these captions; None counts their images.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
@@ -47,6 +50,8 @@ class CIDEr(ConsensusSource):
     >>> CIDEr(["a dog runs", "a dog sits", "the cat sleeps"], [0, 0, 1]).dense().round(2)
     array([[5.21, 5.21, 0.  ],
            [0.  , 0.  , 7.5 ]], dtype=float32)
+    >>> CIDEr(["a dog runs", "dogs running", "the cat sleeps"], [0, 1, 2], stemming="english").dense().round(2)[0]
+    array([7.5 , 2.02, 0.  ], dtype=float32)
     """
 
     ORDERS = ORDERS

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.sharing import Share, in_turn
 from rungwise.core.topk import Best
+from rungwise.language.stemming import stemmed
 from rungwise.language.tokenisers import Tokeniser, ptb
 from rungwise.relevance.base import Block, Direction, Frequencies, Positions
 from rungwise.relevance.captions import CaptionSource
@@ -252,6 +253,7 @@ class ConsensusSource(RowsSource):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         tokenizer: Text to tokens.
+        stemming: Language whose stems stand for the tokens; None keeps them as they are.
         document_frequencies: Of a corpus; None counts the images of these captions.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
@@ -267,6 +269,7 @@ class ConsensusSource(RowsSource):
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         tokenizer: Tokeniser = ptb,
+        stemming: str | None = None,
         document_frequencies: DocumentFrequencies | None = None,
         leave_one_out: bool = False,
         images: int | None = None,
@@ -274,10 +277,11 @@ class ConsensusSource(RowsSource):
         share: Share = in_turn,
     ) -> None:
         super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images, threads=threads)
+        self.stemming = stemming
         self._counted = Counted(
             self.captions,
             self.image_of_caption,
-            tokeniser=tokenizer,
+            tokeniser=stemmed(tokenizer, stemming),
             frequencies=document_frequencies,
             orders=self.ORDERS,
             share=share,
@@ -301,7 +305,8 @@ class ConsensusSource(RowsSource):
 
     def options(self) -> Mapping[str, Any]:
         """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
-        return {"leave_one_out": self.leave_one_out, **self._counted.options()}
+        stems = {} if self.stemming is None else {"stemming": self.stemming}
+        return {"leave_one_out": self.leave_one_out, **stems, **self._counted.options()}
 
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and tokens."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rungwise.core.sharing import Share, in_turn
+from rungwise.language.stemming import stemmed
 from rungwise.language.tokenisers import Tokeniser, ptb
 from rungwise.relevance.base import Block, Direction, Frequencies, Reference
 from rungwise.relevance.caption_pairs import caption_positions
@@ -58,6 +59,7 @@ class TfIdf(PairRows):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         tokenizer: Text to tokens.
+        stemming: Language whose stems stand for the tokens; None keeps them as they are.
         document_frequencies: Of a corpus; None counts the images of these captions.
         orders: Longest n-gram; 1 is words.
         reference: Which captions stand for an image; see :class:`~rungwise.relevance.captions.CaptionPairSource`.
@@ -78,6 +80,7 @@ class TfIdf(PairRows):
         image_of_caption: Sequence[int] | ArrayLike,
         *,
         tokenizer: Tokeniser = ptb,
+        stemming: str | None = None,
         document_frequencies: DocumentFrequencies | None = None,
         orders: int = 1,
         reference: Reference = "max",
@@ -91,11 +94,12 @@ class TfIdf(PairRows):
             captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
         )
         self.orders = orders
+        self.stemming = stemming
         self._threads = threads
         self._counted = Counted(
             self.captions,
             self.image_of_caption,
-            tokeniser=tokenizer,
+            tokeniser=stemmed(tokenizer, stemming),
             frequencies=document_frequencies,
             orders=orders,
             share=share,
@@ -118,7 +122,8 @@ class TfIdf(PairRows):
 
     def options(self) -> Mapping[str, Any]:
         """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
-        return {**super().options(), "orders": self.orders, **self._counted.options()}
+        stems = {} if self.stemming is None else {"stemming": self.stemming}
+        return {**super().options(), "orders": self.orders, **stems, **self._counted.options()}
 
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and tokens."""

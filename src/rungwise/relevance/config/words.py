@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,6 +16,7 @@ from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.splits import with_splits
 from rungwise.language import tokenisers
+from rungwise.language.stemming import stemmed
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.captions import hash_of_captions
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, CaptionsConfig, training_images
@@ -25,12 +28,14 @@ if TYPE_CHECKING:
 
 LONGEST_NGRAM = 100
 """Words; captions are shorter, and each order costs a pass through all of them."""
-Tokenizer = Literal["ptb", "unicode", "whitespace"]
+Tokenizer = Literal["ptb", "unicode", "whitespace", "icu", "bigrams"]
 
 TOKENISERS: dict[Tokenizer, tokenisers.Tokeniser] = {
     "ptb": tokenisers.ptb,
     "unicode": tokenisers.unicode_words,
     "whitespace": tokenisers.whitespace,
+    "icu": tokenisers.icu_words,
+    "bigrams": tokenisers.character_bigrams,
 }
 
 
@@ -39,13 +44,16 @@ class WordsConfig(CaptionsConfig):
     """What sources of weighted words have in common.
 
     Attributes:
-        tokenizer: ptb for English, unicode for any language, whitespace as the NCS program.
+        tokenizer: ptb for English, unicode for any language, whitespace as the NCS program; in languages without spaces
+            unicode gives characters, bigrams two of them, and icu words of its dictionaries.
+        stem: Map words to their stems, as CIDEr's paper has it: a language such as english or german.
         frequencies: Pictures among which a word is rare or common: all (collection), or those of the training split
             (train). Default: train where the data have a training split and others, else collection.
     """
 
     IN_SHARDS: ClassVar[bool] = True
     tokenizer: Tokenizer = "ptb"
+    stem: str | None = None
     frequencies: Literal["collection", "train"] | None = None
 
     def _of_words(self, data: ImageCaptions, building: Building, orders: int) -> dict[str, Any]:
@@ -53,6 +61,7 @@ class WordsConfig(CaptionsConfig):
             "leave_one_out": self.leave_one_out,
             "images": len(data),
             "tokenizer": TOKENISERS[self.tokenizer],
+            "stemming": self.stem,
             "document_frequencies": self._frequencies(data, building, orders),
             "share": building.share,
         }
@@ -84,7 +93,7 @@ class WordsConfig(CaptionsConfig):
             return None
         from rungwise.relevance.counting import vocabulary
 
-        tokenizer = TOKENISERS[self.tokenizer]
+        tokenizer = stemmed(TOKENISERS[self.tokenizer], self.stem)
         counted = vocabulary(part.captions, part.image_of_caption, tokenizer, orders, building.share)
         return counted.document_frequencies("train")
 
@@ -92,7 +101,16 @@ class WordsConfig(CaptionsConfig):
         """What the weights of words depend on besides the captions."""
         part = self._corpus(data, replace(building, say=lambda _: None))
         corpus = None if part is None else hash_of_captions(part.captions, part.image_of_caption)
-        return {**to_plain(self), "frequencies": corpus}
+        options = {name: value for name, value in to_plain(self).items() if (name, value) != ("stem", None)}
+        return {**options, "frequencies": corpus, **_packages(self.tokenizer, self.stem)}
+
+
+def _packages(tokenizer: Tokenizer, stem: str | None) -> dict[str, str]:
+    """Versions of the packages whose dictionaries and rules decide the tokens."""
+    names = [name for name, used in (("icu4py", tokenizer == "icu"), ("snowballstemmer", stem is not None)) if used]
+    with suppress(PackageNotFoundError):  # making the source says what is missing
+        return {name: version(name) for name in names}
+    return {}
 
 
 @dataclass(frozen=True)
@@ -170,7 +188,8 @@ class CBoWConfig(CaptionPairsConfig):
 
     Attributes:
         vectors: File of word vectors: GloVe text, word2vec text or binary.
-        tokenizer: ptb for English, unicode for any language, whitespace as the NCS program.
+        tokenizer: ptb for English, unicode for any language, whitespace as the NCS program, icu for languages without
+            spaces.
     """
 
     IN_SHARDS: ClassVar[bool] = True
@@ -207,4 +226,5 @@ class CBoWConfig(CaptionPairsConfig):
         def restore(kept: Kept) -> Degrees:
             return RestoredVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
 
-        return Recipe({"tokenizer": self.tokenizer, "vectors": digest_of(vectors)}, kept_vectors, restore)
+        depends_on = {"tokenizer": self.tokenizer, "vectors": digest_of(vectors), **_packages(self.tokenizer, None)}
+        return Recipe(depends_on, kept_vectors, restore)
