@@ -12,9 +12,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rungwise.language.scene_graphs import words as known
-from rungwise.language.scene_graphs.graph import Fact, SceneGraph
+from rungwise.language.scene_graphs.graph import Fact, SceneGraph, merged
 from rungwise.language.scene_graphs.phrases import Phrase, Thing, phrases
-from rungwise.language.scene_graphs.tagging import tagged
+from rungwise.language.scene_graphs.tagging import tagged, tokens
+
+_NEAR = frozenset((first, second) for first in ("to", "from", "at") for second in ("in", "at", "with"))
+"""A relation and another one after it that is mostly said of the noun between them: food from a woman in a truck."""
+_WORDS_AT_ONCE = 200
+"""Of a longer text so many words are read at a time, so that a list of a thousand things is no million of facts."""
 
 
 def parse(caption: str) -> SceneGraph:
@@ -34,16 +39,19 @@ def parse(caption: str) -> SceneGraph:
     shirt
     shirt red
     """
+    texts = tokens(caption)
+    if len(texts) <= _WORDS_AT_ONCE:
+        return _facts(texts)
+    return merged(_facts(texts[at : at + _WORDS_AT_ONCE]) for at in range(0, len(texts), _WORDS_AT_ONCE))
+
+
+def _facts(texts: list[str]) -> SceneGraph:
     reading = _Reading()
-    found = phrases(tagged(caption))
+    found = phrases(tagged(texts))
     for place, phrase in enumerate(found):
         reading.read(phrase, found[place - 1] if place else None, found[place + 1 : place + 3])
     reading.end_verb()
     return frozenset(reading.facts)
-
-
-_NEAR = frozenset((first, second) for first in ("to", "from", "at") for second in ("in", "at", "with"))
-"""A relation and another one after it that is mostly said of the noun between them: food from a woman in a truck."""
 
 
 class _Reading:
@@ -56,6 +64,7 @@ class _Reading:
         latest: The noun phrase before.
         given: The object of the latest verb, as long as nothing came after it.
         verb: A verb that waits for an object.
+        done: The latest verb that waits no more.
         passive: It is done to its actor.
         relation: Names that wait for a noun phrase.
         through: The relation that the latest noun phrase stands in.
@@ -126,9 +135,11 @@ class _Reading:
             self._name(thing)
         through = ""
         if self.relation:
-            through = self.relation[0]
+            through, absent = self.relation[0], set(self.relation) == {"without"}
             self._complete_relation(phrase.things)
             self.given = ()
+            if absent:  # nothing is said of what is not there
+                phrase = replace(phrase, things=tuple(replace(thing, nothing=True) for thing in phrase.things))
         elif self.given and before is not None and before.kind == "things":  # brings a man a cake
             for one in self.actor:
                 self.facts -= {(one.name, self.done, other.name) for other in self.given}
@@ -148,7 +159,7 @@ class _Reading:
         self.latest = phrase.things
 
     def _name(self, thing: Thing) -> None:
-        if thing.nothing or "without" in self.relation:
+        if thing.nothing or set(self.relation) == {"without"}:
             return
         self.facts.add((thing.name,))
         self._attribute((thing,), thing.attributes)

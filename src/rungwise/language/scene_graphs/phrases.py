@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rungwise.language.scene_graphs import words as known
-from rungwise.language.scene_graphs.tagging import Word
+from rungwise.language.scene_graphs.lexicon import Word
 
-_LONGEST_PHRASE = 5
+_LONGEST_PHRASE = max(map(len, known.PHRASES))
+_FIRST_WORDS = frozenset(words[0] for words in known.PHRASES)
 PhraseKind = Literal["things", "relation", "verb", "said", "be", "and", "while", "who", "comma", "to", "pronoun"]
 _ALONE: dict[str, PhraseKind] = {
     "be": "be", "and": "and", "while": "while", "who": "who", "comma": "comma", "to": "to", "pronoun": "pronoun",
@@ -41,7 +42,7 @@ class Phrase:
         text: Its last word; of a relation all of its words.
         things: Of a noun phrase: what it names, several where they are joined.
         names: Of a relation: its names; of a verb: its root; of what is said: the adjectives.
-        form: Of a verb: see :class:`rungwise.language.scene_graphs.tagging.Word`.
+        form: Of a verb: see :class:`rungwise.language.scene_graphs.lexicon.Word`.
     """
 
     kind: PhraseKind
@@ -54,8 +55,8 @@ class Phrase:
 def phrases(words: list[Word]) -> list[Phrase]:
     """Phrases from left to right; noun phrases that "and" or commas join are one.
 
-    >>> from rungwise.language.scene_graphs.tagging import tagged
-    >>> for phrase in phrases(tagged("a cat and two dogs on a red sofa")):
+    >>> from rungwise.language.scene_graphs.tagging import tagged, tokens
+    >>> for phrase in phrases(tagged(tokens("a cat and two dogs on a red sofa"))):
     ...     print(phrase.kind, *(thing.name for thing in phrase.things), *phrase.names)
     things cat dog
     relation on
@@ -90,6 +91,8 @@ def _of_one_word(word: Word) -> list[Phrase]:
 
 def _several_words(words: list[Word], place: int) -> tuple[tuple[str, ...], int]:
     """Relations of several words that begin here, the longest, and how many words they take."""
+    if words[place].text not in _FIRST_WORDS:
+        return (), 0
     for length in range(min(_LONGEST_PHRASE, len(words) - place), 1, -1):
         found = known.PHRASES.get(tuple(word.text for word in words[place : place + length]))
         if found:
