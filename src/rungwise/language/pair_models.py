@@ -102,10 +102,19 @@ def load_pair_model(
     packaged = outputs is not None and str(model) == PACKAGED_MODEL  # an encoder alone, which scores nothing yet
     place = str(sentence_folder(model)) if packaged else checked_folder(model, "cross-encoder")
     alone: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    network: Any
     head: dict[str, Any] = {} if outputs is None else {"num_labels": outputs, "ignore_mismatched_sizes": True}
-    with without_bars(), loading(model, "sequence-classification"), _without_warnings(outputs is not None):
+    with without_bars(), loading(model, "sequence-classification"), _without_reports():
         tokenizer: Any = AutoTokenizer.from_pretrained(place, **alone)
-        network: Any = AutoModelForSequenceClassification.from_pretrained(place, use_safetensors=True, **alone, **head)
+        network, found = AutoModelForSequenceClassification.from_pretrained(
+            place, use_safetensors=True, output_loading_info=True, **alone, **head
+        )
+        lacking = [name for name in found["missing_keys"] if not name.startswith(f"{network.base_model_prefix}.")]
+        if outputs is None and lacking:
+            raise UserError(
+                f"{model}: an encoder without an output for pairs ({min(lacking)} is missing), so that its scores would"
+                " be random; train one: rungwise relevance train-cross-encoder"
+            )
         longest = _longest(tokenizer, network.config)
         with torch.inference_mode():
             network.eval()(
@@ -129,12 +138,11 @@ def said_scale(model: str | Path) -> str | None:
 
 
 @contextmanager
-def _without_warnings(new_outputs: bool) -> Iterator[None]:
-    """Where a head is put on, transformers would warn that it has no weights yet."""
+def _without_reports() -> Iterator[None]:
+    """Where weights are missing transformers prints a table of them; what matters of it is said in one line."""
     logging: Any = importlib.import_module("transformers.utils.logging")  # untyped in transformers
     before = logging.get_verbosity()
-    if new_outputs:
-        logging.set_verbosity_error()
+    logging.set_verbosity_error()
     try:
         yield
     finally:
