@@ -59,21 +59,28 @@ def slow_fact(a, b, least):
     return degree if degree >= 0.05 else 0.0
 
 
-def slow_degree(references, caption, *, least=None, measure="f", weights=(1, 1, 1)):
+def slow_degree(references, caption, *, least=None, measure="f", weights=(1, 1, 1), unbound=0):
     """F or precision of a caption's facts against those of its references, as the module's equations say."""
+    if unbound:
+        references = [graph | {("something", fact[1]) for fact in graph if len(fact) == 2} for graph in references]
+        caption = caption | {("something", fact[1]) for fact in caption if len(fact) == 2}
+
+    def weight(fact):
+        return unbound if fact[0] == "something" else weights[len(fact) - 1]
+
     shown = sorted({fact for graph in references for fact in graph})
     common = 0.0
     for fact in caption:
         best = 0.0
         for other in shown:
             best = max(best, slow_fact(fact, other, least))
-        common += weights[len(fact) - 1] * best
+        common += weight(fact) * best
     different = []
     for fact in (fact for graph in references for fact in sorted(graph)):
         if not any(slow_fact(other, fact, least) == 1 for other in different):
             different.append(fact)
-    own = sum(weights[len(fact) - 1] for fact in caption)
-    whole = own + sum(weights[len(fact) - 1] for fact in different)
+    own = sum(weight(fact) for fact in caption)
+    whole = own + sum(weight(fact) for fact in different)
     if measure == "precision":
         return common / own if own else 0.0
     return 2 * common / whole if whole else 0.0
@@ -90,13 +97,16 @@ def source_of(texts=GRAPHS, owners=OWNERS, **options):
 
 @pytest.mark.parametrize("measure", ["f", "precision"])
 @pytest.mark.parametrize("least", [None, 0.5, 0.9])
-@pytest.mark.parametrize("weights", [(1, 1, 1), (1, 0.5, 0.25), (0, 1, 0)])
-def test_degrees_are_those_of_nested_loops(measure, least, weights):
+@pytest.mark.parametrize(
+    ("weights", "unbound"), [((1, 1, 1), 0), ((1, 0.5, 0.25), 0.5), ((0, 1, 0), 0), ((1, 0, 1), 1)]
+)
+def test_degrees_are_those_of_nested_loops(measure, least, weights, unbound):
     likeness = None if least is None else by_word_vectors(VECTORS, least=least)
-    found = source_of(measure=measure, likeness=likeness, weights=weights, images=6)
+    options = {"measure": measure, "weights": weights, "unbound": unbound}
+    found = source_of(likeness=likeness, images=6, **options)
     for image, caption in product(range(6), range(len(GRAPHS))):
         references = [said(text) for text, owner in zip(GRAPHS, OWNERS, strict=True) if owner == image]
-        expected = slow_degree(references, said(GRAPHS[caption]), least=least, measure=measure, weights=weights)
+        expected = slow_degree(references, said(GRAPHS[caption]), least=least, **options)
         assert found.block([image], [caption])[0, 0] == pytest.approx(expected, abs=1e-6)
 
 
@@ -203,6 +213,13 @@ def test_words_of_a_family_are_exact_however_near_their_vectors_are():
     assert 0.5 < degrees[2] < 1
 
 
+def test_an_unbound_attribute_counts_whatever_has_it():
+    texts = ["dog; dog red", "cat; cat red", "cat; cat small"]
+    assert source_of(texts, range(3)).dense()[0].tolist() == [1, 0, 0]
+    degrees = source_of(texts, range(3), unbound=0.5).dense()[0]
+    assert degrees.tolist() == pytest.approx([1, 2 * 0.5 / (2.5 + 2.5), 0])
+
+
 def test_it_serves_losses_measures_and_cascades(tmp_path):
     import torch
 
@@ -224,6 +241,7 @@ def test_the_hash_tells_options_and_captions_apart():
     others = [
         source_of(measure="precision"),
         source_of(weights=(1, 1, 0)),
+        source_of(unbound=0.5),
         source_of(likeness=by_word_vectors(VECTORS)),
         source_of(synonyms=Synonyms({}, "none")),
         source_of(leave_one_out=True),
@@ -256,6 +274,7 @@ def test_equal_captions_are_parsed_once():
         ({"weights": (0, 0, 0)}, "not all 0"),
         ({"weights": (1, -1, 1)}, "that are not negative"),
         ({"weights": (1, float("nan"), 1)}, "that are not negative"),
+        ({"unbound": -1}, "unbound must be a number that is not negative"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, message):

@@ -43,6 +43,9 @@ Measure = Literal["f", "precision"]
 KindWeights = tuple[float, float, float]
 """What a fact counts: an object, an attribute, a relation."""
 
+SOMETHING = "something"
+"""What has an attribute, where it does not matter what it is."""
+
 _PARSED = 1024
 
 
@@ -109,6 +112,8 @@ class Spice(CaptionSource):
         measure: ``"f"`` is SPICE's; ``"precision"`` asks only whether what the caption says is so, and does not mind
             what it leaves out.
         weights: What an object, an attribute and a relation count; SPICE counts all alike.
+        unbound: What an attribute counts besides whatever has it: with 0, as SPICE has it, a red star and a red heart
+            have nothing in common; with more, they are both something red.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
         threads: None takes the processor's.
@@ -144,6 +149,7 @@ class Spice(CaptionSource):
         likeness: WordLikeness | None = None,
         measure: Measure = "f",
         weights: KindWeights = (1.0, 1.0, 1.0),
+        unbound: float = 0.0,
         leave_one_out: bool = False,
         images: int | None = None,
         threads: int | None = None,
@@ -154,17 +160,22 @@ class Spice(CaptionSource):
             raise UserError(f"measure must be 'f' or 'precision', got {measure!r}")
         if len(weights) != 3 or not all(0 <= weight < float("inf") for weight in weights) or not any(weights):
             raise UserError(f"weights must be three numbers that are not negative, not all 0, got {weights}")
+        if not 0 <= unbound < float("inf"):
+            raise UserError(f"unbound must be a number that is not negative, got {unbound}")
         self.measure = measure
         self.weights = tuple(map(float, weights))
+        self.unbound = float(unbound)
         self.leave_one_out = leave_one_out
         self._threads = threads
         self._synonyms = Synonyms.installed() if synonyms is None else synonyms
         self._likeness = likeness
         self._parser = parser
         self.graphs = _parsed(self.captions, parser, progress)
-        self._numbers = FactNumbers([frozenset(map(canonical, graph)) for graph in self.graphs])
-        by_length = np.array([0.0, *weights], np.float32)
-        self._weights: Block = by_length[[len(fact) for fact in self._numbers.facts]].astype(np.float32)
+        self._numbers = FactNumbers([_counted(graph, self.unbound > 0) for graph in self.graphs])
+        by_length = (0.0, *self.weights)
+        self._weights: Block = np.array(
+            [self.unbound if fact[0] == SOMETHING else by_length[len(fact)] for fact in self._numbers.facts], np.float32
+        )
         self._near = alike(self._numbers.facts, self._synonyms, likeness)
         self._sizes = _sums(self._weights[self._numbers.columns], self._numbers.starts)
         self._latest: tuple[list[Positions], Sparse, Block] | None = None
@@ -257,6 +268,7 @@ class Spice(CaptionSource):
         return {
             "measure": self.measure,
             "weights": list(self.weights),
+            "unbound": self.unbound,
             "synonyms": self._synonyms.fingerprint,
             "likeness": likeness,
         }
@@ -328,6 +340,12 @@ def _parsed(captions: Sequence[str], parser: Parser, progress: Callable[[int], N
         if progress is not None and (number % _PARSED == 0 or number == len(captions)):
             progress(number % _PARSED or _PARSED)
     return tuple(graphs)
+
+
+def _counted(graph: SceneGraph, unbound: bool) -> SceneGraph:
+    """The facts of a caption that count, each in the one way to say it."""
+    facts = frozenset(map(canonical, graph))
+    return facts | {(SOMETHING, fact[1]) for fact in facts if len(fact) == 2} if unbound else facts
 
 
 def _taken(numbers: FactNumbers, captions: Positions) -> tuple[NDArray[np.int32], Positions]:

@@ -23,6 +23,8 @@ class SpiceConfig(CaptionsConfig):
     Attributes:
         measure: f, as SPICE has it, or precision: only whether what the caption says is so.
         weights: What an object, an attribute and a relation count; SPICE counts all alike.
+        unbound: What an attribute counts besides, whatever has it; 0, as SPICE has it, tells a red star wholly from a red
+            heart.
         likeness: How words match that are no synonyms: not at all (none), by a sentence model (sentences), or by word
             vectors (words).
         vectors: With likeness words: a file of word vectors, such as glove.6B.300d.txt.
@@ -35,6 +37,7 @@ class SpiceConfig(CaptionsConfig):
     kind: Literal["spice"] = field(default="spice", init=False)
     measure: Literal["f", "precision"] = "f"
     weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    unbound: float = 0.0
     likeness: Literal["none", "sentences", "words"] = "none"
     vectors: Path | None = None
     model: str | None = None
@@ -57,6 +60,7 @@ class SpiceConfig(CaptionsConfig):
             likeness=likeness,
             measure=self.measure,
             weights=self.weights,
+            unbound=self.unbound,
             leave_one_out=self.leave_one_out,
             images=len(data),
             progress=Counter(building, f"of {len(data.captions):,} captions parsed", len(data.captions)),
