@@ -23,8 +23,8 @@ class SpiceConfig(CaptionsConfig):
     Attributes:
         measure: f, as SPICE has it, or precision: only whether what the caption says is so.
         weights: What an object, an attribute and a relation count; SPICE counts all alike.
-        unbound: What an attribute counts besides, whatever has it; 0, as SPICE has it, tells a red star wholly from a red
-            heart.
+        unbound: What an attribute counts besides, whatever has it. With 0, as SPICE has it, a red star and a red heart
+            have nothing in common.
         likeness: How words match that are no synonyms: not at all (none), by a sentence model (sentences), or by word
             vectors (words).
         vectors: With likeness words: a file of word vectors, such as glove.6B.300d.txt.
