@@ -36,7 +36,9 @@ class Evaluate:
         join_restval: Count COCO's restval pictures as training pictures.
         protocol: Gallery and right answers. One of full, coco-5k, coco-1k-5fold, flickr30k-1k, flickr8k-1k,
             one-caption-per-image, cxc, eccv, labels.
-        positives: For cxc and eccv: the two JSON files, image-to-caption first.
+        positives: What people judged: files that "rungwise grade" wrote, or the grades of an index. What they called
+            right counts as right beside the annotation, and the numbers without it are printed beside. For cxc and
+            eccv: the two JSON files, image-to-caption first.
         measures: Such as R@1, rsum, Recall@5, MedR, MAP, MAP@50, P@10, AP11. Graded ones (CS@100, nDCG@10,
             NCS@10) need degrees, and so do those of where relevance ends: "CutF1(0.5)", "NoneAUROC(0.5)", ECE. Default:
             the protocol's.
@@ -55,7 +57,8 @@ class Evaluate:
         names: Of this model and the other in the report.
         card: Write the numbers with their intervals into the card of the model, a folder of this machine.
         false_negatives: Write candidates that are called wrong and are relevant as CSV here.
-        right_from: The degree from which a candidate is right; default the query's least relevant annotated one.
+        right_from: With judgements, the mean grade from which a pair is right; default 3 of 1 to 4. Else the degree
+            from which a candidate is right; default the query's least relevant annotated one.
         paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
         shards: Measure the queries of each direction in so many parts, one after another or with --ray at a time.

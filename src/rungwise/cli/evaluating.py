@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rungwise.cli.ends import read_ends
 from rungwise.cli.evaluate_options import Evaluate
+from rungwise.cli.positives import of_people, read_people, read_positives, refuse_beside_people
 from rungwise.cli.scored import Scored, read_beside, read_scored
-from rungwise.cli.terminal import console, messages_apart, say, say_issues
+from rungwise.cli.terminal import console, messages_apart, say
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.printable import printable
 from rungwise.core.progress import Progress
 from rungwise.data.datasets import dataset_of
 from rungwise.evaluation import (
+    CalledRight,
     Result,
     Shards,
     by_class,
     card_facts,
     diagnose,
     evaluate,
+    evaluate_with_people,
     format_result,
     protocol_named,
     published_beside,
     render_by_class,
+    render_change,
     render_published,
     render_table,
     report_page,
@@ -34,7 +39,7 @@ from rungwise.evaluation import (
 )
 from rungwise.evaluation.diagnostics import Diagnostics, false_negatives_by_gallery, in_positions_of_data
 from rungwise.evaluation.order_alone import OrderAlone
-from rungwise.evaluation.positives import RightAnswers, positives_from_json, positives_from_labels
+from rungwise.evaluation.positives import RightAnswers
 from rungwise.evaluation.published import PublishedRow
 from rungwise.evaluation.report_labels import curve_measures
 from rungwise.evaluation.reranked import Reranked
@@ -59,15 +64,17 @@ def run(asked: Evaluate) -> int:
     asked, run_folder = _of_run(_with_data_in_place(asked))
     protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
     parse_all(asked.measures)
-    _refuse_idle_options(asked)
+    people = of_people(asked)
+    _refuse_idle_options(asked, people)
+    refuse_beside_people(asked, people)
     with messages_apart(asked.format != "table"):
         scored = read_scored(asked)
-        _refuse_missing_degrees(asked, scored)
-        positives = _positives(asked, scored)
+        _refuse_missing_degrees(asked, scored, people)
+        positives, called_right = read_positives(asked, people, scored), read_people(asked, people, scored)
         measures = _measures(asked, scored, positives)
         curves = _curves(asked, scored, positives)
         with _shards(asked) as shards:
-            whole = evaluate(
+            whole = (evaluate if called_right is None else partial(evaluate_with_people, called_right))(
                 similarity=scored.similarity,
                 image_of_caption=scored.data.image_of_caption,
                 relevance=scored.relevance,
@@ -92,6 +99,8 @@ def run(asked: Evaluate) -> int:
         intervals = result.intervals() if asked.intervals or asked.report or asked.card else None
         rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
         _print(asked, result, rows, intervals if asked.intervals else None)
+        if asked.format == "table" and (change := render_change(result)) is not None:
+            console.print(change)
         if isinstance(scored.similarity, Reranked):
             _say_cost(scored.similarity, result)
         elif run_folder is not None:
@@ -105,7 +114,7 @@ def run(asked: Evaluate) -> int:
             add_evaluation(str(asked.model), card_facts(result, intervals))
             say(f"written: {asked.model}/{CARD}")
         if asked.report or asked.false_negatives:
-            _look_closer(asked, scored, positives, result, rows, intervals, whole)
+            _look_closer(asked, scored, positives, called_right, result, rows, intervals, whole)
     return 0
 
 
@@ -147,7 +156,7 @@ def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
     return replace(asked, model=str(folder / MODEL)), folder
 
 
-def _refuse_idle_options(asked: Evaluate) -> None:
+def _refuse_idle_options(asked: Evaluate, people: Sequence[Path]) -> None:
     """An option that would change nothing is a misunderstanding."""
     report, false_negatives = asked.report is not None, asked.false_negatives is not None
     has_data, reranks = asked.data is not None, asked.rerank is not None
@@ -160,7 +169,12 @@ def _refuse_idle_options(asked: Evaluate) -> None:
         ("--calibration", asked.calibration is not None, 'a measure such as --measures "CutF1(0.5)"', ends),
         ("--beside", bool(asked.beside), "--report", report),
         ("--thresholds", bool(asked.thresholds), "--report", report),
-        ("--right-from", asked.right_from is not None, "--false-negatives or --report", false_negatives or report),
+        (
+            "--right-from",
+            asked.right_from is not None,
+            "--false-negatives or --report, or --positives with judgements",
+            false_negatives or report or bool(people),
+        ),
         ("--dataset", asked.dataset is not None, "--paper", bool(asked.paper)),
         ("--split", asked.split != Evaluate.split, "DATA", has_data),
         ("--captions-only", asked.captions_only, "DATA", has_data),
@@ -226,11 +240,11 @@ def _read_ends(measures: Iterable[str]) -> bool:
     return any(measure.reads_ends for measure in parse_all(measures))
 
 
-def _refuse_missing_degrees(asked: Evaluate, scored: Scored) -> None:
+def _refuse_missing_degrees(asked: Evaluate, scored: Scored, people: Sequence[Path]) -> None:
     needing = [str(one) for one in parse_all(asked.measures or protocol_named(asked.protocol).measures) if one.graded]
     needing += ["--false-negatives"] * (asked.false_negatives is not None)
     needing += ["--thresholds"] * bool(asked.thresholds)
-    needing += ["--right-from"] * (asked.right_from is not None)
+    needing += ["--right-from"] * (asked.right_from is not None and not people)
     if needing and scored.relevance is None:
         raise UserError(f"{needing[0]} needs degrees of relevance; give --relevance, or leave {needing[0]} out")
 
@@ -266,27 +280,6 @@ def _curves(asked: Evaluate, scored: Scored, positives: RightAnswers | None) -> 
     return tuple(str(one) for one in measures)
 
 
-def _positives(asked: Evaluate, scored: Scored) -> RightAnswers | None:
-    if asked.positives:
-        if len(asked.positives) != 2:
-            raise UserError("--positives takes two files: IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json")
-        if not scored.has_texts:
-            raise UserError("--positives names ids; give DATA, whose ids they are")
-        positives, issues = positives_from_json(*asked.positives, scored.data)
-        say_issues(issues)
-        return positives
-    if asked.protocol == "labels":
-        if not scored.data.labels:
-            raise UserError(f"{scored.data.name}: has no class labels; give data with a column 'label' or 'labels'")
-        return positives_from_labels(scored.data.labels, scored.data.image_of_caption)
-    rule = protocol_named(asked.protocol)
-    if rule.takes_positives:
-        raise UserError(
-            f"protocol {rule.name} needs {rule.right}; give --positives IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json"
-        )
-    return None
-
-
 def _published(asked: Evaluate, paper: str, result: Result, split: str) -> list[PublishedRow]:
     rows = published_beside(result, paper, dataset=asked.dataset, split=split)
     theirs = dict.fromkeys(name for row in rows for name in row.numbers)
@@ -312,6 +305,7 @@ def _look_closer(
     asked: Evaluate,
     scored: Scored,
     positives: RightAnswers | None,
+    called_right: CalledRight | None,
     result: Result,
     rows: list[PublishedRow],
     intervals: Intervals | None,
@@ -325,13 +319,16 @@ def _look_closer(
             scored.data,
             relevance=scored.relevance,
             positives=positives,
+            called_right=called_right,
             protocol=asked.protocol,
             thresholds=asked.thresholds,
         )
 
     found = diagnosed(scored.similarity)
     galleries = None if asked.false_negatives else 1  # a report shows those of the first
-    wrong = false_negatives_by_gallery(found, right_from=asked.right_from, galleries=galleries)
+    # Beside judgements, --right-from is a grade of theirs.
+    right_from = asked.right_from if called_right is None else None
+    wrong = false_negatives_by_gallery(found, right_from=right_from, galleries=galleries)
     if asked.false_negatives:
         everywhere = in_positions_of_data(found, wrong)
         write_false_negatives(asked.false_negatives, everywhere, scored.data)

@@ -14,6 +14,8 @@ Words, which the modules keep to:
 """
 
 from rungwise.evaluation.by_class import ByClass, ClassNumbers, by_class
+from rungwise.evaluation.called_right import CalledRight, read_called_right
+from rungwise.evaluation.changes import render_change
 from rungwise.evaluation.compare import Comparison, Difference, compare
 from rungwise.evaluation.diagnostics import (
     Diagnostics,
@@ -21,9 +23,10 @@ from rungwise.evaluation.diagnostics import (
     false_negatives_by_gallery,
     in_positions_of_data,
 )
-from rungwise.evaluation.evaluate import DEFAULT_MEASURES, evaluate
+from rungwise.evaluation.evaluate import DEFAULT_MEASURES, evaluate, evaluate_with_people
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives, write_false_negatives
 from rungwise.evaluation.intervals import Interval
+from rungwise.evaluation.judging import Judging
 from rungwise.evaluation.positives import positives_from_json, positives_from_labels
 from rungwise.evaluation.printed_tables import matching, table_named, tables_of
 from rungwise.evaluation.protocols import PROTOCOLS, Fold, Protocol, protocol_named
@@ -41,6 +44,7 @@ __all__ = [
     "PAPERS",
     "PROTOCOLS",
     "ByClass",
+    "CalledRight",
     "ClassNumbers",
     "Comparison",
     "Diagnostics",
@@ -48,6 +52,7 @@ __all__ = [
     "FalseNegative",
     "Fold",
     "Interval",
+    "Judging",
     "Protocol",
     "PublishedRow",
     "RankedLists",
@@ -60,6 +65,7 @@ __all__ = [
     "compare",
     "diagnose",
     "evaluate",
+    "evaluate_with_people",
     "false_negatives_by_gallery",
     "find_false_negatives",
     "format_result",
@@ -71,8 +77,10 @@ __all__ = [
     "protocol_named",
     "published",
     "published_beside",
+    "read_called_right",
     "read_ranked_lists",
     "render_by_class",
+    "render_change",
     "render_published",
     "render_table",
     "report_page",

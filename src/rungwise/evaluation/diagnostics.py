@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.core.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
+from rungwise.evaluation.called_right import CalledRight
 from rungwise.evaluation.evaluate import evaluate
 from rungwise.evaluation.false_negatives import FalseNegative, find_false_negatives
 from rungwise.evaluation.positives import RightAnswers
@@ -21,7 +22,7 @@ from rungwise.evaluation.ranked_lists import RankedLists
 from rungwise.evaluation.scores import checked_degrees, similarity_source
 from rungwise.evaluation.top_candidates import TopCandidates, top_candidates_of
 from rungwise.metrics.blocks import CheckedDegrees
-from rungwise.metrics.rankings import Direction
+from rungwise.metrics.rankings import Direction, positives_of
 from rungwise.metrics.sources import EmbeddingSource, SimilaritySource
 
 LIST_LENGTH = 30
@@ -104,6 +105,7 @@ def diagnose(
     *,
     relevance: Any = None,
     positives: RightAnswers | None = None,
+    called_right: CalledRight | None = None,
     protocol: str | Protocol = "full",
     thresholds: Sequence[float] = (),
 ) -> Diagnostics:
@@ -115,6 +117,7 @@ def diagnose(
         data: All images and captions; a collection without texts is enough for everything but their slices.
         relevance: Degrees, as ``evaluate`` takes them; NaN where a pair has none; the curves of CS are then left out.
         positives: As ``evaluate`` takes them.
+        called_right: Likewise.
         protocol: A protocol or its name.
         thresholds: Falling degrees that cut the rungs. Default: so that 0.1, 1 and 10 % of the pairs lie above.
 
@@ -134,7 +137,10 @@ def diagnose(
 
     def lists_of(fold: Fold) -> Mapping[Direction, TopCandidates]:
         part, gallery, degrees = _gallery(source, data, relevance, fold)
-        return top_candidates_of(part, gallery.image_of_caption, degrees, positives, LIST_LENGTH)
+        owners, right = gallery.image_of_caption, positives
+        if called_right is not None:
+            right = called_right.beside(positives or positives_of(owners, len(gallery)), fold)
+        return top_candidates_of(part, owners, degrees, right, LIST_LENGTH)
 
     part, gallery, degrees = _gallery(source, data, relevance, folds[0])
     found = Diagnostics(gallery, folds, lists_of(folds[0]), gap=_gap(source), _lists_of_fold=lists_of)

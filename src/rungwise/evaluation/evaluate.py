@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from rungwise.calibration import Calibration
 from rungwise.core.errors import UserError
 from rungwise.core.npy import in_file
 from rungwise.core.version import __version__
+from rungwise.evaluation.called_right import CalledRight
 from rungwise.evaluation.order_alone import OrderAlone
 from rungwise.evaluation.positives import RightAnswers, check_positives
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
@@ -45,6 +47,7 @@ def evaluate(
     measures: Iterable[str | Measure | Total] | None = None,
     protocol: str | Protocol = "full",
     positives: RightAnswers | None = None,
+    called_right: CalledRight | None = None,
     similarity_function: Callable[[Any, Any], Any] | Similarity | None = None,
     ends: Ends | None = None,
     images: int | None = None,
@@ -81,6 +84,8 @@ def evaluate(
         protocol: A protocol or its name.
         positives: The right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``: see
             :mod:`rungwise.evaluation.positives`.
+        called_right: What people called right, which counts beside what the protocol calls right; see
+            :mod:`rungwise.evaluation.called_right`.
         similarity_function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering
             (a, b); or a :class:`~rungwise.similarity.Similarity`, whose prepared vectors the embeddings are.
             Default: the inner product in float32 of the embeddings as they come: the cosine if they are normalised.
@@ -150,18 +155,23 @@ def evaluate(
         check_positives(positives, *source.shape)
     directions = source.directions if isinstance(source, OrderAlone) else DIRECTIONS
     folds = rule.folds(owners, count)
-    passes, parts = [], []
+    passes, parts, added = [], [], Counter[str]()
     with measuring(shards) as measure:
         for fold in folds:
             whole = len(folds) == 1 and _is_everything(fold, source.shape)
             part = source if whole else source.select(fold.images, fold.captions)
             parts.append(part)
             of_caption = np.searchsorted(fold.images, owners[fold.captions])
+            right = positives
+            if called_right is not None:
+                annotated = positives or positives_of(of_caption, len(fold.images))
+                right = called_right.beside(annotated, fold)
+                added.update({way: len(right[way].candidate) - len(annotated[way].candidate) for way in DIRECTIONS})
             if isinstance(part, OrderAlone):
-                _refuse_unanswered(part, single, positives or positives_of(of_caption, len(fold.images)))
+                _refuse_unanswered(part, single, right or positives_of(of_caption, len(fold.images)))
             graded = degrees.select(fold.images, fold.captions) if degrees else None
             method = ends if whole or ends is None else _InFold(ends, fold)
-            passes.append(measure(part, of_caption, single, graded, chunk, positives, method))
+            passes.append(measure(part, of_caption, single, graded, chunk, right, method))
     numbers, units = _numbers(asked, passes, directions)
     per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
     reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
@@ -183,7 +193,7 @@ def evaluate(
             "max": float(per_image.max()),
         },
         remarks=_remarks(passes, reported),
-        right=rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}",
+        right=_right(rule, positives, called_right),
         relevance=(relevance_name or _title(relevance)) if any(measure.graded for measure in single) else "",
         ends="" if ends is None else name_of_ends(ends),
         data_name=data_name,
@@ -194,6 +204,7 @@ def evaluate(
         seed=seed,
         version=__version__,
         reranking=_reranking(parts),
+        judgements=None if called_right is None else called_right.judging(added),
         warnings=_warnings(source),
         _image_of_query={
             "i2t": np.concatenate([fold.images for fold in folds]),
@@ -211,6 +222,28 @@ def evaluate(
             if f"{way}/{measure}" in reported
         },
     )
+
+
+def evaluate_with_people(called_right: CalledRight, **arguments: Any) -> Result:
+    """Measure with what people called right, and with the annotation alone; the result holds both.
+
+    Args:
+        called_right: What people called right.
+        arguments: As :func:`~rungwise.evaluation.evaluate` takes them.
+
+    Raises:
+        UserError: As ``evaluate``.
+
+    >>> scores = np.array([[0.4, 0.9], [0.1, 0.8]])
+    >>> found = evaluate_with_people(
+    ...     CalledRight(np.array([[0, 1]])), similarity=scores, image_of_caption=[0, 1], measures=["R@1"])
+    >>> found["i2t/R@1"], found.judgements.before["i2t/R@1"], found.judgements.added
+    (100.0, 50.0, {'i2t': 1, 't2i': 1})
+    """
+    before = evaluate(**arguments)
+    after = evaluate(**arguments, called_right=called_right)
+    assert after.judgements is not None
+    return replace(after, judgements=replace(after.judgements, before=dict(before.numbers)))
 
 
 def refuse_own_opinion(relevance: Any, model_hash: str, similarity: Any = None) -> None:
@@ -311,6 +344,11 @@ def _ids(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
             f"{what}_ids: {again!r} stands {times} times, at {places[0]} and {places[1]}; give every {what} its own id"
         )
     return ids
+
+
+def _right(rule: Protocol, positives: RightAnswers | None, called_right: CalledRight | None) -> str:
+    annotated = rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}"
+    return annotated if called_right is None else f"{annotated}, and {called_right}"
 
 
 def _hash(positives: RightAnswers) -> str:

@@ -17,6 +17,7 @@ from rungwise.core.files import replacing
 from rungwise.core.reading import read_json, user_path
 from rungwise.evaluation.by_class import ByClass
 from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
+from rungwise.evaluation.judging import Judging
 from rungwise.evaluation.result_file import check, checksum, content_of, values_of
 from rungwise.metrics import Measure, Total, parse_all
 
@@ -74,6 +75,7 @@ class Result:
         version: Of rungwise.
         warnings: What is odd about what was evaluated, one line each.
         reranking: What a second model put in a new order; None where one model ranked alone.
+        judgements: People's judgements that count beside the annotation; None where there are none.
         by_class: The numbers class by class, where they were asked for; see :mod:`rungwise.evaluation.by_class`.
 
     >>> from rungwise.evaluation import evaluate
@@ -101,6 +103,7 @@ class Result:
     version: str = ""
     warnings: tuple[str, ...] = ()
     reranking: Reranking | None = None
+    judgements: Judging | None = None
     by_class: ByClass | None = None
     _per_query: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
     _image_of_query: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
@@ -183,11 +186,13 @@ class Result:
         def those(values: Mapping[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in values.items() if name.rpartition("/")[2] in kept}
 
+        before = self.judgements
         return replace(
             self,
             numbers=those(self.numbers),
             units=those(self.units),
             remarks=those(self.remarks),
+            judgements=None if before is None else replace(before, before=those(before.before)),
             _per_query=those(self._per_query),
         )
 
@@ -200,7 +205,7 @@ class Result:
         """
         content: dict[str, Any] = {}
         for one in fields(self):
-            if not one.name.startswith("_") and one.name not in ("by_class", "reranking"):
+            if not one.name.startswith("_") and one.name not in ("by_class", "reranking", "judgements"):
                 value = getattr(self, one.name)
                 content[one.name] = dict(value) if isinstance(value, Mapping) else value
         content["numbers"] = {name: _without_nan(number) for name, number in self.numbers.items()}
@@ -208,6 +213,8 @@ class Result:
             content["by_class"] = self.by_class.plain()
         if self.reranking is not None:
             content["reranking"] = asdict(self.reranking)
+        if self.judgements is not None:
+            content["judgements"] = self.judgements.plain()
         return content
 
     def to_json(self, path: str | Path, per_query: bool = False) -> None:
@@ -277,6 +284,7 @@ class Result:
             version=content.version,
             warnings=tuple(content.warnings),
             reranking=None if content.reranking is None else Reranking(**content.reranking.model_dump()),
+            judgements=None if content.judgements is None else Judging.from_plain(content.judgements.model_dump()),
             by_class=None if content.by_class is None else ByClass.from_plain(content.by_class.model_dump()),
             _per_query=values,
             _image_of_query=images,

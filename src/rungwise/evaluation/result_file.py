@@ -49,6 +49,17 @@ class _Reranking(BaseModel):
     pairs: int = Field(ge=0)
 
 
+class _Judgements(BaseModel):
+    model_config = _STRICT
+
+    hashes: dict[str, str]
+    graders: list[str]
+    right_from: float
+    called_right: int = Field(ge=0)
+    added: dict[str, int]
+    before: dict[str, float | None]
+
+
 class Content(BaseModel):
     """The file, each part of the type that it must have; see :class:`rungwise.evaluation.result.Result`."""
 
@@ -73,6 +84,7 @@ class Content(BaseModel):
     version: str = ""
     warnings: list[str] = []
     reranking: _Reranking | None = None
+    judgements: _Judgements | None = None
     by_class: _ByClass | None = None
     per_query: dict[str, list[float | list[float | None] | None]] = {}
     image_of_query: dict[str, list[int]] = {}
