@@ -4,6 +4,7 @@ import pytest
 import torch
 from rich.table import Table
 
+from rungwise.cli import terminal
 from rungwise.cli.terminal import chosen_device, console, program, say, say_issues
 from rungwise.data.collection import Issue
 
@@ -53,3 +54,12 @@ def test_printed_commands_can_be_pasted(tmp_path: Path, monkeypatch: pytest.Monk
     assert program(tmp_path) == "'my work/.venv/bin/rungwise'"
     monkeypatch.setenv("PATH", str(installed.parent))
     assert program(tmp_path) == "rungwise"
+
+
+def test_progress_is_said_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now)
+    seldom = terminal.Seldom()
+    for now in (1.0, 5.5, 6.0, 10.4, 10.6):
+        seldom(f"at {now}")
+    assert capsys.readouterr().out == "at 5.5\nat 10.6\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from rungwise.cli.parsing import ADVANCED, parse
-from rungwise.cli.terminal import console, say, say_issues
+from rungwise.cli.terminal import Seldom, console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
         raise UserError("--references is for judgements that bring their own texts; leave it out")
     data = None if asked.data is None else read(asked.data, captions_only=not asked.with_pictures)
     say_issues(() if data is None else data.issues)
-    building = Building(say=say)
+    building = Building(say=say, progress=Seldom())
     found = agree(
         asked.source,
         judged,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, make_dataclass
 from importlib import import_module
@@ -15,7 +14,7 @@ from typing import Annotated, Any
 import tyro
 
 from rungwise.cli.parsing import ADVANCED, parse, with_ray
-from rungwise.cli.terminal import console, say, say_issues
+from rungwise.cli.terminal import Seldom, console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, replacing
 from rungwise.data.collection import ImageCaptions
@@ -50,9 +49,6 @@ _EXAMPLES = 5
 _MANY_PAIRS = 1_000_000
 _FEW_PAIRS = 2000
 """Pairs that are described: few where each costs a run of a model."""
-
-_QUIET_SECONDS = 5.0
-"""Between two lines of progress."""
 
 
 @dataclass
@@ -122,7 +118,7 @@ def main(arguments: list[str]) -> int:
     whole = data
     if saved.split != "all":
         data = with_splits(data).split(saved.split)
-    building = Building(whole=whole, say=say, progress=_Seldom(), option=_flag)
+    building = Building(whole=whole, say=say, progress=Seldom(), option=_flag)
     source = _built(config, data, building, saved)
     if saved.out is not None:
         say(f"written: {saved.out} ({source.shape[0]} images x {source.shape[1]} captions)")
@@ -237,18 +233,6 @@ def _flag(name: str) -> str:
 
 def _spaced(numbers: tuple[float, ...]) -> str:
     return " ".join(f"{number:.4g}" for number in numbers)
-
-
-class _Seldom:
-    """Says a line if the last one is some seconds old."""
-
-    def __init__(self) -> None:
-        self._latest = time.monotonic()
-
-    def __call__(self, line: str) -> None:
-        if time.monotonic() - self._latest > _QUIET_SECONDS:
-            self._latest = time.monotonic()
-            say(line)
 
 
 def _say_judgements(human: Human) -> None:

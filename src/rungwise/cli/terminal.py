@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,10 @@ from rungwise.core.progress import Progress
 
 if TYPE_CHECKING:
     from rungwise.data.collection import Issue
+
+
+_QUIET_SECONDS = 5.0
+"""Between two lines of progress."""
 
 
 class _Terminal(Console):
@@ -40,6 +45,23 @@ console = _Terminal(markup=False, emoji=False)
 def say(text: str) -> None:
     """Print a line as it is: no markup, no colours of numbers, no wrapping."""
     console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+
+
+class Seldom:
+    """Says a line of progress if the last one is some seconds old.
+
+    >>> seldom = Seldom()
+    >>> seldom("one of many")
+    """
+
+    def __init__(self) -> None:
+        self._latest = time.monotonic()
+
+    def __call__(self, line: str) -> None:
+        """Say it, or leave it out."""
+        if time.monotonic() - self._latest > _QUIET_SECONDS:
+            self._latest = time.monotonic()
+            say(line)
 
 
 def chosen_device(asked: str | None) -> str:
