@@ -55,13 +55,16 @@ def test_every_part_has_the_correlations_of_its_pairs():
         )
     assert (agreed.items, agreed.left_out, agreed.raters, len(agreed.issues)) == (COUNT, 0, 3, 1)
     assert agreed.alpha == pytest.approx(krippendorff_alpha(RATINGS.T))
+    names = ("Pearson, all pairs", "Pearson, not written for each other")
+    wanted = [part.numbers["Pearson"] for part in agreed.parts[:2]]
+    assert agreed.published == dict(zip(names, wanted, strict=True))
 
 
 def test_flickr8k_experts_count_single_grades_without_own_captions():
     agreed = pairs_agreed(pairs("flickr8k-expert"), found(), draws=0)
     wanted = stats.kendalltau(np.repeat(DEGREES[~OWN], 3), RATINGS[~OWN].ravel(), variant="c").statistic
     ((name, one),) = agreed.published.items()
-    assert (name, one.value) == ("tau-c, single grades, others", pytest.approx(wanted))
+    assert (name, one.value) == ("tau-c, single grades, not written for each other", pytest.approx(wanted))
     assert "Flickr8K-Expert" in agreed.protocol
 
 
@@ -69,17 +72,20 @@ def test_flickr8k_crowd_counts_the_share_of_yes_with_captions_apart():
     share = RATINGS[:, :1] / 4
     agreed = pairs_agreed(pairs("flickr8k-crowd", share), found(), draws=0)
     ((name, one),) = agreed.published.items()
-    assert (name, one.value) == ("Kendall tau-b, apart", pytest.approx(stats.kendalltau(APART, share[:, 0]).statistic))
+    assert (name, one.value) == (
+        "Kendall tau-b, apart from itself",
+        pytest.approx(stats.kendalltau(APART, share[:, 0]).statistic),
+    )
     assert (agreed.raters, math.isnan(agreed.alpha)) == (1, True)
     saved = pairs_agreed(pairs("flickr8k-crowd", share), found(apart=None), draws=0)
-    assert list(saved.published) == ["Kendall tau-b, all"]
+    assert list(saved.published) == ["Kendall tau-b, all pairs"]
 
 
 @pytest.mark.parametrize("between", ["caption-caption", "image-image"])
 def test_pairs_of_one_kind_count_all(between):
     agreed = pairs_agreed(pairs(between=between), found(apart=None, own=np.zeros(COUNT, bool)), draws=0)
     assert [part.name for part in agreed.parts] == ["all"]
-    assert list(agreed.published) == ["Pearson, all", "Spearman, all"]
+    assert list(agreed.published) == ["Pearson, all pairs", "Spearman, all pairs"]
     assert agreed.what == f"{between} pairs"
 
 

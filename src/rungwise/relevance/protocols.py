@@ -4,8 +4,9 @@
   who follow Anderson et al. 2016).
 * Flickr8K's crowd: tau-b on the share of people who said yes, where a caption is no reference for itself (Hessel et al.
   2021).
-* CrissCrossed Captions: Pearson and Spearman over all pairs, and over those not written for each other (Biten et al.
-  2022, Table 1).
+* CrissCrossed Captions: Pearson over all image-caption pairs, and over those not written for each other (Biten et al.
+  2022, Table 1). Between captions and between images, Pearson and Spearman over all pairs; Parekh et al. (2021) print a
+  Spearman of samples, which is another number.
 * Pascal-50S: how often the caption that most people prefer has the higher degree, by category, and the mean over
   categories (Vedantam et al. 2015; Hessel et al. 2021).
 * VATEX-EVAL: tau-b and Spearman with each annotator's grades, averaged over annotators (Shi et al. 2022, as their
@@ -44,6 +45,7 @@ DRAWS = 200
 SINGLE = "tau-c, single grades"
 EACH = ("tau-b, each rater", "Spearman, each rater")
 MEAN = "mean"
+_SHOWN = {"all": "all pairs", "others": "not written for each other", "apart": "apart from itself"}
 _SPEARMAN, _TAU_B, _TAU_C = 1, 2, 3
 
 
@@ -280,10 +282,9 @@ def _alpha(ratings: Ratings) -> float:
 
 def _published_pairs(judged: RatedPairs, parts: Mapping[str, Part]) -> tuple[str, dict[str, Estimate]]:
     def shown(part: str, names: Sequence[str]) -> dict[str, Estimate]:
-        return {f"{name}, {part}": parts[part].numbers[name] for name in names if part in parts}
+        return {f"{name}, {_SHOWN[part]}": parts[part].numbers[name] for name in names if part in parts}
 
     others = "others" if "others" in parts else "all"
-    pearson_and_spearman = CORRELATIONS[: _SPEARMAN + 1]
     if judged.layout == "flickr8k-expert":
         return (
             "Flickr8K-Expert (Hessel et al. 2021): without the image's own captions",
@@ -297,6 +298,6 @@ def _published_pairs(judged: RatedPairs, parts: Mapping[str, Part]) -> tuple[str
     if judged.between == "image-caption":
         return (
             "CxC (Biten et al. 2022): all pairs, and those not written for each other",
-            shown("all", pearson_and_spearman) | shown(others, pearson_and_spearman),
+            shown("all", CORRELATIONS[:1]) | shown(others, CORRELATIONS[:1]),
         )
-    return "Pearson and Spearman over all pairs", shown("all", pearson_and_spearman)
+    return "Pearson and Spearman over all pairs", shown("all", CORRELATIONS[:2])
