@@ -45,6 +45,9 @@ class DataConfig(CollectionConfig):
             the caption which comes with the image in the "batch" (the ladder paper's reading; for sources that compare
             captions with captions).
         share: Of the training pictures: so many of them are trained on, drawn by the run's seed.
+        judgements: What people judged: a file that "rungwise grade" wrote, or the grades of an index. Captions that
+            they called right for a picture (mean grade from 3 of 1 to 4) are in a batch what its other captions are,
+            which the loss masks unless its extra_positives says otherwise.
     """
 
     __pydantic_config__ = STRICT
@@ -52,6 +55,7 @@ class DataConfig(CollectionConfig):
     relevance: Annotated[str, BeforeValidator(as_text)] = ""
     reference: Literal["image", "batch"] = "image"
     share: float = 1.0
+    judgements: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:

@@ -190,9 +190,11 @@ class _Run:
         write_skipped(self.out, self.prepared.issues)
 
     def _files(self) -> dict[str, str]:
-        """Hashes of the text files that the model is saved with."""
+        """Hashes of the text files that the model is saved with, and of people's judgements."""
         texts = self.prepared.model.files().items()
-        return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts}
+        hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts}
+        called_right = self.work.called_right
+        return hashes if called_right is None else {**hashes, "data.judgements": called_right.digest}
 
     def go(self) -> TrainResult:
         """Train until the end or until asked to stop."""

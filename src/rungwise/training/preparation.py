@@ -28,6 +28,7 @@ from rungwise.relevance.config import Building
 from rungwise.relevance.given import as_degrees
 from rungwise.training.averaging import WeightAverage
 from rungwise.training.batch_degrees import BatchDegrees, DegreesOfPairs
+from rungwise.training.called_right import CalledRight, read_called_right
 from rungwise.training.checkpoint import Trained
 from rungwise.training.compiling import compile_encoders
 from rungwise.training.config import TrainConfig
@@ -127,6 +128,7 @@ def prepare(
             _read(model, data, name, images, cache, say, progress)
             for name, images in (("train", train), ("validation", validation))
         )
+    called_right = _called_right(config, data, pairs, say)
     pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
     autocast = partial(_autocast, device, _precision(config, device, say))
     compile_encoders(config, model, pairs, autocast, say)
@@ -138,11 +140,32 @@ def prepare(
         warm_up(loss),
         Validation(config.snapshot, chosen, autocast, sources.validation),
         updates,
-        Work(model, pairs, degrees, autocast, processes, updates.parameters, updates.scaled),
+        Work(model, pairs, degrees, autocast, processes, updates.parameters, updates.scaled, called_right),
         _batches(config, data, pairs, source),
         pairs.rows.issues + chosen.rows.issues,
         start_hash,
     )
+
+
+def _called_right(
+    config: TrainConfig, data: ImageCaptions, pairs: Pairs, say: Callable[[str], None]
+) -> CalledRight | None:
+    """Pairs that people called right, if the configuration names judgements."""
+    if not config.data.judgements:
+        return None
+    if config.sampler.draws_lists:
+        raise UserError(
+            "data.judgements changes nothing with a sampler of lists; leave it out, or choose another sampler"
+        )
+    found = read_called_right(config.data.judgements, data)
+    trained = found.among(pairs.images, pairs.captions)
+    if not trained:
+        raise UserError(
+            f"data.judgements: none of the {len(found)} pairs that people called right in {config.data.judgements} is"
+            " of training pictures, so it would change nothing; leave it out"
+        )
+    say(f"judgements: {trained:,} of {len(found):,} pairs that people called right are of training pictures")
+    return found
 
 
 def _shared(config: TrainConfig, data: ImageCaptions, say: Callable[[str], None]) -> ImageCaptions:

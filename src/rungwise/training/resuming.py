@@ -115,9 +115,10 @@ def other_settings(then: Mapping[str, Any], now: Mapping[str, Any], *, same_star
     ['seed: 0 then, 1 now']
     """
     left_out = {"preset", "epochs", "start"} if same_start else {"preset", "epochs"}
-    # The same data may stand elsewhere by now; their hash was compared.
+    # The same data and judgements may stand elsewhere by now; their hashes are compared.
     one, other = (
-        {name: value for name, value in side.items() if name not in left_out} | {"data": {**side["data"], "path": ""}}
+        {name: value for name, value in side.items() if name not in left_out}
+        | {"data": {**side["data"], "path": "", "judgements": bool(side["data"].get("judgements"))}}
         for side in (then, now)
     )
     return differing(one, other)

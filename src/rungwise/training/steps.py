@@ -23,6 +23,7 @@ from rungwise.models.pairs import Autocast, Pairs, TrainableEncoder, TrainableSc
 from rungwise.training.batch_degrees import BatchDegrees
 from rungwise.training.batches import further_pairs
 from rungwise.training.cached_gradients import cached_backward
+from rungwise.training.called_right import CalledRight
 from rungwise.training.collectives import gather_rows
 from rungwise.training.distributed import GlobalNegatives, average_gradients
 from rungwise.training.processes import Processes
@@ -47,6 +48,7 @@ class Work:
         autocast: Opens the context in which encoders compute.
         processes: Of the run.
         parameters: Everything that is trained, the loss's own included.
+        called_right: Pairs that people called right; None where nobody was asked.
         data_time: Stands around whatever waits for data.
         scaled: Makes of a loss what gradients are taken of, such as a multiple that float16 can hold.
     """
@@ -58,6 +60,7 @@ class Work:
     processes: Processes
     parameters: list[torch.nn.Parameter]
     scaled: Callable[[Tensor], Tensor] = _as_it_is
+    called_right: CalledRight | None = None
     data_time: Stopwatch = field(default_factory=Stopwatch)
 
     def batch(self, chosen: Positions) -> Any:
@@ -69,6 +72,16 @@ class Work:
     def device(self) -> torch.device:
         """Where the model computes."""
         return self.model.device
+
+    def positives(self, images: Positions, captions: Positions) -> NDArray[np.bool_]:
+        """(len(images), len(captions)) bool: the caption was written for the image, or people called it right.
+
+        Args:
+            images: Positions in the collection.
+            captions: Likewise.
+        """
+        written = self.pairs.data.positives(images, captions)
+        return written if self.called_right is None else written | self.called_right.block(images, captions)
 
     def encoded(self, loss: Loss, batch: Any, seed: int) -> Positions:
         """Which captions a step encodes, each with its image.
@@ -178,7 +191,8 @@ class Plain(Step):
         chosen, reads = work.encoded(loss, batch, seed), loss.reads
         scored = work.model.score(work.batch(chosen), work.autocast, within=reads.within)
         degrees = work.degrees.of_batch(work.pairs, chosen, work.device) if reads.relevance and work.degrees else None
-        positives = torch.from_numpy(_same_image(work.pairs, chosen)).to(work.device)
+        images, captions = work.pairs.images[work.pairs.image[chosen]], work.pairs.captions[chosen]
+        positives = torch.from_numpy(work.positives(images, captions)).to(work.device)
 
         def of_block(similarity: Tensor) -> Tensor:
             value = loss(
@@ -308,7 +322,7 @@ def _of_blocks(work: Work, loss: Loss, batch: Positions, seed: int, chunk: int |
         loss,
         similarity=model.similarity.block,
         relevance=work.degrees if loss.reads.relevance else None,
-        positives=lambda images, captions: images[:, None] == pairs.data.image_of_caption[captions][None, :],
+        positives=work.positives,
     )
     chosen = work.encoded(loss, batch, seed)
     own = work.processes.own(chosen)
@@ -381,10 +395,3 @@ def _embedded(
 def _queries(batch: Positions, encoded: Positions) -> int | None:
     """How many of the encoded pairs lose; None where all do."""
     return None if len(batch) == len(encoded) else len(batch)
-
-
-def _same_image(pairs: Pairs, chosen: Positions) -> NDArray[np.bool_]:
-    """(n, n): the caption was written for the image, be it of another pair."""
-    images = pairs.image[chosen]
-    same: NDArray[np.bool_] = images[:, None] == images[None, :]
-    return same
