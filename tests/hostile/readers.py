@@ -126,6 +126,8 @@ def _brought() -> list[Subject]:
         ("ranked lists, TREC", "run.trec", lists, "nothing"),
         *((f"judgements, {name}", name, _judged, "nothing") for name in ("grades.csv", "expert.txt", "crowd.txt")),
         ("judgements, ECCV", "eccv_i2t.json", _judged_eccv, "structure"),
+        *((f"judgements, {name}", name, _judged_any, "nothing")
+          for name in ("sts.csv", "sis_raw.csv", "rated.jsonl", "preferred.csv", "votes.mat", "pairs.mat")),
     ]  # fmt: skip
     found = [file(name, f"evaluation/{inside}", read, cover) for name, inside, read, cover in evaluated]
     found += [
@@ -212,6 +214,20 @@ def _judged(path: Path) -> Any:
 
     found = Human.read(path, _collection())
     return {"main": [found.pairs.tolist(), found.grades.tolist()], "issues": len(found.issues)}
+
+
+def _judged_any(path: Path) -> Any:
+    from rungwise.relevance.judged_files import read_judged
+
+    pascal = [path.with_name(name) for name in ("votes.mat", "pairs.mat")]
+    found = read_judged(pascal if path in pascal else [path])
+    return {
+        "main": {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(found).items()
+            if name not in ("places", "name")
+        }
+    }
 
 
 def _judged_eccv(path: Path) -> Any:

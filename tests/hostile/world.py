@@ -138,6 +138,7 @@ def _make_evaluation(folder: Path) -> None:
     (folder / "grades.csv").write_text("image,caption,grade\n" + "".join(f"{a},{b},{c}\n" for a, b, c in pairs))
     (folder / "expert.txt").write_text("".join(f"{a}\t{b}\t1\t2\t3\n" for a, b, _ in pairs))
     (folder / "crowd.txt").write_text("".join(f"{a}\t{b}\t0.5\t1\t1\n" for a, b, _ in pairs))
+    _make_judgements(folder)
     (folder / "eccv_i2t.json").write_text(json.dumps({one: list(names[:3]) for one in NAMES}))
     (folder / "eccv_t2i.json").write_text(json.dumps({one: list(NAMES[:3]) for one in names}))
 
@@ -152,6 +153,41 @@ def _make_scored(folder: Path) -> None:
     for split, some in (("train", rows[:20]), ("dev", rows[20:25]), ("test", rows[25:])):
         lines = [f"main\tmade\t2012\t{at:04}\t{score}\t{one}\t{two}" for at, (one, two, score) in enumerate(some)]
         (folder / f"sts-{split}.csv").write_text("\n".join([*lines, ""]))
+
+
+def _make_judgements(folder: Path) -> None:
+    """Those that are not of image-caption pairs."""
+    from scipy.io import savemat
+
+    texts, names = CAPTIONS, caption_ids()
+    (folder / "sts.csv").write_text(
+        "caption1,caption2,agg_score,sampling_method\n"
+        + "".join(f"{a},{b},{at % 5}.5,c2c_isim\n" for at, (a, b) in enumerate(pairwise(names)))
+    )
+    (folder / "sis_raw.csv").write_text(
+        "image1,image2,score,sampling_method\n"
+        + "".join(f"{NAMES[0]},{one},{at % 5},i2i_csim\n" for at, one in enumerate(NAMES))
+    )
+    rated = [
+        {"video": name, "candidate": text, "references": [texts[0], text], "scores": [at % 5, 3, 4]}
+        for at, (name, text) in enumerate(zip(NAMES, texts, strict=True))
+    ]
+    (folder / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated))
+    (folder / "preferred.csv").write_text(
+        "image,first,second,votes_first,votes_second,category,reference_1\n"
+        + "".join(
+            f'{name},"{text}","{texts[0]}",{at},{9 - at},HI,"{texts[1]}"\n'
+            for at, (name, text) in enumerate(zip(NAMES, texts, strict=True))
+        )
+    )
+    votes = np.zeros((1, 16), dtype=[(name, object) for name in ("A", "B", "C", "winner")])
+    pairs = np.zeros((1, 8), dtype=[(name, object) for name in ("image", "first", "second")])
+    for at, (name, text) in enumerate(zip(NAMES, texts, strict=True)):
+        pairs[0, at] = name, text, texts[at - 1]
+        for each in (0, 1):
+            votes[0, 2 * at + each] = texts[each], text, texts[at - 1], (-1.0) ** (at + each)
+    savemat(folder / "votes.mat", {"triplets": votes})
+    savemat(folder / "pairs.mat", {"new_input": pairs, "category": np.arange(8)[None] % 4 + 1}, do_compression=True)
 
 
 def caption_ids() -> tuple[str, ...]:

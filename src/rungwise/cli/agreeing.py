@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     "rungwise relevance agree tfidf sits_test.csv --data coco",
-    "rungwise relevance agree '{kind: cider-d, leave_one_out: true}' ExpertAnnotations.txt --data flickr8k",
+    "rungwise relevance agree '{kind: tfidf, orders: 2}' crowd.txt --data flickr8k",
     "rungwise relevance agree bi-encoder consensus_pascal.mat pair_pascal.mat",
 )
 _HEADS = {"all": "all pairs", "others": "not written\nfor each other", "apart": "a caption apart\nfrom itself"}
@@ -33,9 +33,11 @@ class Agree:
     """How well degrees of relevance agree with people's judgements.
 
     Attributes:
-        source: A source of relevance, one with options in braces, or a folder of saved degrees.
-        judgements: CSV with grades (CxC's too), Flickr8K's experts or crowd, Pascal-50S or VATEX-EVAL. Known by what it
-            holds. Pascal-50S has two MAT files.
+        source: A source of relevance by its name, or a folder of saved degrees. Options of a source stand in braces:
+            "{kind: tfidf, reference: mean}".
+        judgements: File of CxC, Flickr8K, Pascal-50S, VATEX-EVAL, or any grades. It is known by what it holds: a table
+            with grades, Flickr8K's experts or crowd, the two MAT files of Pascal-50S, JSON, or what "rungwise grade"
+            writes.
         data: The collection that was judged: folder or caption file. Judgements that bring their texts need none.
         json: Write the numbers here, too.
         with_pictures: Look for pictures and features too, for a source that reads them.
