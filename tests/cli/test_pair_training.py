@@ -60,12 +60,12 @@ def test_trains_distils_and_serves_as_a_source(models, table, tmp_path, capsys):
 def test_splits_are_drawn_where_there_are_none(models, table, tmp_path, capsys):
     rows = [line.rsplit(",", 1)[0] for line in table.read_text().splitlines()]
     words = [f"a{n} b{n},c{n} d{n},{n % 6}" for n in range(38)]
-    table.write_text("\n".join([rows[0], *words, "a,b,many", "a,,1"]))
+    table.write_text("\n".join([rows[0], *words, "a,b,many", "a,,1", "a,b,77"]))
     assert run(table, "--out", tmp_path / "grader", *small(models), "--scale", "0,5", "--seed", 3) == 0
     said = capsys.readouterr().out
-    assert "words: 38 scored pairs (table): 30 train, 4 dev, 4 test; 2 rows skipped" in said
+    assert "words: 38 scored pairs (table): 30 train, 4 dev, 4 test; 3 rows skipped" in said
     assert "dev and test are drawn by seed 3; pairs that share a text stay together" in said
-    assert "row skipped: " in said
+    assert "row skipped: none: 'a' and 'b': score 77 lies outside of 0..5" in said
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,7 @@ def test_splits_are_drawn_where_there_are_none(models, table, tmp_path, capsys):
     [
         (("--scale", "5"), "--scale must be LOW,HIGH such as 0,5, got '5'"),
         (("--scale", "5,0"), "--scale must be LOW,HIGH with LOW below HIGH"),
+        (("--scale", "7,9"), "words.csv: no pair has a score of --scale 7,9; correct the scale"),
         (("--captions", "photos"), "--captions does nothing without --distil-into; give both or neither"),
         (("--distil-epochs", "1"), "--distil-epochs does nothing without --distil-into"),
         (("--batch-size", "0"), "--batch-size must lie in"),

@@ -14,7 +14,15 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import chosen_device, program, progress_bar, say, say_issues
 from rungwise.core.errors import UserError
-from rungwise.data.scored_pairs import DEV, TEST, ScoredPairs, read_scored_pairs, sharing_texts, with_drawn_splits
+from rungwise.data.scored_pairs import (
+    DEV,
+    TEST,
+    ScoredPairs,
+    read_scored_pairs,
+    sharing_texts,
+    with_drawn_splits,
+    within,
+)
 
 if TYPE_CHECKING:
     from rungwise.training.pair_models import CrossEncoderResult, DistilResult, PairTraining, Watching
@@ -81,7 +89,7 @@ def main(arguments: list[str]) -> int:
     _check(asked)
     settings = _settings(asked)
     _check_places(asked)
-    pairs = _read(asked.data, asked.seed)
+    pairs = _read(asked.data, asked.seed, scale)
     captions = _captions(asked.captions)
     from rungwise.language.sentence_models import PACKAGED_MODEL
     from rungwise.training.pair_models import Watching, train_cross_encoder
@@ -148,9 +156,13 @@ def _settings(asked: TrainCrossEncoder) -> PairTraining:
 _SETTINGS = ("epochs", "batch_size", "learning_rate", "loss", "max_length", "seed", "precision")
 
 
-def _read(path: Path, seed: int) -> ScoredPairs:
+def _read(path: Path, seed: int, scale: tuple[float, float] | None) -> ScoredPairs:
     """The pairs with their splits, and what there is to say of them."""
     read = read_scored_pairs(path)
+    if scale is not None:
+        read = within(read, *scale)
+        if not len(read):
+            raise UserError(f"{path}: no pair has a score of --scale {scale[0]:g},{scale[1]:g}; correct the scale")
     say_issues(read.issues)
     skipped = sum(issue.kind == "row skipped" for issue in read.issues)
     pairs = with_drawn_splits(read, seed=seed)
