@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -93,9 +94,10 @@ def main() -> None:
     halves["written"] = written()
     texts = [text for (source, _), text in published_texts(asked.data) if source == "coco5k"]
     timed = texts[:: len(texts) // TIMED]
-    accuracy = Table("parser", "captions", *KINDS, "P", "R", "F", "95 %", title="F by kind of tuple, and all tuples")
-    accuracy.columns[0].no_wrap = True
-    costs = Table("parser", "captions/s", "tuples/s", "to install")
+    accuracy = Table(
+        "parser", "captions", *KINDS, "P", "R", "F", "95 %", title="F by kind of tuple, and all tuples", box=SIMPLE_HEAD
+    )
+    costs = Table("parser", "captions/s", "tuples/s", "to install", box=SIMPLE_HEAD)
     for name, (parser, needs) in parsers.items():
         for half, captions in halves.items():
             counts = Counts.of(parser, captions)

@@ -113,7 +113,13 @@ class Synonyms:
             UserError: If a file is missing, too large, or no index of WordNet.
         """
         place = Path(folder).expanduser()
-        return _with_wordnet(place, tuple(digest_of(_index(place, kind)) for kind in _FILES))
+        try:
+            return _with_wordnet(place, tuple(digest_of(place / f"index.{kind}") for kind in _FILES))
+        except MissingFileError as error:
+            raise MissingFileError(
+                f"{place}: has not all of index.noun, index.verb, index.adj and index.adv; give the folder of "
+                "WordNet's dictionary files, or install WordNet"
+            ) from error
 
     @classmethod
     def installed(cls) -> Synonyms:
@@ -139,16 +145,16 @@ def wordnet_folder() -> Path | None:
         if folder
     ]
     for place in (*(Path(name) for name in named if name), *map(Path, _PLACES), *corpora):
-        if all((place / f"index.{kind}").is_file() for kind in _FILES):
+        if all(_is_there(place / f"index.{kind}") for kind in _FILES):
             return place
     return None
 
 
-def _index(folder: Path, kind: str) -> Path:
-    path = folder / f"index.{kind}"
-    if not path.is_file():
-        raise MissingFileError(f"{path}: not found; give the folder of WordNet's dictionary files, or install WordNet")
-    return path
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder that may not be looked into
+        return False
 
 
 @lru_cache(maxsize=2)
@@ -156,7 +162,7 @@ def _with_wordnet(folder: Path, digests: tuple[str, ...]) -> Synonyms:
     own = Synonyms.own()
     sets: dict[str, set[str]] = {word: set(numbers) for word, numbers in own.sets.items()}
     for kind in _FILES:
-        path = _index(folder, kind)
+        path = folder / f"index.{kind}"
         for number, line in enumerate(read_text(path, "text_bytes").splitlines(), start=1):
             if line.startswith(" ") or not line.strip():  # the licence stands before the words
                 continue

@@ -79,7 +79,7 @@ ADVERBS = frozenset((
 """Words without an ending of their own that may stand beside a verb and are dropped there."""
 
 PARTITIVES = frozenset(("group", "bunch", "number", "lot", "lots", "set", "variety", "kind", "type", "sort", "array",
-                        "couple", "pair", "kinds", "types", "plenty", "assortment"))  # fmt: skip
+                        "couple", "pair", "kinds", "types", "sorts", "plenty", "assortment"))  # fmt: skip
 """Before "of" they say nothing of a thing, but that couple and pair say two."""
 TWO = frozenset(("couple", "pair"))
 KINDS = frozenset(("kind", "type", "kinds", "types", "sort", "sorts"))
