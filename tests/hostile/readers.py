@@ -139,6 +139,10 @@ def _brought() -> list[Subject]:
         file(f"word vectors, {name}", f"words/{name}", of_word_vectors)
         for name in ("glove.txt", "glove.txt.gz", "word2vec.txt", "word2vec.bin")
     ]
+    found += [
+        Subject(f"WordNet, {kind}", "wordnet", (f"index.{kind}",), _synonyms, whole=kind == "noun")
+        for kind in ("noun", "verb", "adj", "adv")
+    ]
     config = file("configuration of a run", "run/config.yaml", lambda path: {"main": repr(load_config(str(path)))})
     return [*found, config]
 
@@ -207,6 +211,13 @@ def _own() -> list[Subject]:
         Subject("scenes", "scenes", ("scenes/scenes.json", "scenes/captions.jsonl"),
                 lambda root: of_scenes(root / "scenes"), "structure"),
     ]  # fmt: skip
+
+
+def _synonyms(folder: Path) -> Any:
+    from rungwise.language.scene_graphs.synonyms import Synonyms
+
+    found = Synonyms.wordnet(folder)
+    return {"main": [found.fingerprint, sorted((word, sorted(sets)) for word, sets in found.sets.items())]}
 
 
 def _judged(path: Path) -> Any:

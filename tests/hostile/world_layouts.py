@@ -1,4 +1,4 @@
-"""One small good collection in each layout of others: COCO, Wikipedia, labelled features, datasets, WebDataset."""
+"""One small good example of each layout of others: COCO, Wikipedia, labels, datasets, WebDataset, WordNet."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def make(root: Path) -> None:
     pictures = [(root / "csv" / name).read_bytes() for name in world.NAMES]
     _make_datasets(root / "datasets", pictures)
     _make_webdataset(root / "webdataset", pictures)
+    _make_wordnet(root / "wordnet")
 
 
 def _make_coco(folder: Path) -> None:
@@ -81,3 +82,21 @@ def _make_webdataset(folder: Path, pictures: list[bytes]) -> None:
                 member = tarfile.TarInfo(f"{at:04d}.{suffix}")
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
+
+
+def _make_wordnet(folder: Path) -> None:
+    """Index files of WordNet's dictionary."""
+    folder.mkdir()
+    entries = {
+        "noun": (
+            "cat n 1 1 @ 1 1 02121808",
+            "dog n 2 2 @ ~ 2 1 02084071 10114209",
+            "domestic_dog n 1 1 @ 1 0 02084071",
+        ),
+        "verb": ("race v 1 1 @ 1 0 02082690", "sprint v 1 1 @ 1 0 02082690"),
+        "adj": ("crimson a 1 1 & 1 0 00381097", "red a 1 1 & 1 1 00381097"),
+        "adv": ("quickly r 1 1 ! 1 1 00085811",),
+    }
+    for kind, lines in entries.items():
+        text = "".join(f"{line}  \n" for line in ("  1 This software and database is being provided to you.", *lines))
+        (folder / f"index.{kind}").write_text(text)
