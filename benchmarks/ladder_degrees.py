@@ -16,9 +16,9 @@ somewhat relevant above the rest. Its first rung holds 1 % of the candidates, wh
 
 Recall is measured on the 1,000 test pictures and 5,000 captions, the coherent score CS@100 on the first caption of each
 (the protocol of the papers). CS is judged by sources, none of which is people: TfIdf and CBoW, with which no run was
-trained, and CIDEr-D and MiniLM, with which one or two were. Brackets are 95 % bootstrap intervals over pictures; they
-say nothing of other seeds. The second table has the differences to VSE++ by the same draws, a star where the interval
-leaves out 0.
+trained, and CIDEr-D and MiniLM, with which one or two were. The first caption stands for its picture, but with CIDEr-D
+all five do. Brackets are 95 % bootstrap intervals over pictures; they say nothing of other seeds. The second table has
+the differences to VSE++ by the same draws, a star where the interval leaves out 0.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ def judges(test: ImageCaptions, shared: Path) -> dict[str, Degrees]:
     """Sources that judge CS, on the test captions alone."""
     known = (test.captions, test.image_of_caption)
     return {
-        "TfIdf": TfIdf(*known),
-        "CBoW": CBoW(*known, shared / "weights" / "glove.6B.50d.caption_words.txt"),
+        "TfIdf": TfIdf(*known, reference="paired"),
+        "CBoW": CBoW(*known, shared / "weights" / "glove.6B.50d.caption_words.txt", reference="paired"),
         "CIDEr-D": CIDErD(*known),
-        "MiniLM": BiEncoder(*known),
+        "MiniLM": BiEncoder(*known, reference="paired"),
     }
 
 
