@@ -95,9 +95,18 @@ def main() -> None:
     texts = [text for (source, _), text in published_texts(asked.data) if source == "coco5k"]
     timed = texts[:: len(texts) // TIMED]
     accuracy = Table(
-        "parser", "captions", *KINDS, "P", "R", "F", "95 %", title="F by kind of tuple, and all tuples", box=SIMPLE_HEAD
+        "parser",
+        "captions",
+        *KINDS,
+        "P",
+        "R",
+        "F",
+        "95 %",
+        title="F by kind of tuple, and all tuples",
+        box=SIMPLE_HEAD,
+        padding=0,
     )
-    costs = Table("parser", "captions/s", "tuples/s", "to install", box=SIMPLE_HEAD)
+    costs = Table("parser", "captions/s", "tuples/s", "to install", box=SIMPLE_HEAD, padding=0)
     for name, (parser, needs) in parsers.items():
         for half, captions in halves.items():
             counts = Counts.of(parser, captions)
