@@ -1,23 +1,23 @@
 """How well relevance degrees agree with people: SAM's Table 1 (Biten et al. 2022), and the same on Flickr8K.
 
-    RUNGWISE_DATA=... python benchmarks/human_agreement.py
+    RUNGWISE_DATA=... python benchmarks/human_agreement.py [--cross-encoder FOLDER] [--distilled FOLDER] [--cache FILE]
 
 Pearson's and Spearman's correlation with the image-caption ratings of CrissCrossed Captions (the half that is at hand),
 over all pairs and over those whose caption was not written for the image (non-GT). A caption that was written for the
 image is among its own references in the published tables; the columns "apart" leave it out (``leave_one_out``), which
-changes GT pairs only.
+changes GT pairs only. The caption-caption ratings of CrissCrossed Captions stand in a table of their own.
 
-Combinations are weighted sums of sources. Their weights are fixed elsewhere than where they are judged: for CxC on
-its caption-caption ratings or on Flickr8K's crowd, for Flickr8K on CxC's caption-caption ratings.
+Combinations are regressions (``rungwise.relevance.fit``) of several sources on people's grades. Each is fitted
+elsewhere than where it is judged: for CxC's image-caption ratings on its caption-caption ratings or on Flickr8K's
+crowd, for the caption-caption ratings and for Flickr8K on CxC's other ratings. Folders of models come from
+``rungwise relevance train-cross-encoder`` on the STS-Benchmark, which shares no text with these judgements.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import os
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,106 +25,60 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from scipy.optimize import nnls
 from scipy.stats import pearsonr, spearmanr
 
-from rungwise.data.collection import ImageCaptions
+from human_sources import REFERENCES, Judged, Models, Sources, Values, caption_ratings, degrees
 from rungwise.data.readers import read
-from rungwise.relevance import BiEncoder, CBoW, CIDEr, CIDErD, DocumentFrequencies, Human, TfIdf
-from rungwise.relevance.captions import CaptionSource
-from rungwise.relevance.combine import pair_degrees
-
-Values = dict[str, NDArray[np.float64]]
+from rungwise.relevance import Human
+from rungwise.relevance.fit import Fit, Kind, fit_table
 
 PAPER = (
     ("paper: binary relevance (GT)", "0.711", "0.00"),
     ("paper: SPICE", "0.729", "0.536"),
     ("paper: CIDEr", "0.734", "0.453"),
 )
-PAIR_SOURCES = ("TfIdf", "CBoW", "MiniLM")
-REFERENCES = ("max", "mean")
+KINDS: tuple[Kind, ...] = ("isotonic", "monotone")
+COMBINED = {
+    "words": ("CIDEr", "CIDEr-D", "TfIdf"),
+    "words + Spice": ("CIDEr", "CIDEr-D", "TfIdf", "Spice, soft", "Spice, tuned"),
+    "MiniLM + Spice": ("MiniLM", "Spice, soft", "Spice, tuned"),
+    "cross-encoder + MiniLM": ("cross-encoder", "MiniLM"),
+    "cross-encoder + MiniLM + Spice": ("cross-encoder", "MiniLM", "Spice, soft", "Spice, tuned"),
+    "all": ("CIDEr", "CIDEr-D", "TfIdf", "CBoW", "MiniLM", "Spice, soft", "Spice, tuned", "cross-encoder", "distilled"),
+}
+"""Sources by the name of their combination."""
 
-# The closed classes of English: what carries no content of a scene.
-STOP_WORDS = frozenset({
-    "a", "an", "the", "this", "that", "these", "those", "some", "any", "each", "every", "and", "or", "but", "as",
-    "of", "at", "by", "for", "with", "about", "into", "through", "during", "to", "from", "in", "on", "off", "over",
-    "under", "again", "there", "here", "all", "both", "is", "are", "was", "were", "be", "been", "being", "am", "it",
-    "its", "his", "her", "their", "he", "she", "they", "them", "him", "who", "which", "what", "while", "where",
-    "when", "has", "have", "had", "having", "do", "does", "doing",
-})  # fmt: skip
 
-
-@dataclass
-class Judged:
-    """A collection, the pairs that people judged, and every source's degrees of these pairs."""
+@dataclass(frozen=True)
+class Learned:
+    """A combination that was fitted elsewhere: its name, the sources that it reads, and what was learned."""
 
     name: str
-    data: ImageCaptions
-    pairs: NDArray[np.int64]
-    grades: NDArray[np.float64]
+    columns: tuple[str, ...]
+    fit: Fit
 
-    @property
-    def own(self) -> NDArray[np.bool_]:
-        """The caption was written for the image."""
-        return np.asarray(self.data.image_of_caption[self.pairs[:, 1]] == self.pairs[:, 0])
+    def of(self, values: Values, rename: dict[str, str]) -> NDArray[np.float64]:
+        """Grades of pairs from the sources' degrees, which may be called otherwise there."""
+        return self.fit.apply(np.stack([values[rename.get(name, name)] for name in self.columns], axis=1))
 
 
-def sources_of(data: ImageCaptions, vectors: Path) -> dict[str, Callable[[bool], CaptionSource]]:
-    """Sources by name, each built for ``leave_one_out`` or not; sentences are encoded once."""
-    known = (data.captions, data.image_of_caption)
-    made: dict[str, Callable[[bool], CaptionSource]] = {
-        "CIDEr": lambda apart: CIDEr(*known, leave_one_out=apart),
-        "CIDEr-D": lambda apart: CIDErD(*known, leave_one_out=apart),
-    }
-    bases = {
-        "TfIdf": TfIdf(*known),
-        "CBoW": CBoW(*known, vectors, stop_words=STOP_WORDS),
-        "MiniLM": BiEncoder(*known, batch_size=256),
-    }
-    for name, base in bases.items():
-        getattr(base, "vectors", None)  # made before it is copied, so that it is made once
-        for reference in REFERENCES:
-            made[f"{name}, {reference}"] = lambda apart, base=base, reference=reference: _variant(
-                base, reference, apart
-            )
-    return made
-
-
-def _variant(base: CaptionSource, reference: str, apart: bool) -> CaptionSource:
-    other = copy.copy(base)
-    other.reference, other.leave_one_out = reference, apart  # type: ignore[attr-defined]
-    return other
-
-
-def features(judged: Judged, sources: Mapping[str, Callable[[bool], CaptionSource]], apart: bool) -> Values:
-    return {name: pair_degrees(make(apart), *judged.pairs.T) for name, make in sources.items()}
-
-
-def caption_features(
-    data: ImageCaptions, sources: Mapping[str, Callable[[bool], CaptionSource]], pairs: NDArray[np.int64]
-) -> Values:
-    """Degrees of caption with caption: every caption is an image of its own, with the collection's frequencies."""
-    frequencies = DocumentFrequencies.of(data.captions, data.image_of_caption)
-    single = (data.captions, np.arange(len(data.captions)))
-    out = {
-        "CIDEr": pair_degrees(CIDEr(*single, document_frequencies=frequencies), *pairs.T),
-        "CIDEr-D": pair_degrees(CIDErD(*single, document_frequencies=frequencies), *pairs.T),
-        "TfIdf": pair_degrees(TfIdf(*single, document_frequencies=frequencies), *pairs.T),
-    }
-    for name in ("CBoW", "MiniLM"):
-        out[name] = sources[f"{name}, max"](False).pair_scores(*pairs.T)  # type: ignore[attr-defined]
+def learned(values: Values, grades: NDArray[np.float64], where: str, rename: dict[str, str]) -> list[Learned]:
+    """Each combination whose sources are at hand, by each kind of regression."""
+    out = []
+    for name, columns in COMBINED.items():
+        known = tuple(one for one in columns if rename.get(one, one) in values)
+        if not known or (name != "all" and known != columns):
+            continue
+        table = np.stack([values[rename.get(one, one)] for one in known], axis=1)
+        for kind in KINDS:
+            fit = fit_table(table, grades, kind=kind, names=known)
+            out.append(Learned(f"{name} ({kind}, fitted on {where})", known, fit))
     return out
 
 
-def fixed(values: Values, grades: NDArray[np.float64], names: list[str]) -> dict[str, float]:
-    """Weights that are not negative and fit the grades best, up to a constant (non-negative least squares)."""
-    table = np.stack([values[name] for name in names], axis=1)
-    weights, _ = nnls(table - table.mean(axis=0), grades - grades.mean())
-    return {name: float(weight) for name, weight in zip(names, weights, strict=True) if weight > 0}
-
-
-def weighted(values: Values, weights: Mapping[str, float]) -> NDArray[np.float64]:
-    return np.asarray(sum(weight * values[name] for name, weight in weights.items()))
+def with_reference(sources: Sources, reference: str) -> dict[str, str]:
+    """What a source of caption pairs is called where it compares with the captions of an image."""
+    return {name: f"{name}, {reference}" for name in sources.pairs}
 
 
 def agreement(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
@@ -154,66 +108,75 @@ def report(console: Console, judged: Judged, among: Values, apart: Values, paper
     console.print(table)
 
 
-def extended(values: Values, judged: Judged, combinations: Mapping[str, Mapping[str, float]]) -> Values:
-    binary = {"binary (GT)": judged.own.astype(np.float64)}
-    return binary | values | {name: weighted(values, weights) for name, weights in combinations.items()}
-
-
-def with_reference(weights: Mapping[str, float], reference: str) -> dict[str, float]:
-    """Weights that were fixed on pairs of captions, for the same sources of images by this reference choice."""
-    return {f"{name}, {reference}" if name in PAIR_SOURCES else name: weight for name, weight in weights.items()}
+def report_captions(console: Console, values: Values, grades: NDArray[np.float64]) -> None:
+    table = Table(title=f"CxC, caption-caption: {len(grades)} pairs")
+    for head in ("degrees", "Pearson", "Spearman"):
+        table.add_column(head, justify="left" if head == "degrees" else "right")
+    for name, one in values.items():
+        table.add_row(name, *(f"{number:.3f}" for number in agreement(one, grades)))
+    console.print(table)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("RUNGWISE_DATA"), help="default: RUNGWISE_DATA")
-    folder = parser.parse_args().data
-    if folder is None:
+    parser.add_argument("--cross-encoder", type=Path, help="a folder that train-cross-encoder wrote")
+    parser.add_argument("--distilled", type=Path, help="a sentence model that was distilled from it")
+    parser.add_argument("--cache", type=Path, help="a file of pair scores, where a second run finds them")
+    asked = parser.parse_args()
+    if asked.data is None:
         raise SystemExit("RUNGWISE_DATA is not set: no real data here")
-    console = Console(width=130)
+    folder = Path(asked.data)
+    console = Console(width=150)
     began = time.perf_counter()
-    glove = Path(folder) / "weights" / "glove.6B.50d.caption_words.txt"
+    glove = folder / "weights" / "glove.6B.50d.caption_words.txt"
+    models = Models(glove, asked.cross_encoder, asked.distilled, asked.cache)
 
-    coco = read(Path(folder) / "coco5k" / "captions.tsv", captions_only=True)
-    human = Human.cxc(Path(folder) / "coco5k" / "sits_test_half.csv", coco)
+    coco = read(folder / "coco5k" / "captions.tsv", captions_only=True)
+    human = Human.cxc(folder / "coco5k" / "sits_test_half.csv", coco)
     cxc = Judged("CxC, image-caption", coco, human.pairs, human.grades.astype(np.float64))
-    text = Path(folder) / "flickr8k" / "Flickr8k_text"
+    text = folder / "flickr8k" / "Flickr8k_text"
     flickr = read(text / "Flickr8k.token.txt", captions_only=True)
     crowd = Human.flickr8k_crowd(text / "CrowdFlowerAnnotations.txt", flickr)
     flickr8k = Judged("Flickr8K, crowd", flickr, crowd.pairs, crowd.grades.astype(np.float64))
+    of_coco, of_flickr = Sources(coco, models), Sources(flickr, models)
 
-    of_coco, of_flickr = sources_of(coco, glove), sources_of(flickr, glove)
-    rated, grades = caption_ratings(Path(folder) / "coco5k" / "sts_test_half.csv", coco)
-    captions = caption_features(coco, of_coco, rated)
-    sts = {
-        "CIDEr-D + TfIdf, fixed on STS": fixed(captions, grades, ["CIDEr-D", "TfIdf"]),
-        "lexical + CBoW, fixed on STS": fixed(captions, grades, ["CIDEr", "CIDEr-D", "TfIdf", "CBoW"]),
-        "MiniLM + CIDEr-D, fixed on STS": fixed(captions, grades, ["CIDEr-D", "MiniLM"]),
-        "all, fixed on STS": fixed(captions, grades, list(captions)),
-    }
-    sts = {
-        f"{name}, {reference}": with_reference(weights, reference)
-        for name, weights in sts.items()
-        for reference in REFERENCES
-    }
-    on_flickr = [features(flickr8k, of_flickr, apart) for apart in (False, True)]
-    on_coco = [features(cxc, of_coco, apart) for apart in (False, True)]
-    crowds = {"all, fixed on Flickr8K's crowd": fixed(on_flickr[1], flickr8k.grades, list(on_flickr[1]))}
+    rated, grades = caption_ratings(folder / "coco5k" / "sts_test_half.csv", coco)
+    captions = of_coco.captions(rated)
+    console.print(f"caption pairs scored, {time.perf_counter() - began:.0f} s")
+    on_coco = {apart: degrees(cxc, of_coco.images(apart)) for apart in (False, True)}
+    console.print(f"CxC scored, {time.perf_counter() - began:.0f} s")
+    on_flickr = {apart: degrees(flickr8k, of_flickr.images(apart)) for apart in (False, True)}
+    console.print(f"Flickr8K scored, {time.perf_counter() - began:.0f} s")
 
-    for judged, values, combinations in ((cxc, on_coco, sts | crowds), (flickr8k, on_flickr, sts)):
-        among, apart = (extended(some, judged, combinations) for some in values)
-        report(console, judged, among, apart, paper=judged is cxc)
-    for name, weights in (sts | crowds).items():
-        console.print(f"{name}: " + " + ".join(f"{weight:.3f} {source}" for source, weight in weights.items()))
-    console.print(f"{time.perf_counter() - began:.0f} s")
+    mean, best = (with_reference(of_coco, reference) for reference in ("mean", "max"))
+    by_captions = learned(captions, grades, "caption pairs", {})
+    by_crowd = learned(on_flickr[True], flickr8k.grades, "Flickr8K", mean)
+    others = ~cxc.own
+    by_images = learned({name: one[others] for name, one in on_coco[False].items()}, cxc.grades[others], "CxC", mean)
 
+    def combined(values: Values, fits: list[Learned], renames: dict[str, dict[str, str]]) -> Values:
+        return {f"{fit.name}{what}": fit.of(values, rename) for fit in fits for what, rename in renames.items()}
 
-def caption_ratings(path: Path, data: ImageCaptions) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(n, 2) captions and (n,) mean grades of CxC's caption-caption file."""
-    position = {one: number for number, one in enumerate(data.caption_ids)}
-    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    pairs = [[position[cell.rpartition(":")[2]] for cell in row[:2]] for row in rows]
-    return np.array(pairs, np.int64), np.array([float(row[2]) for row in rows])
+    either = {", mean": mean, ", max": best}
+    for judged, values, fits, paper in (
+        (cxc, on_coco, (by_captions, by_crowd), True),
+        (flickr8k, on_flickr, (by_captions, by_images), False),
+    ):
+        whole = {
+            apart: {"binary (GT)": judged.own.astype(np.float64)}
+            | some
+            | combined(some, fits[0], either)
+            | combined(some, fits[1], {"": mean})
+            for apart, some in values.items()
+        }
+        report(console, judged, whole[False], whole[True], paper)
+    report_captions(
+        console, captions | combined(captions, by_images, {"": {}}) | combined(captions, by_crowd, {"": {}}), grades
+    )
+    for fit in (*by_captions, *by_crowd, *by_images):
+        console.print(f"{fit.name}: {fit.fit}", soft_wrap=True)
+    console.print(f"{time.perf_counter() - began:.0f} s; references: {', '.join(REFERENCES)}")
 
 
 if __name__ == "__main__":

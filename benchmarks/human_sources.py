@@ -1,0 +1,148 @@
+"""The sources that ``human_agreement.py`` compares, and their degrees of judged pairs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.data.collection import ImageCaptions
+from rungwise.relevance import (
+    BiEncoder,
+    CBoW,
+    CIDEr,
+    CIDErD,
+    CrossEncoder,
+    DocumentFrequencies,
+    Spice,
+    TfIdf,
+)
+from rungwise.relevance.captions import CaptionSource
+from rungwise.relevance.combine import pair_degrees
+from rungwise.relevance.word_likeness import WordLikeness, by_sentences
+
+Values = dict[str, NDArray[np.float64]]
+REFERENCES = ("max", "mean")
+SPICE_TUNED = {"measure": "precision", "weights": (1.0, 0.5, 0.3), "unbound": 0.3}
+"""Chosen on CxC's ratings of caption pairs."""
+
+# The closed classes of English: what carries no content of a scene.
+STOP_WORDS = frozenset({
+    "a", "an", "the", "this", "that", "these", "those", "some", "any", "each", "every", "and", "or", "but", "as",
+    "of", "at", "by", "for", "with", "about", "into", "through", "during", "to", "from", "in", "on", "off", "over",
+    "under", "again", "there", "here", "all", "both", "is", "are", "was", "were", "be", "been", "being", "am", "it",
+    "its", "his", "her", "their", "he", "she", "they", "them", "him", "who", "which", "what", "while", "where",
+    "when", "has", "have", "had", "having", "do", "does", "doing",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Models:
+    """What sources are built with besides the captions.
+
+    Attributes:
+        vectors: File of word vectors.
+        cross_encoder: Folder of the cross-encoder that was trained here; None leaves it out.
+        distilled: Folder of the sentence model that was distilled from it; None leaves it out.
+        cache: File of scores of pairs, where a second run finds them.
+    """
+
+    vectors: Path
+    cross_encoder: Path | None
+    distilled: Path | None
+    cache: Path | None
+
+
+@dataclass
+class Judged:
+    """A collection, and the pairs that people judged."""
+
+    name: str
+    data: ImageCaptions
+    pairs: NDArray[np.int64]
+    grades: NDArray[np.float64]
+
+    @property
+    def own(self) -> NDArray[np.bool_]:
+        """The caption was written for the image."""
+        return np.asarray(self.data.image_of_caption[self.pairs[:, 1]] == self.pairs[:, 0])
+
+
+class Sources:
+    """Sources of one collection; what costs much is made once."""
+
+    def __init__(self, data: ImageCaptions, models: Models) -> None:
+        self.data = data
+        known = (data.captions, data.image_of_caption)
+        self._likeness: WordLikeness = by_sentences()
+        self.pairs: dict[str, CaptionSource] = {
+            "TfIdf": TfIdf(*known),
+            "CBoW": CBoW(*known, models.vectors, stop_words=STOP_WORDS),
+            "MiniLM": BiEncoder(*known, batch_size=256),
+        }
+        if models.distilled:
+            self.pairs["distilled"] = BiEncoder(*known, models.distilled, batch_size=256)
+        if models.cross_encoder:
+            self.pairs["cross-encoder"] = CrossEncoder(
+                *known, models.cross_encoder, scale="sigmoid", precision="bfloat16", cache=models.cache, batch_size=128
+            )
+        for base in self.pairs.values():
+            getattr(base, "vectors", None)  # made before it is copied, so that it is made once
+
+    def images(self, apart: bool) -> dict[str, CaptionSource]:
+        """By name, with an image's captions as references; ``apart`` leaves a caption out of its own."""
+        known = (self.data.captions, self.data.image_of_caption)
+        made: dict[str, CaptionSource] = {
+            "CIDEr": CIDEr(*known, leave_one_out=apart),
+            "CIDEr-D": CIDErD(*known, leave_one_out=apart),
+        }
+        made |= {name: Spice(*known, leave_one_out=apart, **options) for name, options in self._spices().items()}
+        for name, base in self.pairs.items():
+            for reference in REFERENCES:
+                made[f"{name}, {reference}"] = other = copy.copy(base)
+                other.reference, other.leave_one_out = reference, apart  # type: ignore[attr-defined]
+        return made
+
+    def captions(self, pairs: NDArray[np.int64]) -> Values:
+        """Degrees of caption with caption: each is an image of its own, with the collection's frequencies."""
+        frequencies = DocumentFrequencies.of(self.data.captions, self.data.image_of_caption)
+        single = (self.data.captions, np.arange(len(self.data.captions)))
+        found: Values = {
+            "CIDEr": pair_degrees(CIDEr(*single, document_frequencies=frequencies), *pairs.T),
+            "CIDEr-D": pair_degrees(CIDErD(*single, document_frequencies=frequencies), *pairs.T),
+        }
+        for name, options in self._spices().items():
+            found[name] = either_way(Spice(*single, **options).pair_scores, pairs)
+        for name, base in self.pairs.items():
+            if name == "TfIdf":
+                found[name] = pair_degrees(TfIdf(*single, document_frequencies=frequencies), *pairs.T)
+            else:
+                found[name] = either_way(base.pair_scores, pairs)  # type: ignore[attr-defined]
+        return found
+
+    def _spices(self) -> dict[str, dict[str, object]]:
+        soft = {"likeness": self._likeness}
+        return {"Spice": {}, "Spice, soft": soft, "Spice, tuned": {**soft, **SPICE_TUNED}}
+
+
+def either_way(
+    scores: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]], pairs: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The mean of a pair's scores in both orders: people were asked about a pair, not an order."""
+    return (scores(pairs[:, 0], pairs[:, 1]).astype(np.float64) + scores(pairs[:, 1], pairs[:, 0])) / 2
+
+
+def degrees(judged: Judged, sources: Mapping[str, CaptionSource]) -> Values:
+    return {name: pair_degrees(source, *judged.pairs.T) for name, source in sources.items()}
+
+
+def caption_ratings(path: Path, data: ImageCaptions) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(n, 2) captions and (n,) mean grades of CxC's caption-caption file."""
+    position = {one: number for number, one in enumerate(data.caption_ids)}
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    pairs = [[position[cell.rpartition(":")[2]] for cell in row[:2]] for row in rows]
+    return np.array(pairs, np.int64), np.array([float(row[2]) for row in rows])
