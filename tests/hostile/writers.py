@@ -89,6 +89,8 @@ def _files(root: Path) -> list[Writer]:
     from rungwise.relevance.fit_file import read_fit, write_fit
     from rungwise.relevance.ngrams import DocumentFrequencies
     from rungwise.relevance.picture_vectors import read_picture_vectors, write_picture_vectors
+    from rungwise.relevance.protocols import Agreed, Part
+    from rungwise.relevance.rank_agreement import Estimate
 
     def result(seed: int) -> Result:
         scores = np.random.default_rng(seed).normal(size=(40, 40))
@@ -110,6 +112,11 @@ def _files(root: Path) -> list[Writer]:
     def fit(seed: int) -> Step:
         return lambda place: write_fit(world.learned(seed), place / "fit.json")
 
+    def agreed(value: float) -> Step:
+        numbers = {"accuracy": Estimate(value, 0.0, 1.0)}
+        found = Agreed("a.csv", "pairs", 9, 0, 1, 0.5, (Part("all", 9, numbers),), "as people count", numbers)
+        return lambda place: found.to_json(place / "agreed.json", "tfidf")
+
     def seen(seed: int) -> Step:
         rows = np.random.default_rng(seed).random((3, 4))
         return lambda place: write_picture_vectors(place / "seen.npz", rows, "model", ("a", "b", "c"))
@@ -126,6 +133,7 @@ def _files(root: Path) -> list[Writer]:
         Writer("calibration", calibration(1.0), calibration(2.0),
                lambda place: str(Calibration.load(place / "calibration.json")), "calibration.json"),
         Writer("fitted combination", fit(1), fit(2), lambda place: str(read_fit(place / "fit.json")), "fit.json"),
+        Writer("agreement", agreed(0.25), agreed(0.75), _text("agreed.json"), "agreed.json"),
         Writer("picture vectors", seen(1), seen(2),
                lambda place: read_picture_vectors(place / "seen.npz").vectors.tolist(), "seen.npz"),
         Writer("comparison", comparison(20), comparison(30), _text("comparison.json"), "comparison.json"),

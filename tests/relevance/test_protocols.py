@@ -174,8 +174,12 @@ def test_references_can_be_fewer():
         agree("tfidf", judged, references=0)
 
 
-def test_numbers_are_json_without_nan():
-    plain = json.loads(json.dumps(pairs_agreed(pairs(), found(), draws=0).as_plain(), allow_nan=False))
+def test_numbers_are_json_without_nan(tmp_path):
+    agreed = pairs_agreed(pairs(), found(), draws=0)
+    agreed.to_json(tmp_path / "agreed.json", "tfidf")
+    plain = json.loads((tmp_path / "agreed.json").read_text())
+    assert plain.pop("source") == "tfidf"
+    assert plain == json.loads(json.dumps(agreed.as_plain(), allow_nan=False))
     assert plain["parts"]["all"]["items"] == COUNT
     assert plain["parts"]["all"]["Pearson"] == [
         pytest.approx(stats.pearsonr(DEGREES, RATINGS.mean(axis=1))[0]),

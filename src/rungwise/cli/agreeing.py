@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,6 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import Seldom, console, say, say_issues
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -90,8 +88,7 @@ def main(arguments: list[str]) -> int:
     for line in lines(found):
         say(line)
     if asked.json is not None:
-        with replacing(asked.json) as draft:
-            draft.write_text(json.dumps({"source": asked.source} | found.as_plain(), indent=1) + "\n", encoding="utf-8")
+        found.to_json(asked.json, asked.source)
         say(f"written: {asked.json}")
     return 0
 

@@ -15,13 +15,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.relevance.base import Positions
 from rungwise.relevance.config import Building
@@ -109,6 +112,19 @@ class Agreed:
             "protocol": self.protocol,
             "published": {name: _plain(one) for name, one in self.published.items()},
         }
+
+    def to_json(self, path: Path | str, source: str) -> None:
+        """Write all numbers to a file, whole or not at all.
+
+        Args:
+            path: The file; one that stands there is replaced.
+            source: What to call the source.
+
+        Raises:
+            UserError: If the place cannot be written.
+        """
+        with replacing(Path(path)) as draft:
+            draft.write_text(json.dumps({"source": source} | self.as_plain(), indent=1) + "\n", encoding="utf-8")
 
 
 def _plain(one: Estimate) -> list[float | None]:
