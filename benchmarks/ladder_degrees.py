@@ -65,7 +65,6 @@ RECIPE: Mapping[str, Any] = {
 }
 QUICK: Mapping[str, Any] = {
     "model": {"dimension": 16, "text": {"word_dimension": 8}, "image": {"size": 64}},
-    "epochs": [2],
 }
 FEW = 60
 """Pictures of each split of a quick run."""
@@ -213,6 +212,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="some pictures and a tiny model, to see that it runs")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
+    asked.epochs = 2 if asked.quick else asked.epochs
     runs: dict[int, list[Trained]] = {}
     for one in trained(asked):
         print(f"{one.name}, seed {one.seed}: {one.seconds:.0f} s, rsum {one.recall['rsum']:.1f}", flush=True)

@@ -345,4 +345,4 @@ def _table_rows(table: Table) -> Iterator[tuple[str, Sequence[str] | str]]:
             yield place, cells
         else:
             given = (cells.get(column) if column else None for column in columns)
-            yield place, tuple("" if one is None else str(one) for one in given)
+            yield place, tuple(str(one) if isinstance(one, str | int | float) else "" for one in given)

@@ -9,6 +9,7 @@ from rungwise.training.pair_models.settings import PairTraining
     [
         ({"batch_size": 0}, "batch_size must lie in"),
         ({"max_length": 0}, "max_length must lie in"),
+        ({"max_length": 7}, "max_length must be at least 8, or no words are left, got 7"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"learning_rate": float("nan")}, "learning_rate must be positive"),
         ({"clip_norm": -1.0}, "clip_norm must be positive"),

@@ -14,6 +14,9 @@ from rungwise.language.sentence_models import Precision
 
 PairLoss = Literal["bce", "mse"]
 
+_SHORTEST = 8
+"""Tokens of a pair, of which the signs between the texts take up to four."""
+
 
 @dataclass(frozen=True)
 class PairTraining:
@@ -54,6 +57,8 @@ class PairTraining:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "max_length"):
             check_size(name, getattr(self, name))
+        if self.max_length < _SHORTEST:
+            raise UserError(f"max_length must be at least {_SHORTEST}, or no words are left, got {self.max_length}")
         for name in ("learning_rate", "clip_norm"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UserError(f"{name} must be positive, got {getattr(self, name):g}")
