@@ -106,6 +106,22 @@ def test_vatex_eval_style(tmp_path, capsys):
     assert "tau-b, each rater" in said
 
 
+def test_a_source_of_pictures_reads_the_features_of_the_collection(tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
+    np.save(tmp_path / "data" / "features.npy", vectors)
+    rows = "".join(f"{name},{text}\n" for name, text in zip("abc", TEXTS[::2], strict=True))
+    (tmp_path / "data" / "captions.csv").write_text("image,caption\n" + rows)
+    pairs = tmp_path / "sis.csv"
+    pairs.write_text("image1,image2,agg_score,sampling_method\na,b,4,i2i\na,c,0,i2i\nb,c,3,i2i\n")
+    data = ("--data", tmp_path / "data", "--draws", 0)
+    assert run("visual", pairs, *data, "--with-pictures", "--json", tmp_path / "a.json") == 0
+    wanted = np.corrcoef([0.8, 0.0, 0.6], [4, 0, 3])[0, 1]
+    assert json.loads((tmp_path / "a.json").read_text())["parts"]["all"]["Pearson"][0] == pytest.approx(wanted)
+    assert run("visual", pairs, *data) == 2
+    assert "visual: needs" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

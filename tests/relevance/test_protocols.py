@@ -7,10 +7,13 @@ from scipy import stats
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.relevance import TfIdf
+from rungwise.data.readers import read
+from rungwise.relevance import Human, TfIdf
+from rungwise.relevance.combine import pair_degrees
 from rungwise.relevance.graders import krippendorff_alpha
 from rungwise.relevance.judged import Preferences, RatedPairs, RatedTexts
 from rungwise.relevance.judged_degrees import DegreesOfPairs
+from rungwise.relevance.judged_files import read_judged
 from rungwise.relevance.protocols import agree, pairs_agreed, preferences_agreed, texts_agreed
 
 NAN = float("nan")
@@ -187,3 +190,15 @@ def test_numbers_are_json_without_nan(tmp_path):
         None,
     ]
     assert plain["unknown"] == 1
+
+
+@pytest.mark.real_data
+def test_real_judgements_agree_with_words_as_the_benchmark_has_it(real_data):
+    coco = read(real_data / "coco5k" / "captions.tsv", captions_only=True)
+    human = Human.cxc(real_data / "coco5k" / "sits_test_half.csv", coco)
+    degrees = pair_degrees(TfIdf(coco.captions, coco.image_of_caption), *human.pairs.T)
+    agreed = agree("tfidf", read_judged([real_data / "coco5k" / "sits_test_half.csv"]), coco, draws=0)
+    assert [part.items for part in agreed.parts] == [22311, int((~human.own).sum()), 22311]
+    for part, which in zip(agreed.parts, (slice(None), ~human.own), strict=False):
+        wanted = stats.pearsonr(degrees[which], human.grades[which].astype(float)).statistic
+        assert part.numbers["Pearson"].value == pytest.approx(wanted, abs=1e-6)
