@@ -40,6 +40,7 @@ _GOES_WITH = {
 TASKS = {
     "train-cross-encoder": ("rungwise.cli.pair_training", "Train a model of pairs on pairs that people scored"),
     "model-scores": ("rungwise.cli.model_scores", "What a model of pictures and captions believes itself"),
+    "explain": ("rungwise.cli.explaining", "Which facts of a text the captions of a picture state too"),
     "agree": ("rungwise.cli.agreeing", "How well a source agrees with people's judgements"),
 }
 """What else is done with relevance: by its word, the module and what it does."""
