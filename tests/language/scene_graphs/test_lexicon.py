@@ -75,7 +75,7 @@ def test_what_a_word_mostly_is():
 def test_a_missing_list_gets_one_line_that_says_what_to_install(module, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == module else find(name))
-    monkeypatch.setattr(lexicon, "_read", [])
+    lexicon._lists.cache_clear()
     kinds_of.cache_clear()
     with pytest.raises(UserError, match=rf"^scene graphs need {module}; run: pip install 'rungwise\[scene-graphs\]'$"):
         kinds_of("dog")
@@ -84,6 +84,12 @@ def test_a_missing_list_gets_one_line_that_says_what_to_install(module, monkeypa
 def test_nothing_is_unpickled_and_nothing_fetched():
     found = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["True", "[]"]
+
+
+def test_what_words_mostly_are_is_what_textblob_reads():
+    from textblob.en import lexicon as theirs
+
+    assert lexicon._lists().usual == dict(theirs.items())
 
 
 def test_threads_that_ask_at_once_all_get_the_whole_lists():
