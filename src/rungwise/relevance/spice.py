@@ -305,7 +305,8 @@ class Spice(CaptionSource):
     def _measured(self, common: Block, said: Block, shown: Block) -> Block:
         whole = said + shown if self.measure == "f" else said + np.zeros_like(shown)
         twice = np.float32(2 if self.measure == "f" else 1)
-        return np.divide(twice * common, whole, out=np.zeros_like(common), where=whole > 0)
+        degrees: Block = np.divide(twice * common, whole, out=np.zeros_like(common), where=whole > 0)
+        return degrees
 
     def _without(self, captions: Positions) -> Block:
         """(captions,) degrees of captions for their own image, whose other captions are the references."""

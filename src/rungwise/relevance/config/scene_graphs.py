@@ -82,14 +82,20 @@ class SpiceConfig(CaptionsConfig):
             raise UserError(f"spice needs {building.option('vectors')}: a file of word vectors")
 
     def _likeness(self, building: Building) -> WordLikeness | None:
-        from rungwise.relevance import word_likeness
+        from rungwise.language.sentence_models import PACKAGED_MODEL
+        from rungwise.relevance.word_likeness import (
+            LEAST_OF_SENTENCES,
+            LEAST_OF_WORDS,
+            by_sentences,
+            by_word_vectors,
+        )
 
-        least = {} if self.least is None else {"least": self.least}
         if self.likeness == "words":
             assert self.vectors is not None, "_check says so before"
-            return word_likeness.by_word_vectors(self.vectors, **least)
+            return by_word_vectors(self.vectors, least=LEAST_OF_WORDS if self.least is None else self.least)
         if self.likeness == "sentences":
-            return word_likeness.by_sentences(self.model or word_likeness.PACKAGED_MODEL, **least)
+            least = LEAST_OF_SENTENCES if self.least is None else self.least
+            return by_sentences(self.model or PACKAGED_MODEL, least=least)
         return None
 
     def _synonyms(self, building: Building) -> Synonyms:
