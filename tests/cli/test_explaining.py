@@ -44,7 +44,7 @@ def test_options_of_the_source_apply(data, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("c.jpg", "a dog"), "captions: has no picture 'c.jpg'; give one of its ids, such as 'a.jpg', 'b.jpg'"),
+        (("c.jpg", "a dog"), "has no picture 'c.jpg'; give one of its ids, such as 'a.jpg', 'b.jpg'"),
         (("b.jpg", "b.jpg#0", "--leave-one-out"), "b.jpg: has no other caption to compare with"),
         (("a.jpg", "a dog", "--least", "0.5"), "--least does nothing without --likeness"),
     ],
