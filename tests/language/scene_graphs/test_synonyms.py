@@ -101,7 +101,7 @@ def test_a_damaged_line_gets_one_line_with_its_place(line, wordnet):
 def test_a_missing_file_and_a_missing_folder_get_one_line(wordnet):
     (wordnet / "index.adv").unlink()
     for folder in (wordnet, wordnet / "nothing"):
-        with pytest.raises(UserError, match=r"has not all of index\.noun, .*; give the folder of WordNet's dictionary"):
+        with pytest.raises(UserError, match=r"index\.noun, .* not found; give the folder of WordNet's dictionary"):
             Synonyms.wordnet(folder)
 
 

@@ -117,7 +117,7 @@ class Synonyms:
             return _with_wordnet(place, tuple(digest_of(place / f"index.{kind}") for kind in _FILES))
         except MissingFileError as error:
             raise MissingFileError(
-                f"{place}: has not all of index.noun, index.verb, index.adj and index.adv; give the folder of "
+                f"{place}: index.noun, index.verb, index.adj or index.adv not found; give the folder of "
                 "WordNet's dictionary files, or install WordNet"
             ) from error
 

@@ -1,0 +1,168 @@
+"""What a word can be, by two word lists that come in packages.
+
+LemmInflect's list (made of the SPECIALIST lexicon) says of every word which kinds it can be and what its roots are;
+Brill's lexicon, which TextBlob ships, which kind it mostly is. Both are text files. LemmInflect also ships pickled
+models, which only its rules for unknown words read; these are never asked here, so that nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Literal
+
+from rungwise.core.errors import UserError
+from rungwise.core.reading import read_text
+from rungwise.language.scene_graphs import words as known
+from rungwise.language.scene_graphs.families import COLOURS
+
+Kind = Literal["noun", "verb", "adjective", "adverb", "determiner", "number", "preposition", "be", "modal", "and",
+               "while", "who", "pronoun", "owner", "comma", "to"]  # fmt: skip
+ENDS = frozenset((".", ";", ":", "(", ")"))
+"""Signs that end a phrase."""
+LISTED: dict[str, Kind] = {
+    **dict.fromkeys(known.ADVERBS, "adverb"),
+    **dict.fromkeys(known.DETERMINERS, "determiner"),
+    **dict.fromkeys(known.NUMBERS, "number"),
+    **dict.fromkeys(known.PREPOSITIONS, "preposition"),
+    **dict.fromkeys(known.WHILE, "while"),
+    **dict.fromkeys(known.WHO, "who"),
+    **dict.fromkeys(known.MODALS, "modal"),
+    **dict.fromkeys(known.PRONOUNS, "pronoun"),
+    **dict.fromkeys(known.BE, "be"),
+    **dict.fromkeys(known.AND, "and"),
+    "to": "to",
+    ",": "comma",
+    "'s": "owner",
+    "that": "who",
+}
+"""Words that are one kind wherever they stand."""
+_REMEMBERED = 1 << 16
+"""Words whose kinds are kept."""
+_ROOTS = {"people": "person", "men": "man", "women": "woman", "children": "child", "persons": "person",
+          "mice": "mouse", "feet": "foot", "teeth": "tooth", "geese": "goose", "graffiti": "graffiti"}  # fmt: skip
+_KIND_OF = {"NOUN": "noun", "PROPN": "noun", "VERB": "verb", "ADJ": "adjective", "ADV": "adverb", "AUX": "verb"}
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a caption.
+
+    Attributes:
+        text: In lower case.
+        kind: What it is here.
+        root: Its lemma.
+        form: Of a verb: ``"ing"``, ``"ed"``, ``"s"`` or the plain form (``""``). Of a noun: ``"s"`` in the plural.
+    """
+
+    text: str
+    kind: Kind
+    root: str
+    form: str = ""
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The two word lists: roots by kind, and the usual tag of the Penn Treebank."""
+
+    lemmas: Callable[[str], Mapping[str, tuple[str, ...]]]
+    usual: Mapping[str, str]
+
+
+@cache
+def _lists() -> _Lists:
+    for module in ("lemminflect", "textblob"):
+        if importlib.util.find_spec(module) is None:
+            raise UserError(f"scene graphs need {module}; run: pip install 'rungwise[scene-graphs]'")
+    import lemminflect
+
+    return _Lists(lemminflect.getAllLemmas, _usual_tags())
+
+
+def _usual_tags() -> dict[str, str]:
+    """Brill's lexicon from TextBlob's folder: to import TextBlob imports NLTK, which takes longer than to read it."""
+    textblob = importlib.util.find_spec("textblob")
+    folder = Path((textblob.origin if textblob else None) or "textblob").parent
+    lines = (line.strip() for line in read_text(folder / "en" / "en-lexicon.txt", "text_bytes").split("\n"))
+    cells = (line.split(" ") for line in lines if line and not line.startswith(";;;"))
+    return {word: tag for word, tag, *_ in cells}
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def kinds_of(word: str) -> Mapping[str, str]:
+    """Kinds that a word can be (noun, verb, adjective, adverb), with its root as each; empty where no list has it.
+
+    Raises:
+        UserError: If the word lists are not installed.
+
+    >>> dict(kinds_of("leaves"))
+    {'noun': 'leaf', 'verb': 'leave'}
+    """
+    found: dict[str, str] = {}
+    for kind, roots in _lists().lemmas(word).items():
+        if kind in _KIND_OF:
+            found.setdefault(_KIND_OF[kind], _best_root(word, kind, roots))
+    if word in _ROOTS:
+        found["noun"] = _ROOTS[word]
+    if word in known.PLURAL_ONLY:
+        found["noun"] = word
+    if word in COLOURS:
+        found["adjective"] = word
+    return found
+
+
+def _best_root(word: str, kind: str, roots: tuple[str, ...]) -> str:
+    """Of several roots the one that is a word of this kind more often: of leaves leaf, as a noun."""
+    if len(roots) == 1:
+        return roots[0].lower()
+    if kind == "NOUN" and word in roots and word.endswith("s"):
+        return word.lower()
+    usual = _lists().usual
+    wanted = {"NOUN": "NN", "VERB": "VB"}.get(kind, "")
+    return next((root for root in roots if usual.get(root, "") == wanted), roots[0]).lower()
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def guessed_kinds(word: str) -> Mapping[str, str]:
+    """Kinds of a word that no list has, by its ending.
+
+    >>> guessed_kinds("blurkeling"), guessed_kinds("blurkels")
+    ({'verb': 'blurkel'}, {'noun': 'blurkel'})
+    """
+    if word.endswith("ing") and len(word) > 5:
+        return {"verb": word[:-3]}
+    if word.endswith("ed") and len(word) > 4:
+        return {"verb": word[:-2], "adjective": word}
+    if word.endswith("ly") and len(word) > 4:
+        return {"adverb": word}
+    if "-" in word:
+        return {"adjective": word, "noun": word}
+    if word.endswith("s") and len(word) > 3 and not word.endswith("ss"):
+        return {"noun": word[:-1]}
+    return {"noun": word}
+
+
+def usually(word: str, tag: str) -> bool:
+    """Whether the tag that a word mostly has begins with this one of the Penn Treebank, such as NN or VBZ.
+
+    >>> usually("dog", "NN"), usually("dog", "VB")
+    (True, False)
+    """
+    return _lists().usual.get(word, "").startswith(tag)
+
+
+def form_of(word: str, kinds: Mapping[str, str]) -> str:
+    """The form of a verb: ``"ing"``, ``"ed"``, ``"s"``, or ``""`` for the plain one and for what is no verb.
+
+    >>> form_of("rode", kinds_of("rode")), form_of("riding", kinds_of("riding")), form_of("dog", {"noun": "dog"})
+    ('ed', 'ing', '')
+    """
+    root = kinds.get("verb")
+    if root is None or root == word:
+        return ""
+    if word.endswith("ing"):
+        return "ing"
+    return "s" if word.endswith("s") and word.startswith(root[:2]) else "ed"
