@@ -104,6 +104,16 @@ def test_a_model_is_not_judged_by_its_own_opinion(made, tmp_path, capsys):
     assert Result.from_json(tmp_path / "r.json").relevance
 
 
+def test_an_average_is_not_judged_by_a_member(made, tmp_path, capsys):
+    folder, _ = made
+    assert run(made, *SCORES, "--out", tmp_path / "opinion") == 0
+    judged = ("DIR/photos", "--split", "all", "--measures", "CS@5", "--relevance", tmp_path / "opinion")
+    capsys.readouterr()
+    assert run(made, "evaluate", f"average:{folder / 'first'},{folder / 'second'}", *judged) == 2
+    assert "the opinion of the model that is judged" in capsys.readouterr().err
+    assert run(made, "evaluate", f"average:{folder / 'second'},{folder / 'second'}", *judged) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -24,7 +24,6 @@ from rungwise.core.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.pretrained.source import Source
 from rungwise.evaluation.cross_validation import cross_validated, has_enough
-from rungwise.evaluation.evaluate import refuse_own_opinion
 from rungwise.evaluation.inputs import read_relevance, split_key
 from rungwise.evaluation.scores import checked_degrees
 from rungwise.index import Index, storage
@@ -134,7 +133,7 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
     """Learn from captions as queries, and say what was learnt."""
     _refuse_too_few(scored.data)
     relevance, title = _relevance(asked, scored)
-    refuse_own_opinion(relevance, scored.model_hash)
+    scored.refuse_own_opinion(relevance)
     count = max(FEWEST_QUERIES, min(asked.queries, _MOST_PAIRS // max(1, len(scored.data))))
     captions = len(scored.data.captions)
     chosen = evenly_spread(captions, count)

@@ -69,6 +69,7 @@ def run(asked: Evaluate) -> int:
     refuse_beside_people(asked, people)
     with messages_apart(asked.format != "table"):
         scored = read_scored(asked)
+        scored.refuse_own_opinion(scored.relevance)
         _refuse_missing_degrees(asked, scored, people)
         positives, called_right = read_positives(asked, people, scored), read_people(asked, people, scored)
         measures = _measures(asked, scored, positives)

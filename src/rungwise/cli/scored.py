@@ -16,6 +16,7 @@ from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
+from rungwise.evaluation.evaluate import refuse_own_opinion
 from rungwise.evaluation.inputs import (
     Embeddings,
     owners_by_count,
@@ -98,6 +99,16 @@ class Scored:
     def orders(self) -> PairScorer | None:
         """The model that orders the first candidates."""
         return self.reranker or self.model
+
+    def refuse_own_opinion(self, relevance: Any) -> None:
+        """Refuse degrees that came from one of the models that are judged, or from a part of one.
+
+        Raises:
+            UserError: If they did.
+        """
+        for model in (self.model, self.reranker):
+            for one in sorted(model.made_of) if model is not None else ():
+                refuse_own_opinion(relevance, one)
 
 
 def read_scored(asked: Asked) -> Scored:

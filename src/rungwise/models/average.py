@@ -92,6 +92,11 @@ class Average(PairScorer):
         """Hash of the members' fingerprints, in any order."""
         return hashlib.sha256(" ".join(sorted(one.fingerprint for one in self.models)).encode()).hexdigest()
 
+    @property
+    def made_of(self) -> frozenset[str]:
+        """Its own fingerprint and those of its members."""
+        return frozenset({self.fingerprint}).union(*(one.made_of for one in self.models))
+
     def block(self, images: Pictures, captions: Texts) -> Vectors:
         """(len(images), len(captions)) float32 scores of any images with any texts.
 

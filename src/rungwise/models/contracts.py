@@ -207,6 +207,11 @@ class PairScorer(ABC):
     def fingerprint(self) -> str:
         """Hash of everything that a score depends on: weights, vocabulary, configuration, preprocessing."""
 
+    @property
+    def made_of(self) -> frozenset[str]:
+        """Fingerprints of this model and of all that it is made of: none of them may judge it."""
+        return frozenset({self.fingerprint})
+
     @abstractmethod
     def block(self, images: Pictures, captions: Texts) -> Vectors:
         """(len(images), len(captions)) float32 scores of any images with any texts; higher is more alike.
