@@ -70,6 +70,7 @@ class _Reading:
         through: The relation that the latest noun phrase stands in.
         of: Whose relation it is.
         was: After "is": what comes is said of the subject.
+        ahead: Relations that came before their subject: on a table there is a cake.
     """
 
     def __init__(self) -> None:
@@ -85,6 +86,7 @@ class _Reading:
         self.through = ""
         self.of: tuple[Thing, ...] = ()
         self.was = False
+        self.ahead: list[tuple[tuple[str, ...], tuple[Thing, ...]]] = []
 
     def read(self, phrase: Phrase, before: Phrase | None, following: list[Phrase]) -> None:
         """Take the next phrase."""
@@ -154,6 +156,9 @@ class _Reading:
             self.end_verb()
             self.main = self.actor = phrase.things
             self.given = ()
+            for relations, others in self.ahead:
+                self._relations(phrase.things, relations, others)
+            self.ahead = []
         self.was = False
         self.through = through
         self.latest = phrase.things
@@ -226,10 +231,15 @@ class _Reading:
             for one in self.of:
                 self.facts.discard((one.name, self.done))
             self._facts(things, self.done, self.of)
+        elif self.of:
+            self._relations(self.of, self.relation, things)
         else:
-            for relation in self.relation:
-                self._facts(self.of, relation, things)
+            self.ahead.append((self.relation, things))
         self.relation, self.passive = (), False
+
+    def _relations(self, of: tuple[Thing, ...], relations: tuple[str, ...], things: tuple[Thing, ...]) -> None:
+        for relation in relations:
+            self._facts(of, relation, things)
 
     def _said(self, phrase: Phrase, before: Phrase | None) -> None:
         """Adjectives without a noun: of the subject after "is" or a verb, else of what stands before them."""

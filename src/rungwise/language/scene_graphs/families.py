@@ -12,11 +12,11 @@ COLOURS = frozenset((
     "red", "blue", "green", "yellow", "black", "white", "brown", "orange", "purple", "pink", "gray", "grey", "tan",
     "golden", "silver", "beige", "violet", "blonde", "blond", "maroon", "turquoise", "teal", "gold", "lime",
 ))  # fmt: skip
-_SIZES = frozenset((
+SIZES = frozenset((
     "small", "little", "tiny", "mini", "large", "big", "huge", "giant", "enormous", "tall", "short", "long", "young",
     "old", "elderly", "empty", "full", "open", "closed", "dark", "bright", "wet", "dry",
 ))  # fmt: skip
-_TEXTURES = frozenset(("plain", "solid", "dotted", "spotted", "hollow", "outlined", "striped", "plaid", "checkered"))
+TEXTURES = frozenset(("plain", "solid", "dotted", "spotted", "hollow", "outlined", "striped", "plaid", "checkered"))
 _PLACES = known.PREPOSITIONS | {name for names in known.PHRASES.values() for name in names}
 
 
@@ -30,8 +30,8 @@ def family_of(word: str) -> Family | None:
         return "colour"
     if word.isdigit():
         return "number"
-    if word in _SIZES:
+    if word in SIZES:
         return "size"
-    if word in _TEXTURES:
+    if word in TEXTURES:
         return "texture"
     return "place" if word in _PLACES else None

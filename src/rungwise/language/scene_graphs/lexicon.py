@@ -17,7 +17,7 @@ from typing import Literal
 from rungwise.core.errors import UserError
 from rungwise.core.reading import read_text
 from rungwise.language.scene_graphs import words as known
-from rungwise.language.scene_graphs.families import COLOURS
+from rungwise.language.scene_graphs.families import COLOURS, SIZES, TEXTURES
 
 Kind = Literal["noun", "verb", "adjective", "adverb", "determiner", "number", "preposition", "be", "modal", "and",
                "while", "who", "pronoun", "owner", "comma", "to"]  # fmt: skip
@@ -44,6 +44,8 @@ _REMEMBERED = 1 << 16
 """Words whose kinds are kept."""
 _ROOTS = {"people": "person", "men": "man", "women": "woman", "children": "child", "persons": "person",
           "mice": "mouse", "feet": "foot", "teeth": "tooth", "geese": "goose", "graffiti": "graffiti"}  # fmt: skip
+_LOOKS = COLOURS | SIZES | TEXTURES
+"""Words that may stand before a noun whatever the lists say, as "spotted" may."""
 _KIND_OF = {"NOUN": "noun", "PROPN": "noun", "VERB": "verb", "ADJ": "adjective", "ADV": "adverb", "AUX": "verb"}
 
 
@@ -109,7 +111,7 @@ def kinds_of(word: str) -> Mapping[str, str]:
         found["noun"] = _ROOTS[word]
     if word in known.PLURAL_ONLY:
         found["noun"] = word
-    if word in COLOURS:
+    if word in _LOOKS:
         found["adjective"] = word
     return found
 

@@ -32,6 +32,8 @@ def tokens(caption: str) -> list[str]:
         whole = known.WHOLE.get((joined[-1], token)) if joined else None
         if whole:
             joined[-1] = whole
+        elif token == "as" and joined[-2:] == ["as", "well"]:
+            joined[-2:] = ["and"]
         else:
             joined.append(token)
     while joined and joined[-1] == ".":

@@ -57,7 +57,7 @@ PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 """Several words that are one relation, or two at once."""
 
-AND = frozenset(("and", "or", "&", "as-well-as"))
+AND = frozenset(("and", "or", "&"))
 WHILE = frozenset(("while", "as", "when", "where", "because", "so", "if", "but", "then", "although", "though"))
 """What begins another clause."""
 WHO = frozenset(("who", "that", "which", "whom"))
