@@ -28,6 +28,8 @@ from tests.hostile.places import FILES, FOLDERS, Place
 FAMILY = "commands"
 
 _SECONDS_TO_SERVE = 3
+_SERVERS = ("serve", "grade")
+"""Commands that end when they are asked to."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -88,6 +90,13 @@ def commands() -> list[Command]:
         Command("evaluate, degrees", (*evaluate, "--similarity", "{}/evaluation/similarity.npy", "--relevance",
                                       "{}/degrees/dense"), ("evaluation", "degrees"),
                 ("degrees/dense/relevance.json", "degrees/dense/values.npy"), ("degrees/dense",)),
+        Command("evaluate, judgements", ("evaluate", "{}/csv", "--split", "all", "--similarity",
+                                         "{}/evaluation/similarity.npy", "--positives", "{}/evaluation/people.jsonl"),
+                ("csv", "evaluation"), ("evaluation/people.jsonl",)),
+        Command("grade", ("grade", "{}/evaluation/grades.csv", "--data", "{}/csv", "--port", "0", "--no-browser"),
+                ("evaluation", "csv"), ("evaluation/grades.csv", "csv/captions.csv", picture), ("csv",)),
+        Command("grade --agreement", ("grade", "{}/evaluation/grades.csv", "--out", "{}/evaluation/people.jsonl",
+                                      "--agreement"), ("evaluation",), ("evaluation/people.jsonl",)),
         Command("compare", ("compare", "{}/evaluation/first.json", "{}/evaluation/second.json", "--draws", "20"),
                 ("evaluation",), ("evaluation/first.json",)),
         Command("table", ("table", "vsepp:1", "--runs", "{}/run"), ("run",),
@@ -189,9 +198,9 @@ def run_processes(world: Path, scratch: Path, seed: int, count: int) -> Iterator
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=place,
         )  # fmt: skip
         try:
-            out, error = run.communicate(timeout=90 if attack.command.name != "serve" else 20)
+            out, error = run.communicate(timeout=90 if attack.command.name not in _SERVERS else 20)
         except subprocess.TimeoutExpired:
-            run.send_signal(signal.SIGINT if attack.command.name == "serve" else signal.SIGKILL)
+            run.send_signal(signal.SIGINT if attack.command.name in _SERVERS else signal.SIGKILL)
             out, error = run.communicate()
         code = run.returncode if run.returncode != -signal.SIGKILL else None
         texts = [one.decode("utf-8", "backslashreplace") for one in (out, error)]
@@ -250,7 +259,7 @@ def _through_the_command_line(arguments: Sequence[str], place: Path) -> Any:
     files = [place / name for name in (".stdout", ".stderr")]
     for stream, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), stream)
-    if arguments[0] in ("serve", "demo"):
+    if arguments[0] in (*_SERVERS, "demo"):
         signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
         signal.setitimer(signal.ITIMER_REAL, _SECONDS_TO_SERVE, 1)
     code: Any = 0

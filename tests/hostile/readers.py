@@ -125,6 +125,8 @@ def _brought() -> list[Subject]:
         ("ranked lists, json", "run.json", lists, "structure"),
         ("ranked lists, TREC", "run.trec", lists, "nothing"),
         *((f"judgements, {name}", name, _judged, "nothing") for name in ("grades.csv", "expert.txt", "crowd.txt")),
+        *((f"judgements, {name}", name, _judged, "nothing") for name in ("people.jsonl", "searches.jsonl")),
+        ("pairs to be graded", "grades.csv", _asked, "nothing"),
         ("judgements, ECCV", "eccv_i2t.json", _judged_eccv, "structure"),
         *((f"judgements, {name}", name, _judged_any, "nothing")
           for name in ("sts.csv", "sis_raw.csv", "rated.jsonl", "preferred.csv", "votes.mat", "pairs.mat")),
@@ -239,6 +241,13 @@ def _judged_any(path: Path) -> Any:
             if name not in ("places", "name")
         }
     }
+
+
+def _asked(path: Path) -> Any:
+    from rungwise.grading.questions import read_questions
+
+    found = read_questions(path, _collection())
+    return {"main": [[one.image, one.caption] for one in found.asked], "issues": len(found.issues)}
 
 
 def _judged_eccv(path: Path) -> Any:

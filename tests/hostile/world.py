@@ -139,8 +139,25 @@ def _make_evaluation(folder: Path) -> None:
     (folder / "expert.txt").write_text("".join(f"{a}\t{b}\t1\t2\t3\n" for a, b, _ in pairs))
     (folder / "crowd.txt").write_text("".join(f"{a}\t{b}\t0.5\t1\t1\n" for a, b, _ in pairs))
     _make_judgements(folder)
+    _make_people(folder)
     (folder / "eccv_i2t.json").write_text(json.dumps({one: list(names[:3]) for one in NAMES}))
     (folder / "eccv_t2i.json").write_text(json.dumps({one: list(NAMES[:3]) for one in names}))
+
+
+def _make_people(folder: Path) -> None:
+    """A judgement file as the grading page writes it, and grades of searches as an index keeps them."""
+    from rungwise.core.sealed_lines import hash_of_text, sealed
+    from rungwise.relevance.judgements import Judgement
+
+    when, judged = "2024-05-01T12:00:00Z", list(zip(NAMES, caption_ids(), CAPTIONS, strict=True))
+    lines = [
+        Judgement(image, caption, 1 + at % 4, who, when, hash_of_text(text)).line()
+        for at, (image, caption, text) in enumerate(judged)
+        for who in ("Ada", "Bo")
+    ]
+    searches = [sealed({"query": text, "id": image, "grade": "right", "when": when}) for image, _, text in judged]
+    (folder / "people.jsonl").write_bytes(b"".join(lines))
+    (folder / "searches.jsonl").write_bytes(b"".join(searches))
 
 
 def _make_scored(folder: Path) -> None:

@@ -82,11 +82,13 @@ def _text(path: str) -> Step:
 
 def _files(root: Path) -> list[Writer]:
     from rungwise.calibration import Calibration
+    from rungwise.core.sealed_lines import hash_of_text
     from rungwise.data.contact_sheet import contact_sheet
     from rungwise.data.readers import read
     from rungwise.evaluation import Result, evaluate
     from rungwise.evaluation.compare import compare
     from rungwise.relevance.fit_file import read_fit, write_fit
+    from rungwise.relevance.judgements import Judgement, add_judgement, read_judgements
     from rungwise.relevance.ngrams import DocumentFrequencies
     from rungwise.relevance.picture_vectors import read_picture_vectors, write_picture_vectors
     from rungwise.relevance.protocols import Agreed, Part
@@ -121,6 +123,17 @@ def _files(root: Path) -> list[Writer]:
         rows = np.random.default_rng(seed).random((3, 4))
         return lambda place: write_picture_vectors(place / "seen.npz", rows, "model", ("a", "b", "c"))
 
+    def judge(*said: tuple[str, int]) -> Step:
+        def write(place: Path) -> None:
+            for who, grade in said:
+                judgement = Judgement("a", "b", grade, who, "2024-05-01T12:00:00Z", hash_of_text("a dog"))
+                add_judgement(place / "judgements.jsonl", judgement)
+
+        return write
+
+    def state_of_judgements(place: Path) -> Any:
+        return read_judgements(place / "judgements.jsonl").ratings().tolist()
+
     def state_of_result(place: Path) -> Any:
         found = Result.from_json(place / "result.json")
         return [dict(found.numbers), found.per_query("i2t/R@1").tolist()]
@@ -139,6 +152,10 @@ def _files(root: Path) -> list[Writer]:
         Writer("comparison", comparison(20), comparison(30), _text("comparison.json"), "comparison.json"),
         Writer("document frequencies", frequencies("a dog"), frequencies("a red dog"),
                lambda place: DocumentFrequencies.load(place / "counts.npz").content_hash(), "counts.npz"),
+        Writer("judgements, first", _nothing, judge(("Ada", 4)), state_of_judgements, "judgements.jsonl",
+               between=lambda found: found == []),
+        Writer("judgements, one more", judge(("Ada", 4), ("Bo", 2)), judge(("Bo", 3)), state_of_judgements,
+               "judgements.jsonl"),
         Writer("contact sheet", sheet(0), sheet(1), _text("sheet.png"), "sheet.png"),
     ]  # fmt: skip
 
@@ -318,7 +335,19 @@ def _indexes(root: Path) -> list[Writer]:
         ids = [one for one, *_ in found]
         return len(set(ids)) == len(ids) and set(ids) <= set(data.image_ids) and set(ids) >= set(half.image_ids[2:])
 
+    def graded(said: str) -> Step:
+        def grade(place: Path) -> None:
+            if not (place / "index").exists():
+                build(half)(place)
+            opened(place).grade("a red picture", data.image_ids[0], said, "Ada")  # type: ignore[arg-type]
+
+        return grade
+
+    def grades(place: Path) -> Any:
+        return [[one.id, one.grade, one.who] for one in opened(place).grades()]
+
     return [
+        Writer("index, a grade", graded("close"), graded("right"), grades, "index"),
         Writer("index, first", _nothing, build(half), state, "index", build(half, True)),
         Writer("index, first update", _nothing, updated, rows, "index", between=lambda found: found == []),
         Writer("index, brought up to date", build(half), updated, rows, "index", between=on_the_way),
