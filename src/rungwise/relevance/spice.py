@@ -1,6 +1,8 @@
 """SPICE (Anderson et al. 2016): the facts that a caption and an image's captions have in common.
 
-    T(c): the facts of caption c, as tuples (object), (object, attribute), (subject, relation, object)
+With facts as tuples (object), (object, attribute) and (subject, relation, object)::
+
+    T(c): the facts of caption c
     T(G): the facts of all captions of an image, each once
     m    = sum over t in T(c) of the highest degree in which a fact of T(G) says the same
 
