@@ -49,7 +49,7 @@ def test_numbers_before_and_after_are_printed_and_kept(world, judged, tmp_path, 
     assert run(world, *VECTORS, "--positives", judged, "--out", out, "--report", report) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "what the judgements changed" in printed
-    assert "9 pairs were called right (mean grade from 3; 2 people: Ada, Bo)" in printed
+    assert "9 pairs were called right by Ada, Bo (mean grade from 3)" in printed
     result = Result.from_json(out)
     assert result.judgements is not None
     assert dict(result.judgements.before) == dict(alone(world).numbers)

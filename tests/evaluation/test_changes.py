@@ -26,7 +26,7 @@ def test_the_table_fits_a_terminal_and_names_the_people() -> None:
     console.print(render_change(result))
     text = " ".join(console.export_text().split())
     assert "annotation alone" in text
-    assert "1 pairs were called right (mean grade from 3; 2 people: Ada, Bo)" in text
+    assert "1 pair was called right by Ada, Bo (mean grade from 3)" in text
     assert "right answers that the annotation lacks: i2t 1, t2i 1" in text
 
 

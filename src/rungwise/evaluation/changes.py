@@ -43,9 +43,10 @@ def render_change(result: Result) -> Table | None:
 
     said = result.judgements
     added = ", ".join(f"{way} {said.added[way]}" for way in DIRECTIONS)
-    people = f"{len(said.graders)} people: {', '.join(said.graders)}" if said.graders else "people without names"
+    people = f"by {', '.join(said.graders)}" if said.graders else "by people without names"
+    pairs = "1 pair was" if said.called_right == 1 else f"{said.called_right} pairs were"
     caption = (
-        f"{said.called_right} pairs were called right (mean grade from {said.right_from:g}; {people});"
+        f"{pairs} called right {people} (mean grade from {said.right_from:g});"
         f" right answers that the annotation lacks: {added}"
     )
     table = Table(title="what the judgements changed", caption=caption)
