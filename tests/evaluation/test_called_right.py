@@ -19,6 +19,7 @@ from rungwise.evaluation import (
     evaluate_with_people,
     find_false_negatives,
     positives_from_labels,
+    published_beside,
     read_called_right,
 )
 from rungwise.evaluation.protocols import ConsecutiveFolds, Fold
@@ -152,6 +153,18 @@ def test_results_with_and_without_are_not_compared() -> None:
     judged = evaluate(similarity=SCORES, image_of_caption=OWNERS, called_right=SAID)
     with pytest.raises(UserError, match="right answers"):
         compare(plain, judged)
+
+
+def test_no_printed_row_stands_beside_them() -> None:
+    scores = np.random.default_rng(0).normal(size=(1000, 1000))
+    own = np.arange(1000)
+    plain = evaluate(similarity=scores, image_of_caption=own, protocol="one-caption-per-image", measures=["R@1"])
+    judged = evaluate(
+        similarity=scores, image_of_caption=own, protocol="one-caption-per-image", measures=["R@1"], called_right=SAID
+    )
+    assert published_beside(plain, "ladder_loss", dataset="coco")
+    with pytest.raises(UserError, match="printed rows count the annotation alone"):
+        published_beside(judged, "ladder_loss", dataset="coco")
 
 
 def test_what_people_called_right_is_no_false_negative() -> None:

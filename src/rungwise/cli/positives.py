@@ -38,10 +38,12 @@ def refuse_beside_people(asked: Evaluate, people: Sequence[Path]) -> None:
         return
     if asked.data is None:
         raise UserError("--positives names ids; give DATA, whose ids they are")
-    if asked.paper:
-        raise UserError(
-            "--paper and --positives with judgements: printed rows count the annotation alone; leave one of them out"
-        )
+    for option, given, why in (
+        ("--paper", bool(asked.paper), "printed rows count the annotation alone"),
+        ("--card", asked.card, "cards of models are compared, and count the annotation alone"),
+    ):
+        if given:
+            raise UserError(f"{option} and --positives with judgements: {why}; leave one of them out")
 
 
 def read_people(asked: Evaluate, people: Sequence[Path], scored: Scored) -> CalledRight | None:

@@ -204,6 +204,11 @@ def of_same_protocol(
         UserError: If none may; the message says what differs.
     """
     rows = tuple(rows)
+    if result.judgements is not None:
+        raise UserError(
+            f"{paper}: printed rows count the annotation alone, and this result also counts what people called right;"
+            " evaluate without judgements"
+        )
     if split not in ("", "all", "test"):
         raise UserError(
             f"{paper}: published rows are of test splits, this result is of split {split!r}; evaluate 'test'"
