@@ -26,7 +26,7 @@ def begin(page: Any, address: str, name: str = "Ada") -> None:
     expect(page.locator("#name")).to_be_focused()
     page.keyboard.type(name)
     page.keyboard.press("Enter")
-    expect(page.locator("#count")).to_be_visible()
+    expect(page.locator("#pair")).to_be_visible()  # before that, keys grade nothing
 
 
 def press(page: Any, key: str, count: str) -> None:
@@ -75,6 +75,7 @@ def test_a_grader_goes_on_where_that_person_stopped(address: str, new_page: Any,
     press(page, "3", "2 of 4")
     page.reload()
     expect(page.locator("#count")).to_have_text("2 of 4")  # the browser knows the name
+    expect(page.locator("#pair")).to_be_visible()
     expect(page.locator("#caption")).to_have_text(questions.text(2))
     press(page, "u", "1 of 4")
     expect(page.locator("#caption")).to_have_text(questions.text(1))
@@ -185,6 +186,7 @@ def test_a_name_of_the_command_line_is_not_asked_for(new_page: Any, questions: Q
         page = new_page()
         page.goto(address)
         expect(page.locator("#who")).to_have_text("Cy")
+        expect(page.locator("#pair")).to_be_visible()
         expect(page.get_by_role("button", name="Someone else")).to_be_hidden()
         press(page, "2", "1 of 4")
         page.goto("about:blank")
