@@ -58,7 +58,8 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
     size = left.pop("crop_size", None)
     window = _crop(size, file) if cropped else None
     resize, resized = _size(left.pop("size"), file)
-    interpolation = _FILTERS.get(left.pop("resample"))
+    resample = left.pop("resample")
+    interpolation = _FILTERS.get(resample) if isinstance(resample, int | float) else None
     mean, std = (_colour(left.pop(name), name, file) for name in ("image_mean", "image_std"))
     if left:
         raise UserError(f"{file}: {sorted(left)[0][:60]!r} is not understood; {_OTHER}")
@@ -103,7 +104,8 @@ def patches_preprocessing(folder: Path, patch: int) -> PatchPreprocessing:
     for name in ("resample", "image_mean", "image_std", "patch_size", "max_num_patches"):
         if name not in left:
             raise UserError(f"{file}: does not say {name}; copy the file from where the model comes from")
-    interpolation = _FILTERS.get(left.pop("resample"))
+    resample = left.pop("resample")
+    interpolation = _FILTERS.get(resample) if isinstance(resample, int | float) else None
     mean, std = (_colour(left.pop(name), name, file) for name in ("image_mean", "image_std"))
     found, most = left.pop("patch_size"), left.pop("max_num_patches")
     if left:
