@@ -101,7 +101,7 @@ class VisualConfig(SourceConfig):
             "rungwise relevance model-scores --vectors" writes. Default: the vectors that the data have for pictures.
         model: Fingerprint of the model that made the vectors, where the file does not say it: that model is then not
             judged by these degrees.
-        through: A source or folder of degrees by which the nearest pictures lend their captions. Default: none,
+        through: Degrees by which pictures lend captions. A source or folder; the nearest pictures lend. Default: none,
             pictures alone are compared.
         neighbours: With through: how many pictures lend, the picture itself included; default 10.
         lending: With through: the best that one of them lends (max, the default), or the mean of all.
