@@ -1,6 +1,7 @@
 """How well relevance degrees agree with people: SAM's Table 1 (Biten et al. 2022), and the same on Flickr8K.
 
-    RUNGWISE_DATA=... python benchmarks/human_agreement.py [--cross-encoder FOLDER] [--distilled FOLDER] [--cache FILE]
+    RUNGWISE_DATA=... python benchmarks/human_agreement.py [--cross-encoder FOLDER] [--distilled FOLDER]
+        [--cxc-cross-encoder FOLDER] [--cxc-distilled FOLDER] [--cache FILE]
 
 Pearson's and Spearman's correlation with the image-caption ratings of CrissCrossed Captions (the half that is at hand),
 over all pairs and over those whose caption was not written for the image (non-GT). A caption that was written for the
@@ -10,7 +11,9 @@ changes GT pairs only. The caption-caption ratings of CrissCrossed Captions stan
 Combinations are regressions (``rungwise.relevance.fit``) of several sources on people's grades. Each is fitted
 elsewhere than where it is judged: for CxC's image-caption ratings on its caption-caption ratings or on Flickr8K's
 crowd, for the caption-caption ratings and for Flickr8K on CxC's other ratings. Folders of models come from
-``rungwise relevance train-cross-encoder`` on the STS-Benchmark, which shares no text with these judgements.
+``rungwise relevance train-cross-encoder``: on the STS-Benchmark, which shares no text with these judgements, or (CxC)
+on the caption pairs of ``rated_captions.py``. What was trained on these is not judged by them: it stands in no table
+of caption pairs, and combinations that have it are fitted on the pairs that were held out.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import pearsonr, spearmanr
 
-from human_sources import REFERENCES, Judged, Models, Sources, Values, caption_ratings, degrees
+from human_sources import REFERENCES, Judged, Models, Sources, Values, caption_ratings, degrees, training_part
 from rungwise.data.readers import read
 from rungwise.relevance import Human
 from rungwise.relevance.fit import Fit, Kind, fit_table
@@ -47,6 +51,18 @@ COMBINED = {
     "all": ("CIDEr", "CIDEr-D", "TfIdf", "CBoW", "MiniLM", "Spice, soft", "Spice, tuned", "cross-encoder", "distilled"),
 }
 """Sources by the name of their combination."""
+OF_CAPTIONS = ("CxC cross-encoder", "CxC distilled")
+"""What was trained on CxC's caption pairs."""
+WITH_CAPTIONS = {
+    "CxC models + MiniLM": (*OF_CAPTIONS, "MiniLM"),
+    "CxC models + MiniLM + cross-encoder + Spice": (
+        *OF_CAPTIONS,
+        "MiniLM",
+        "cross-encoder",
+        "Spice, soft",
+        "Spice, tuned",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -62,10 +78,16 @@ class Learned:
         return self.fit.apply(np.stack([values[rename.get(name, name)] for name in self.columns], axis=1))
 
 
-def learned(values: Values, grades: NDArray[np.float64], where: str, rename: dict[str, str]) -> list[Learned]:
+def learned(
+    values: Values,
+    grades: NDArray[np.float64],
+    where: str,
+    rename: dict[str, str],
+    combinations: Mapping[str, tuple[str, ...]] = COMBINED,
+) -> list[Learned]:
     """Each combination whose sources are at hand, by each kind of regression."""
     out = []
-    for name, columns in COMBINED.items():
+    for name, columns in combinations.items():
         known = tuple(one for one in columns if rename.get(one, one) in values)
         if not known or (name != "all" and known != columns):
             continue
@@ -117,11 +139,17 @@ def report_captions(console: Console, values: Values, grades: NDArray[np.float64
     console.print(table)
 
 
+def _given(folders: Mapping[str, Path | None]) -> dict[str, Path]:
+    return {name: folder for name, folder in folders.items() if folder is not None}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("RUNGWISE_DATA"), help="default: RUNGWISE_DATA")
     parser.add_argument("--cross-encoder", type=Path, help="a folder that train-cross-encoder wrote")
     parser.add_argument("--distilled", type=Path, help="a sentence model that was distilled from it")
+    parser.add_argument("--cxc-cross-encoder", type=Path, help="the same, trained on the pairs of rated_captions.py")
+    parser.add_argument("--cxc-distilled", type=Path, help="a sentence model that was distilled from that one")
     parser.add_argument("--cache", type=Path, help="a file of pair scores, where a second run finds them")
     asked = parser.parse_args()
     if asked.data is None:
@@ -130,7 +158,13 @@ def main() -> None:
     console = Console(width=150)
     began = time.perf_counter()
     glove = folder / "weights" / "glove.6B.50d.caption_words.txt"
-    models = Models(glove, asked.cross_encoder, asked.distilled, asked.cache)
+    of_captions = dict(zip(OF_CAPTIONS, (asked.cxc_cross_encoder, asked.cxc_distilled), strict=True))
+    models = Models(
+        glove,
+        _given({"cross-encoder": asked.cross_encoder, OF_CAPTIONS[0]: of_captions[OF_CAPTIONS[0]]}),
+        _given({"distilled": asked.distilled, OF_CAPTIONS[1]: of_captions[OF_CAPTIONS[1]]}),
+        asked.cache,
+    )
 
     coco = read(folder / "coco5k" / "captions.tsv", captions_only=True)
     human = Human.cxc(folder / "coco5k" / "sits_test_half.csv", coco)
@@ -150,8 +184,12 @@ def main() -> None:
     console.print(f"Flickr8K scored, {time.perf_counter() - began:.0f} s")
 
     mean, best = (with_reference(of_coco, reference) for reference in ("mean", "max"))
+    _, dev = training_part(cxc, rated)
+    held_out = {name: one[dev] for name, one in captions.items()}
     by_captions = learned(captions, grades, "caption pairs", {})
-    by_crowd = learned(on_flickr[True], flickr8k.grades, "Flickr8K", mean)
+    if asked.cxc_cross_encoder and asked.cxc_distilled:
+        by_captions += learned(held_out, grades[dev], "held-out caption pairs", {}, WITH_CAPTIONS)
+    by_crowd = learned(on_flickr[True], flickr8k.grades, "Flickr8K", mean, COMBINED | WITH_CAPTIONS)
     others = ~cxc.own
     by_images = learned({name: one[others] for name, one in on_coco[False].items()}, cxc.grades[others], "CxC", mean)
 
@@ -171,9 +209,9 @@ def main() -> None:
             for apart, some in values.items()
         }
         report(console, judged, whole[False], whole[True], paper)
-    report_captions(
-        console, captions | combined(captions, by_images, {"": {}}) | combined(captions, by_crowd, {"": {}}), grades
-    )
+    plain = {name: one for name, one in captions.items() if name not in OF_CAPTIONS}
+    elsewhere = [fit for fit in (*by_images, *by_crowd) if not set(OF_CAPTIONS) & set(fit.columns)]
+    report_captions(console, plain | combined(captions, elsewhere, {"": {}}), grades)
     for fit in (*by_captions, *by_crowd, *by_images):
         console.print(f"{fit.name}: {fit.fit}", soft_wrap=True)
     console.print(f"{time.perf_counter() - began:.0f} s; references: {', '.join(REFERENCES)}")

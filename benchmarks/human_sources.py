@@ -46,14 +46,14 @@ class Models:
 
     Attributes:
         vectors: File of word vectors.
-        cross_encoder: Folder of the cross-encoder that was trained here; None leaves it out.
-        distilled: Folder of the sentence model that was distilled from it; None leaves it out.
+        cross_encoders: Folders of cross-encoders that were trained here, by name.
+        sentences: Folders of sentence models that were distilled from them, by name.
         cache: File of scores of pairs, where a second run finds them.
     """
 
     vectors: Path
-    cross_encoder: Path | None
-    distilled: Path | None
+    cross_encoders: Mapping[str, Path]
+    sentences: Mapping[str, Path]
     cache: Path | None
 
 
@@ -84,11 +84,11 @@ class Sources:
             "CBoW": CBoW(*known, models.vectors, stop_words=STOP_WORDS),
             "MiniLM": BiEncoder(*known, batch_size=256),
         }
-        if models.distilled:
-            self.pairs["distilled"] = BiEncoder(*known, models.distilled, batch_size=256)
-        if models.cross_encoder:
-            self.pairs["cross-encoder"] = CrossEncoder(
-                *known, models.cross_encoder, scale="sigmoid", precision="bfloat16", cache=models.cache, batch_size=128
+        for name, folder in models.sentences.items():
+            self.pairs[name] = BiEncoder(*known, folder, batch_size=256)
+        for name, folder in models.cross_encoders.items():
+            self.pairs[name] = CrossEncoder(
+                *known, folder, scale="sigmoid", precision="bfloat16", cache=models.cache, batch_size=128
             )
         for base in self.pairs.values():
             getattr(base, "vectors", None)  # made before it is copied, so that it is made once
@@ -138,6 +138,24 @@ def either_way(
 
 def degrees(judged: Judged, sources: Mapping[str, CaptionSource]) -> Values:
     return {name: pair_degrees(source, *judged.pairs.T) for name, source in sources.items()}
+
+
+DEV = 1 / 7
+"""Share of the images that are drawn for dev."""
+
+
+def training_part(judged: Judged, pairs: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(pairs,) which pairs of captions may train a model that the judgements judge, and which choose its epoch.
+
+    A pair whose two images stand in one judgement is in neither part; nor is one with an image of each part.
+    """
+    owner = judged.data.image_of_caption
+    met = np.sort(np.stack((judged.pairs[:, 0], owner[judged.pairs[:, 1]]), axis=1), axis=1)[~judged.own]
+    images = np.sort(owner[pairs], axis=1)
+    width = len(judged.data)
+    free = ~np.isin(images @ np.array([width, 1]), met @ np.array([width, 1]))
+    dev = np.random.default_rng(0).random(width) < DEV
+    return free & ~dev[images].any(axis=1), free & dev[images].all(axis=1)
 
 
 def caption_ratings(path: Path, data: ImageCaptions) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
