@@ -1,7 +1,7 @@
 """How well relevance degrees agree with people: SAM's Table 1 (Biten et al. 2022), and the same on Flickr8K.
 
     RUNGWISE_DATA=... python benchmarks/human_agreement.py [--cross-encoder FOLDER] [--distilled FOLDER]
-        [--cxc-cross-encoder FOLDER] [--cxc-distilled FOLDER] [--cache FILE]
+        [--cxc-distilled FOLDER] [--cache FILE]
 
 Pearson's and Spearman's correlation with the image-caption ratings of CrissCrossed Captions (the half that is at hand),
 over all pairs and over those whose caption was not written for the image (non-GT). A caption that was written for the
@@ -51,18 +51,15 @@ COMBINED = {
     "all": ("CIDEr", "CIDEr-D", "TfIdf", "CBoW", "MiniLM", "Spice, soft", "Spice, tuned", "cross-encoder", "distilled"),
 }
 """Sources by the name of their combination."""
-OF_CAPTIONS = ("CxC cross-encoder", "CxC distilled")
+OF_CAPTIONS = "CxC distilled"
 """What was trained on CxC's caption pairs."""
 WITH_CAPTIONS = {
-    "CxC models + MiniLM": (*OF_CAPTIONS, "MiniLM"),
-    "CxC models + MiniLM + cross-encoder + Spice": (
-        *OF_CAPTIONS,
-        "MiniLM",
-        "cross-encoder",
-        "Spice, soft",
-        "Spice, tuned",
+    "CxC distilled + MiniLM": (OF_CAPTIONS, "MiniLM"),
+    "CxC distilled + MiniLM + cross-encoder + Spice": (
+        OF_CAPTIONS, "MiniLM", "cross-encoder", "Spice, soft", "Spice, tuned",
     ),
-}
+}  # fmt: skip
+"""The same with it."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +145,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("RUNGWISE_DATA"), help="default: RUNGWISE_DATA")
     parser.add_argument("--cross-encoder", type=Path, help="a folder that train-cross-encoder wrote")
     parser.add_argument("--distilled", type=Path, help="a sentence model that was distilled from it")
-    parser.add_argument("--cxc-cross-encoder", type=Path, help="the same, trained on the pairs of rated_captions.py")
-    parser.add_argument("--cxc-distilled", type=Path, help="a sentence model that was distilled from that one")
+    parser.add_argument("--cxc-distilled", type=Path, help="the same, trained on the pairs of rated_captions.py")
     parser.add_argument("--cache", type=Path, help="a file of pair scores, where a second run finds them")
     asked = parser.parse_args()
     if asked.data is None:
@@ -158,11 +154,10 @@ def main() -> None:
     console = Console(width=150)
     began = time.perf_counter()
     glove = folder / "weights" / "glove.6B.50d.caption_words.txt"
-    of_captions = dict(zip(OF_CAPTIONS, (asked.cxc_cross_encoder, asked.cxc_distilled), strict=True))
     models = Models(
         glove,
-        _given({"cross-encoder": asked.cross_encoder, OF_CAPTIONS[0]: of_captions[OF_CAPTIONS[0]]}),
-        _given({"distilled": asked.distilled, OF_CAPTIONS[1]: of_captions[OF_CAPTIONS[1]]}),
+        _given({"cross-encoder": asked.cross_encoder}),
+        _given({"distilled": asked.distilled, OF_CAPTIONS: asked.cxc_distilled}),
         asked.cache,
     )
 
@@ -187,7 +182,7 @@ def main() -> None:
     _, dev = training_part(cxc, rated)
     held_out = {name: one[dev] for name, one in captions.items()}
     by_captions = learned(captions, grades, "caption pairs", {})
-    if asked.cxc_cross_encoder and asked.cxc_distilled:
+    if asked.cxc_distilled:
         by_captions += learned(held_out, grades[dev], "held-out caption pairs", {}, WITH_CAPTIONS)
     by_crowd = learned(on_flickr[True], flickr8k.grades, "Flickr8K", mean, COMBINED | WITH_CAPTIONS)
     others = ~cxc.own
@@ -209,8 +204,8 @@ def main() -> None:
             for apart, some in values.items()
         }
         report(console, judged, whole[False], whole[True], paper)
-    plain = {name: one for name, one in captions.items() if name not in OF_CAPTIONS}
-    elsewhere = [fit for fit in (*by_images, *by_crowd) if not set(OF_CAPTIONS) & set(fit.columns)]
+    plain = {name: one for name, one in captions.items() if name != OF_CAPTIONS}
+    elsewhere = [fit for fit in (*by_images, *by_crowd) if OF_CAPTIONS not in fit.columns]
     report_captions(console, plain | combined(captions, elsewhere, {"": {}}), grades)
     for fit in (*by_captions, *by_crowd, *by_images):
         console.print(f"{fit.name}: {fit.fit}", soft_wrap=True)
