@@ -7,8 +7,8 @@ GRADER is a cross-encoder that ``rungwise relevance train-cross-encoder`` or ``b
 
 All runs have one recipe: the official split of Flickr8K, pooled features of a MobileNetV2, which are computed once and
 kept in ``--out`` (the time of the first run includes them), a GRU, and five epochs with the sum of hinges before the
-loss takes over. VSE++ pushes the hardest negative. The ladder loss (Zhou et al. 2020; L = 2) does so too, and orders what is
-somewhat relevant above the rest. Its first rung holds 1 % of the candidates, whatever the scale of the source:
+loss takes over. VSE++ pushes the hardest negative. The ladder loss (Zhou et al. 2020; L = 2) does so too, and orders
+what is somewhat relevant above the rest. Its first rung holds 1 % of the candidates, whatever the scale of the source:
 
 * CIDEr-D: words and phrases in common;
 * MiniLM: the cosine of all-MiniLM-L6-v2;
