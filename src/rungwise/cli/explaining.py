@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from rungwise.cli.parsing import parse
+from rungwise.cli.parsing import flag, parse
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
 from rungwise.relevance.config import SpiceConfig
@@ -52,7 +52,9 @@ def main(arguments: list[str]) -> int:
     data = read(asked.data, captions_only=True)
     image = Finder(data.image_ids)(asked.image)
     if image is None:
-        raise UserError(f"{data.name}: has no picture {asked.image!r}; give one of its ids, such as {_some(data)}")
+        raise UserError(
+            f"{data.name}: has no picture {asked.image!r}; give one of its ids, such as {_some(data.image_ids)}"
+        )
     known = {one: place for place, one in enumerate(data.caption_ids)}
     own = data.captions_of_image[image].tolist()
     caption = known.get(asked.text)
@@ -63,7 +65,7 @@ def main(arguments: list[str]) -> int:
     # The text is of a picture of its own, so that only the captions of the asked one answer.
     owners = np.array([*[0] * len(references), 1])
     small = ImageCaptions((data.image_ids[image], "text"), (*references, text), owners, name=data.name)
-    source = asked.spice.build(small, building=Building(say=lambda _: None, option=_flag))
+    source = asked.spice.build(small, building=Building(say=lambda _: None, option=flag))
     assert isinstance(source, Spice)
     for reference in references:
         say(f"caption: {reference}")
@@ -72,10 +74,5 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _some(data: object) -> str:
-    ids = getattr(data, "image_ids", ())
+def _some(ids: tuple[str, ...]) -> str:
     return ", ".join(map(repr, ids[:2])) or "none, for it has no pictures"

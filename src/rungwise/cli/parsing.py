@@ -376,3 +376,12 @@ def _reason(printed: str) -> str:
     for pattern, plain in _PYTHON_SAYS:
         text = pattern.sub(plain, text)
     return text
+
+
+def flag(name: str) -> str:
+    """How an option of a configuration is called on the command line.
+
+    >>> flag("leave_one_out")
+    '--leave-one-out'
+    """
+    return f"--{name.replace('_', '-')}"

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from rungwise.cli.parsing import ADVANCED, parse, with_ray
+from rungwise.cli.parsing import ADVANCED, flag, parse, with_ray
 from rungwise.cli.terminal import Seldom, console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, replacing
@@ -119,7 +119,7 @@ def main(arguments: list[str]) -> int:
     whole = data
     if saved.split != "all":
         data = with_splits(data).split(saved.split)
-    building = Building(whole=whole, say=say, progress=Seldom(), option=_flag)
+    building = Building(whole=whole, say=say, progress=Seldom(), option=flag)
     source = _built(config, data, building, saved)
     if saved.out is not None:
         say(f"written: {saved.out} ({source.shape[0]} images x {source.shape[1]} captions)")
@@ -178,7 +178,7 @@ def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfi
     groups: dict[str, type] = {"saved": Saved, "config": kind}
     if kind is not HumanConfig:  # a sample of all pairs would hold hardly any that people judged
         groups["described"] = Described
-    needs = "".join(f" {_flag(name)} {name.upper()}" for name in kind().missing())
+    needs = "".join(f" {flag(name)} {name.upper()}" for name in kind().missing())
     flat = [(name, Annotated[one, tyro.conf.arg(name="")]) for name, one in groups.items()]
     asked: Any = parse(
         make_dataclass("Command", flat),
@@ -194,12 +194,12 @@ def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfi
 def _check_options(config: SourceConfig, saved: Saved, described: Described) -> None:
     """Refuse options that would do nothing, and numbers that mean nothing."""
     for name, what in config.missing().items():
-        raise UserError(f"{config.kind} needs {_flag(name)}: {what}")
+        raise UserError(f"{config.kind} needs {flag(name)}: {what}")
     values = {one.name: getattr(of, one.name) for of in (saved, described) for one in fields(of)}
     given = {name for name, value in values.items() if value not in (None, (), False)}
     for name, other in _GOES_WITH.items():
         if name in given and other not in given:
-            raise UserError(f"{_flag(name)} does nothing without {_flag(other)}; give both or neither")
+            raise UserError(f"{flag(name)} does nothing without {flag(other)}; give both or neither")
     if described.shares and described.thresholds:
         raise UserError("--shares does nothing beside --thresholds; give one of them")
     if {"shards", "ray"} & given and not config.IN_SHARDS:
@@ -207,7 +207,7 @@ def _check_options(config: SourceConfig, saved: Saved, described: Described) -> 
         raise UserError(f"{config.kind} cannot be made in shards; leave --shards and --ray out, or take one of {able}")
     for name in ("top", "shards", "examples", "pairs"):
         if values[name] is not None and values[name] < 1:
-            raise UserError(f"{_flag(name)} must be at least 1, got {values[name]}")
+            raise UserError(f"{flag(name)} must be at least 1, got {values[name]}")
     if not all(high > low for high, low in pairwise((math.inf, *described.thresholds, -math.inf))):
         raise UserError(f"--thresholds must be numbers that fall, got {_spaced(described.thresholds)}")
     if not (all(share > 0 for share in described.shares) and sum(described.shares) < 1):
@@ -226,10 +226,6 @@ def _check_places(out: Path | None, page: Path | None, cache: Path | None) -> No
             raise UserError(f"{path}: a folder stands here; name a file")
     if out is not None:
         refuse_other(out)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _spaced(numbers: tuple[float, ...]) -> str:

@@ -327,7 +327,7 @@ def _parse_separated(path: Path, text: str, delimiter: str, quoting: Literal[0, 
     columns: tuple[str, ...] = ()
     rows: list[tuple[str, Cells | str]] = []
     says_delimiter = _SAID_DELIMITER.match(text) is not None
-    for line, cells in _numbered(path, reader):
+    for line, cells in numbered_records(path, reader):
         if says_delimiter and line == 1:
             continue
         if not columns:
@@ -341,8 +341,19 @@ def _parse_separated(path: Path, text: str, delimiter: str, quoting: Literal[0, 
     return Table(path, columns, rows, typed=False)
 
 
-def _numbered(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the line on which it begins; blank lines are left out."""
+def numbered_records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Each record of a CSV reader with the line on which it begins; blank lines are left out.
+
+    Args:
+        path: Of the file, for messages.
+        reader: As :func:`csv.reader` gives it.
+
+    Raises:
+        UserError: If the quotation marks of the file do not fit together.
+
+    >>> list(numbered_records(Path("a.csv"), csv.reader(["a,b", "", "c,d"])))
+    [(1, ['a', 'b']), (3, ['c', 'd'])]
+    """
     while True:
         line = reader.line_num + 1
         try:

@@ -28,8 +28,24 @@ MOST_RATERS = 1000
 """Ratings of one item; a file that has more of one is no file of judgements."""
 
 
+class _Rated:
+    """What people gave grades has them in ``ratings``: (items, raters), NaN for none."""
+
+    ratings: Ratings
+
+    @property
+    def raters(self) -> int:
+        """The most ratings that one item has."""
+        return int(self.ratings.shape[1])
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """(items,) mean grade; NaN where nobody voted."""
+        return means_of(self.ratings)
+
+
 @dataclass(frozen=True)
-class RatedPairs:
+class RatedPairs(_Rated):
     """Pairs of a collection that people rated.
 
     Attributes:
@@ -57,16 +73,6 @@ class RatedPairs:
     def __len__(self) -> int:
         """Number of pairs."""
         return len(self.first)
-
-    @property
-    def raters(self) -> int:
-        """The most ratings that one pair has."""
-        return int(self.ratings.shape[1])
-
-    @property
-    def means(self) -> NDArray[np.float64]:
-        """(pairs,) mean grade; NaN where nobody voted."""
-        return means_of(self.ratings)
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ class Preferences:
 
 
 @dataclass(frozen=True)
-class RatedTexts:
+class RatedTexts(_Rated):
     """Candidate captions that come with their own references and ratings, as in VATEX-EVAL (Shi et al. 2022).
 
     Attributes:
@@ -135,16 +141,6 @@ class RatedTexts:
     def __len__(self) -> int:
         """Number of candidates."""
         return len(self.items)
-
-    @property
-    def raters(self) -> int:
-        """The most ratings that one candidate has."""
-        return int(self.ratings.shape[1])
-
-    @property
-    def means(self) -> NDArray[np.float64]:
-        """(candidates,) mean grade; NaN where nobody voted."""
-        return means_of(self.ratings)
 
 
 Judged = RatedPairs | Preferences | RatedTexts

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json
+from rungwise.data.tables import numbered_records
 from rungwise.data.textfiles import read_text
 
 Cells = Mapping[str, object]
@@ -79,7 +79,7 @@ def table_rows(path: Path, text: str | None = None) -> Rows:
     text = read_text(path) if text is None else text
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    numbered = _records(path, reader)
+    numbered = numbered_records(path, reader)
     _, header = next(numbered, (0, []))
     columns = tuple(name.strip().lower() for name in header)
 
@@ -89,19 +89,6 @@ def table_rows(path: Path, text: str | None = None) -> Rows:
             yield f"{path}, line {line}", dict(zip(columns, cells, strict=False))
 
     return Rows(path, columns, rows())
-
-
-def _records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    while True:
-        line = reader.line_num + 1  # where the next record begins
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise UserError(f"{path}, line {line}: {error}; correct the quotation marks from there on") from error
-        if cells:
-            yield line, cells
 
 
 def _json(path: Path, text: str) -> Rows:

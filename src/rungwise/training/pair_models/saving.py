@@ -100,7 +100,7 @@ def agreement_facts(dev: Correlations, test: Correlations | None, when: str = ""
 def name_of(model: str | Path) -> str:
     """What a model is called in a card: a name on the hub as it is, of a folder its last part.
 
-    >>> name_of(Path("/home/me/models/grader")), name_of("acme/grader")
+    >>> name_of(Path("models/grader")), name_of("acme/grader")
     ('grader', 'acme/grader')
     """
     if isinstance(model, str) and not Path(model).expanduser().is_dir():
