@@ -45,12 +45,26 @@ def test_loads_more_as_one_scrolls_and_none_twice(page, site):
 def test_where_the_server_gives_no_more_it_is_said(page, site):
     page.route("**/about", lambda route: route.fulfill(json={**route.fetch().json(), "max_offset": 60}))
     page.goto(site + "?q=blue&fold=false&end=false")
+    expect(page.locator("#about")).to_contain_text("131 pictures")
     for _ in range(20):
         page.mouse.wheel(0, 4000)
         page.wait_for_timeout(50)
         if page.locator("#end").inner_text():
             break
     expect(page.locator("#end")).to_contain_text("These are the first 90 pictures.")
+
+
+def test_where_the_server_gives_no_more_it_is_said_when_that_is_learned_late(page, site):
+    held = []
+    page.route("**/about", lambda route: held.append(route))
+    page.goto(site + "?q=blue&fold=false&end=false")
+    expect(page.locator("#results a.open").nth(29)).to_be_attached()
+    expect(page.locator("#end")).to_be_empty()
+    held[0].fulfill(json={**held[0].fetch().json(), "max_offset": 20})
+    expect(page.locator("#end")).to_contain_text(re.compile("These are the first (30|90) pictures"))
+    page.mouse.wheel(0, 9000)
+    page.wait_for_timeout(300)
+    assert len(ids(page)) in (30, 90)
 
 
 def test_stays_in_place_as_more_come(page, site):

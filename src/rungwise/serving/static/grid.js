@@ -22,8 +22,12 @@ export function makeGrid(on) {
 
   const watcher = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && more(), { rootMargin: AHEAD });
 
+  /** Whether the server has more than it gives. */
+  const cut = () => state.more && state.offset > furthest;
+  const further = () => state.more && !cut();
+
   /** Whether relevance ends within what was loaded. */
-  const ended = () => Boolean(state.first.end) && state.offset >= state.first.end.shown && (state.more || state.hits.some(isBeyond));
+  const ended = () => Boolean(state.first.end) && state.offset >= state.first.end.shown && (further() || state.hits.some(isBeyond));
   const hidden = () => ended() && !state.opened;
   const shown = () => (hidden() ? state.hits.filter((hit) => !isBeyond(hit)) : state.hits);
 
@@ -32,8 +36,7 @@ export function makeGrid(on) {
     for (const hit of fresh) state.ids.add(hit.id);
     state.hits.push(...fresh);
     state.offset += answer.hits.length;
-    state.cut = answer.more && state.offset > furthest;
-    state.more = answer.more && !state.cut && answer.hits.length > 0;
+    state.more = answer.more && answer.hits.length > 0;
     draw(fresh);
   }
 
@@ -44,7 +47,7 @@ export function makeGrid(on) {
       if (state.opened) bands.drawPassed(close);
     }
     if (!hidden()) bands.add(fresh.filter(isBeyond), headingOfRest());
-    bands.count(state.more && !hidden());
+    bands.count(further() && !hidden());
   }
 
   function headingOfRest() {
@@ -54,7 +57,7 @@ export function makeGrid(on) {
 
   function labelOfRest() {
     const count = state.hits.filter(isBeyond).length;
-    return state.more || !count ? "Show less related pictures" : `Show ${number(count)} less related`;
+    return further() || !count ? "Show less related pictures" : `Show ${number(count)} less related`;
   }
 
   /** Show what is after the end, too. */
@@ -77,13 +80,13 @@ export function makeGrid(on) {
   function said() {
     const visible = shown().length;
     const count = `${number(visible)} ${visible === 1 ? "picture" : "pictures"}`;
-    const goesOn = state.more && !hidden();
+    const goesOn = further() && !hidden();
     end.textContent = "";
     if (hidden()) {
       if (visible) announce(`${count}; relevance ends after ${visible === 1 ? "it" : number(visible)}`);
     } else {
       announce(goesOn ? `${count}; more follow further down` : count);
-      if (state.cut) end.textContent = `These are the first ${count}. Say more of what you look for to see others.`;
+      if (cut()) end.textContent = `These are the first ${count}. Say more of what you look for to see others.`;
       else if (!goesOn && visible) end.textContent = `That is all: ${count}.`;
     }
     // An observer only speaks when something comes into sight: looking anew makes it speak of what is in sight already.
@@ -114,7 +117,7 @@ export function makeGrid(on) {
   /** Load the next pictures; those who ask while they are on their way get the same. */
   function more() {
     const mine = state;
-    if (!mine?.more) return Promise.resolve();
+    if (!mine || !further()) return Promise.resolve();
     mine.loading ??= next(mine).finally(() => (mine.loading = null));
     return mine.loading;
   }
@@ -163,7 +166,14 @@ export function makeGrid(on) {
     place.append(list);
   }
 
-  const limit = (offset) => (furthest = offset);
+  /** Say how far the server goes; what is shown by then may have reached it. */
+  function limit(offset) {
+    furthest = offset;
+    if (!state || !cut()) return;
+    bands.count(false);
+    said();
+  }
+
   return {
     show,
     more,
@@ -175,7 +185,7 @@ export function makeGrid(on) {
     end: () => state?.first.end ?? null,
     place: () => ({ count: state?.hits.length ?? 0, opened: Boolean(state?.opened) }),
     hits: () => (state ? shown() : []),
-    hasMore: () => Boolean(state?.more && !hidden()),
+    hasMore: () => Boolean(state && further() && !hidden()),
   };
 }
 
