@@ -1,5 +1,7 @@
 """``rungwise relevance model-scores`` and ``visual``: a model's opinion, by which it is never judged."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -114,6 +116,47 @@ def test_an_average_is_not_judged_by_a_member(made, tmp_path, capsys):
     assert run(made, "evaluate", f"average:{folder / 'second'},{folder / 'second'}", *judged) == 0
 
 
+def test_a_member_is_not_judged_by_an_average(made, tmp_path, capsys):
+    folder, _ = made
+    average = f"average:{folder / 'first'},{folder / 'second'}"
+    assert run(made, *SCORES[:-1], average, "--out", tmp_path / "opinion") == 0
+    judged = ("DIR/photos", "--split", "all", "--measures", "CS@5", "--relevance", tmp_path / "opinion")
+    for model in ("DIR/first", "DIR/second", average):
+        capsys.readouterr()
+        assert run(made, "evaluate", model, *judged) == 2
+        assert "the opinion of the model that is judged" in capsys.readouterr().err
+
+
+def test_neither_an_export_nor_its_model_judges_the_other(made, tmp_path, capsys):
+    assert run(made, "export", "DIR/first", "--out", tmp_path / "graphs") == 0
+    assert run(made, "export", "DIR/second", "--out", tmp_path / "others") == 0
+    for name, model in (("of model", "DIR/first"), ("of export", tmp_path / "graphs")):
+        scores = (*SCORES[:-1], model, "--out", tmp_path / name, "--vectors", tmp_path / f"{name}.npz")
+        assert run(made, *scores) == 0
+        visual = ("relevance", "visual", "DIR/photos", "--vectors", tmp_path / f"{name}.npz")
+        assert run(made, *visual, "--out", tmp_path / f"{name}, looks") == 0
+        for relevance in (tmp_path / name, tmp_path / f"{name}, looks"):
+            judged = ("DIR/photos", "--split", "all", "--measures", "CS@5", "--relevance", relevance)
+            for same in ("DIR/first", tmp_path / "graphs"):
+                capsys.readouterr()
+                assert run(made, "evaluate", same, *judged) == 2, (name, relevance, same)
+                assert "the opinion of the model that is judged" in capsys.readouterr().err
+            assert run(made, "evaluate", tmp_path / "others", *judged) == 0
+
+
+def test_a_model_in_another_folder_or_beside_is_not_judged_by_its_opinion(made, tmp_path, capsys):
+    folder, _ = made
+    shutil.copytree(folder / "first", tmp_path / "copied")
+    assert run(made, *SCORES, "--out", tmp_path / "opinion") == 0
+    judged = ("DIR/photos", "--split", "all", "--measures", "CS@5", "--relevance", tmp_path / "opinion")
+    report = ("--report", tmp_path / "report.html", "--beside", tmp_path / "copied")
+    for words in ((tmp_path / "copied", *judged), ("DIR/second", *judged, *report)):
+        capsys.readouterr()
+        assert run(made, "evaluate", *words) == 2
+        assert "the opinion of the model that is judged" in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -126,8 +169,9 @@ def test_an_average_is_not_judged_by_a_member(made, tmp_path, capsys):
         (("relevance", "visual", "DIR/photos", "--through", "tfidf", "--neighbours", "0"), "--neighbours must be at"),
         (("relevance", "visual", "DIR/photos/captions.csv", "--captions-only"), "visual: needs --vectors: "),
         (("relevance", "visual", "DIR/photos", "--vectors", "nosuch.npy"), "nosuch.npy: no such file"),
+        (("relevance", "visual", "DIR/photos", "--model", "DIR/first"), "--model is a fingerprint"),
     ],
-    ids=["nothing", "top", "direction", "none", "ending", "idle", "neighbours", "no vectors", "no file"],
+    ids=["nothing", "top", "direction", "none", "ending", "idle", "neighbours", "no vectors", "no file", "a folder"],
 )
 def test_a_mistake_gets_one_line(made, tmp_path, monkeypatch, capsys, words, said):
     monkeypatch.chdir(tmp_path)
@@ -143,3 +187,5 @@ def test_vectors_of_another_model_than_was_said_are_refused(made, tmp_path, caps
     visual = ("relevance", "visual", "DIR/photos", "--vectors", tmp_path / "seen.npz", "--model", "other")
     assert run(made, *visual) == 2
     assert "leave --model out" in capsys.readouterr().err
+    beginning = read_picture_vectors(tmp_path / "seen.npz").model[:12]
+    assert run(made, *visual[:-1], beginning, "--out", tmp_path / "looks") == 0

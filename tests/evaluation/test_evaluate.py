@@ -260,3 +260,12 @@ def test_a_model_is_not_judged_by_its_own_opinion():
     both = Reranked(first, image @ text.T, second_hash="5eed")
     with pytest.raises(UserError, match="the opinion of the model"):
         refuse_own_opinion(own, "other", both)
+
+
+def test_the_beginning_of_a_fingerprint_names_a_model():
+    image, _, owners = world()
+    fingerprint = "5eed" * 16
+    with pytest.raises(UserError, match="the opinion of the model that is judged"):
+        refuse_own_opinion(Visual(image, owners, model=fingerprint[:12]), fingerprint)
+    refuse_own_opinion(Visual(image, owners, model=fingerprint[:2]), fingerprint)
+    refuse_own_opinion(Visual(image, owners, model=fingerprint[:11] + "0"), fingerprint)

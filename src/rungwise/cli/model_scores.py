@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> int:
             " them or take them out of the data"
         )
     if asked.vectors is not None:
-        _write_vectors(asked.vectors, name, model.fingerprint, scores)
+        _write_vectors(asked.vectors, name, getattr(model, "stands_for", "") or model.fingerprint, scores)
     if asked.out is not None:
         from rungwise.relevance.model_scores import ModelScores as Source
 
@@ -98,6 +98,7 @@ def main(arguments: list[str]) -> int:
             images=len(data),
             scored=_scored(scores),
             captions=data.captions,
+            made_of=model.made_of,
         )
         with replacing(asked.out) as draft:
             source.write(draft, k=asked.top, direction=asked.direction or "i2t")

@@ -154,7 +154,7 @@ def read_beside(given: Sequence[str], scored: Scored, asked: Asked) -> Similarit
     """Scores of another model for the same data: a model, a similarity file, or two files of embeddings.
 
     Raises:
-        UserError: If they do not fit the data.
+        UserError: If they do not fit the data, or the degrees of relevance are this model's opinion.
     """
     if len(given) == 2:
         sides = [read_embeddings(*split_key(one)) for one in given]
@@ -165,6 +165,7 @@ def read_beside(given: Sequence[str], scored: Scored, asked: Asked) -> Similarit
     if path.suffix.lower() in (".npy", ".npz", ".json", ".jsonl"):
         return _fitting(read_similarity(path, key), scored.data, str(path), scored.split)
     other = _of_model(given[0], scored.data, asked)
+    other.refuse_own_opinion(scored.relevance)
     if len(other.data) != len(scored.data):
         raise UserError(f"{given[0]}: could not read all pictures that the first model read; give the same data")
     return other.similarity

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from rungwise.similarity import Similarity
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
+
+_SHOWN = 12
+"""Characters of a fingerprint that messages print at least."""
 """What the field prints first."""
 
 
@@ -263,10 +266,14 @@ def refuse_own_opinion(relevance: Any, model_hash: str, similarity: Any = None) 
     rungwise.core.errors.UserError: the degrees of relevance are the opinion of the model that is judged (5eed); ...
     """
     judged = {model_hash, similarity.second_hash if isinstance(similarity, Reranked) else ""} - {""}
-    own = sorted(judged & getattr(relevance, "models", frozenset()))
+    named = getattr(relevance, "models", frozenset())
+    # Whoever names a model by hand may have copied the beginning that messages print.
+    own = sorted(
+        one for one in judged for other in named if one == other or (len(other) >= _SHOWN and one.startswith(other))
+    )
     if own:
         raise UserError(
-            f"the degrees of relevance are the opinion of the model that is judged ({own[0][:12]}); give degrees of"
+            f"the degrees of relevance are the opinion of the model that is judged ({own[0][:_SHOWN]}); give degrees of"
             " another source"
         )
 

@@ -325,6 +325,11 @@ class DualEncoder(PairScorer):
         """
         return ""
 
+    @property
+    def made_of(self) -> frozenset[str]:
+        """Its own fingerprint, and that of the model from which it was exported."""
+        return frozenset({self.fingerprint, self.stands_for} - {""})
+
     @abstractmethod
     def encode_image(
         self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None

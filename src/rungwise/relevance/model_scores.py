@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class ModelScores(Given):
         scored: Hash of what was scored, pictures included; needed where ``scores`` is an object, whose numbers nobody
             has seen.
         captions: (captions,) texts, so that the degrees know whose they are.
+        made_of: Fingerprints of the models that this one is made of, such as the members of an average.
 
     Raises:
         UserError: If the scores are neither or of another shape, no model is named, or ``scored`` is missing.
@@ -55,6 +56,7 @@ class ModelScores(Given):
         images: int,
         scored: str = "",
         captions: Sequence[str] | None = None,
+        made_of: Collection[str] = (),
     ) -> None:
         owners = np.asarray(image_of_caption, np.int64)
         super().__init__(scores, owners, images, "scores")
@@ -63,6 +65,7 @@ class ModelScores(Given):
         if self._matrix is None and not scored:
             raise UserError("model scores: scored= is missing; say by a hash what was scored")
         self.model = model
+        self.made_of = frozenset(made_of) - {model}
         self.captions_hash = None if captions is None else hash_of_captions(captions, owners)
         self._scored = scored
 
@@ -107,8 +110,8 @@ class ModelScores(Given):
 
     @property
     def models(self) -> frozenset[str]:
-        """The model."""
-        return frozenset((self.model,))
+        """The model, and those that it is made of."""
+        return self.made_of | {self.model}
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
         """(len(images), len(captions)) float32 scores.

@@ -1,4 +1,7 @@
-"""Files of picture vectors, with the fingerprint of the model that made them where it is known."""
+"""Files of picture vectors, with the fingerprint of the model that made them where it is known.
+
+An exported model is named by the one that it was made from: their vectors are the same but for rounding.
+"""
 
 from __future__ import annotations
 

@@ -129,10 +129,15 @@ class VisualConfig(SourceConfig):
         if self.neighbours is not None and self.neighbours < 1:
             raise UserError(f"visual: {building.option('neighbours')} must be at least 1, got {self.neighbours}")
         model = self.model or ""
+        if model and Path(model).expanduser().exists():
+            raise UserError(
+                f"visual: {building.option('model')} is a fingerprint, as results have it in model_hash, and {model} is"
+                " a file or folder; write its vectors with 'rungwise relevance model-scores --vectors', which names it"
+            )
         if self.vectors is not None:
             read = read_picture_vectors(self.vectors)
             vectors = read.of(data, building.whole or data, self.vectors)
-            if read.model and model not in ("", read.model):
+            if read.model and not read.model.startswith(model):
                 raise UserError(
                     f"visual: {self.vectors} holds vectors of model {read.model[:16]}, not of {model[:16]}; leave"
                     f" {building.option('model')} out"
