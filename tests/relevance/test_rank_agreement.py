@@ -42,6 +42,13 @@ def test_correlations_are_those_of_the_definition_and_of_scipy(values):
         assert found[2:] == pytest.approx(slow_taus(degrees, grades))
 
 
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+def test_the_size_of_degrees_does_not_matter(size):
+    draw = np.random.default_rng(0)
+    degrees, grades = draw.normal(size=20), draw.integers(0, 4, 20).astype(float)
+    assert correlations(size * degrees, grades) == pytest.approx(correlations(degrees, grades))
+
+
 def test_fine_degrees_reach_1_in_tau_c_and_not_in_tau_b():
     grades = np.repeat([1.0, 2.0, 3.0, 4.0], 5)
     found = correlations(np.arange(20.0), grades)

@@ -69,7 +69,8 @@ def correlations(degrees: Numbers, grades: Numbers) -> Numbers:
 
 
 def _pearson(x: Numbers, y: Numbers) -> float:
-    a, b = x - x.mean(), y - y.mean()
+    a, b = (side / np.abs(side).max() for side in (x, y))  # squares of large or small numbers have no place
+    a, b = a - a.mean(), b - b.mean()
     scale = float(np.sqrt((a @ a) * (b @ b)))
     return float(np.clip(a @ b / scale, -1, 1)) if scale > 0 else float("nan")
 
