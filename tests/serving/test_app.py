@@ -29,7 +29,7 @@ from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
-STATIC = Path(work.__file__).parent / "static"
+SHOWN = [path for room in ("static", "common") for path in (Path(work.__file__).parent / room).iterdir()]
 
 
 @pytest.fixture
@@ -262,9 +262,9 @@ def test_page_asks_nothing_of_anybody_else(client: TestClient) -> None:
         assert client.get("/" + address).status_code == 200
 
 
-@pytest.mark.parametrize("name", ["index.html", "app.js", "style.css", "icon.svg"])
-def test_page_holds_no_outside_address_and_no_markup_from_data(name: str) -> None:
-    text = (STATIC / name).read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+@pytest.mark.parametrize("path", sorted(SHOWN), ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_page_holds_no_outside_address_and_no_markup_from_data(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
     assert not re.search(
         r"https?:|//[a-z]+\.|@import|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text
     )

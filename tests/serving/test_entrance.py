@@ -48,7 +48,7 @@ def post(client: TestClient, headers: dict[str, str]) -> Response:
     ],
 )  # fmt: skip
 def test_host_table(client: TestClient, host: str, status: int) -> None:
-    for address in ("/", "/about", "/static/app.js"):
+    for address in ("/", "/about", "/static/app.js", "/common/looks.css"):
         assert client.get(address, headers={"host": host}).status_code == status
     assert post(client, {"host": host}).status_code == status
 

@@ -8,8 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fastapi import FastAPI, Query, Response
-from fastapi.responses import FileResponse
-from fastapi.staticfiles import StaticFiles
 
 from rungwise.demo.comparison import LONGEST, Answer
 from rungwise.demo.examples import Example
@@ -20,6 +18,7 @@ from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.app import answer_errors_in_one_line, create_app
 from rungwise.serving.entrance import Entrance
 from rungwise.serving.limits import ServingLimits
+from rungwise.serving.pages import mount_page
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -84,12 +83,8 @@ def create_demo_app(
         """Both models' answers to a query, with what is exactly true of every hit."""
         return json_answer(demo.comparison.answer(q))
 
-    @app.get("/", include_in_schema=False)
-    def page() -> FileResponse:
-        return FileResponse(_STATIC / "index.html")
-
     for name in NAMES:
         side = demo.comparison.sides[name]
         app.mount(f"/{name}", create_app(side.index, side.model, allowed_hosts=allowed_hosts, limits=limits))
-    app.mount("/static", StaticFiles(directory=_STATIC))
+    mount_page(app, _STATIC)
     return app

@@ -17,8 +17,6 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import FileResponse
-from fastapi.staticfiles import StaticFiles
 
 from rungwise.core.reading import stamp
 from rungwise.data.collection import Issue
@@ -34,6 +32,7 @@ from rungwise.serving.files import PictureFiles
 from rungwise.serving.ids import possible, sendable
 from rungwise.serving.lanes import Lane, Memory
 from rungwise.serving.limits import ServingLimits
+from rungwise.serving.pages import mount_page
 from rungwise.serving.work import client_of
 
 _STATIC = Path(__file__).parent / "static"
@@ -164,11 +163,7 @@ def create_grading_app(
         asked = _asked(await json_body(request, limits.body_seconds, "a judgement"))
         return json_answer(await run_in_threadpool(_keep, questions, kept, asked))
 
-    @app.get("/", include_in_schema=False)
-    def page() -> FileResponse:
-        return FileResponse(_STATIC / "index.html")
-
-    app.mount("/static", StaticFiles(directory=_STATIC))
+    mount_page(app, _STATIC)
     return app
 
 

@@ -33,6 +33,7 @@ from rungwise.serving.kept_pictures import KeptPictures
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.metrics import KIND, Metrics
 from rungwise.serving.overview import Overviews
+from rungwise.serving.pages import mount_page
 from rungwise.serving.reranker import Reranker
 from rungwise.serving.tokens import Token
 from rungwise.serving.waiting import BusyError
@@ -156,15 +157,11 @@ def create_app(
         """What the server counts, for Prometheus."""
         return Response(metrics.text(), headers={"Content-Type": KIND})
 
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(_STATIC / "index.html")
-
     @app.get("/docs", include_in_schema=False)
     async def reference() -> FileResponse:
         return FileResponse(_REFERENCE / "index.html")
 
-    app.mount("/static", StaticFiles(directory=_STATIC))
+    mount_page(app, _STATIC)
     app.mount("/reference", StaticFiles(directory=_REFERENCE))
     return app
 

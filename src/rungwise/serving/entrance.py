@@ -138,7 +138,9 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="rungwise"'}
 def _from_elsewhere(scope: Scope, headers: Headers, name: str) -> bool:
     """Whether a browser says that it asks on behalf of a page that is not ours."""
     path = scope["path"]
-    if scope["method"] in _SAFE and (path in ("/", "/docs") or path.startswith(("/static/", "/reference/"))):
+    if scope["method"] in _SAFE and (
+        path in ("/", "/docs") or path.startswith(("/static/", "/common/", "/reference/"))
+    ):
         return False  # a page elsewhere may lead here
     # Other ports and names of the same site are not this page either.
     if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):

@@ -1,18 +1,8 @@
 // Elements: finding, making, showing and hiding them.
 
-export const element = (id) => document.getElementById(id);
+import { element, make } from "../common/elements.js";
 
-/** An element with properties (`class` too) and children. */
-export function make(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (name === "class") made.className = value;
-    else if (name in made) made[name] = value;
-    else made.setAttribute(name, value);
-  }
-  made.append(...children);
-  return made;
-}
+export { element, make };
 
 /** Show some elements and hide others, by their ids. */
 export function show(shown, hidden) {
