@@ -66,6 +66,15 @@ def test_saved_degrees_and_options_in_braces_say_the_same(data, experts, tmp_pat
     assert set(built) - set(saved) == {"apart"}
 
 
+def test_a_dash_is_explained(data, tmp_path, capsys):
+    grades = tmp_path / "grades.csv"
+    grades.write_text("image,caption,grade\n" + "".join(f"{one}.jpg,{one}.jpg#0,3\n" for one in "abc"))
+    assert run("tfidf", grades, "--data", data) == 0
+    assert "-: all degrees or all grades are the same there" in capsys.readouterr().out
+    assert run("tfidf", grades, "--data", data, "--json", tmp_path / "numbers.json") == 0
+    assert json.loads((tmp_path / "numbers.json").read_text())["parts"]["all"]["Pearson"] == [None, None, None]
+
+
 def test_draws_and_seed_reach_the_intervals(data, tmp_path):
     grades = tmp_path / "grades.csv"
     pairs = [(image, f"{other}.jpg#{number}") for image in "abc" for other in "abc" for number in (0, 1)]

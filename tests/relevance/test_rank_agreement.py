@@ -121,7 +121,13 @@ def test_without_draws_or_items_there_is_no_interval():
         estimates(lambda at: np.array([1.0]), 5, -1, 0)
 
 
+def test_few_items_have_no_interval():
+    few, enough = (estimates(lambda at: np.array([at.mean()]), items, 100, 0)[0] for items in (9, 10))
+    assert str(few) == "4.000"
+    assert enough.low < enough.value < enough.high
+
+
 def test_draws_in_which_a_number_is_not_defined_do_not_count():
-    found = estimates(lambda at: np.array([NAN if 0 in at else 2.0]), 4, 200, 0)
+    found = estimates(lambda at: np.array([NAN if 0 in at else 2.0]), 12, 200, 0)
     assert np.isnan(found[0].value)
     assert (found[0].low, found[0].high) == (2, 2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import tyro
 
 from rungwise.cli.parsing import ADVANCED, parse
@@ -85,6 +86,8 @@ def main(arguments: list[str]) -> int:
     say_issues(found.issues)
     say(f"{asked.source}, {found.judged}: {found.items:,} {found.what}{_left_out(found)}")
     console.print(render(found))
+    if any(np.isnan(one.value) for part in found.parts for one in part.numbers.values()):
+        say("-: all degrees or all grades are the same there, or there are fewer than two pairs")
     for line in lines(found):
         say(line)
     if asked.json is not None:

@@ -26,6 +26,9 @@ CORRELATIONS = ("Pearson", "Spearman", "Kendall tau-b", "Kendall tau-c")
 LEVEL = 0.95
 """Of the intervals."""
 
+FEWEST = 10
+"""Items; draws from fewer are mostly the same few again, and say nothing of how far a number can be trusted."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -146,7 +149,7 @@ def estimates(statistic: Callable[[Positions], Numbers], items: int, draws: int,
     Args:
         statistic: Numbers of the items at some positions.
         items: How many there are.
-        draws: How often they are drawn; 0 gives no intervals.
+        draws: How often they are drawn; 0 gives no intervals, and nor do fewer than 10 items.
         seed: Of the draws.
 
     Raises:
@@ -160,7 +163,7 @@ def estimates(statistic: Callable[[Positions], Numbers], items: int, draws: int,
     if draws < 0:
         raise UserError(f"draws must be 0 or more, got {draws}")
     whole = statistic(np.arange(items))
-    if not draws or not items:
+    if not draws or items < FEWEST:
         return [Estimate(float(value), float("nan"), float("nan")) for value in whole]
     generator = np.random.default_rng(seed)
     drawn = np.array([statistic(generator.integers(0, items, items)) for _ in range(draws)])
