@@ -74,11 +74,11 @@ def test_pictures_fill_rows_in_their_own_shape(page, site):
         assert frame == pytest.approx(picture, rel=0.03)
 
 
-def test_a_second_visit_asks_for_little(page, site):
+def test_the_page_asks_for_its_own_files_and_answers_alone(page, site):
     page.goto(site)
     expect(page.locator("a.open").first).to_be_visible()
     scripts = page.evaluate("performance.getEntriesByType('resource').map(entry => new URL(entry.name).pathname)")
-    assert all(re.match(r"/(static|sample|about|images|search)", path) for path in scripts), scripts
+    assert all(re.match(r"/(static|common|sample|about|images|search)", path) for path in scripts), scripts
 
 
 def test_the_token_is_asked_for_again(new_page, index):
