@@ -2,10 +2,13 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.relevance import CIDErD, Combined, Human, TfIdf, load
+from rungwise.language.tokenisers import unicode_words, whitespace
+from rungwise.language.word_vectors import load_word_vectors
+from rungwise.relevance import CBoW, CIDErD, Combined, Human, ModelScores, TfIdf, Visual, load
 from rungwise.relevance.caption_pairs import answers_caption_pairs
-from rungwise.relevance.combined import source_names
+from rungwise.relevance.combine import mean
 from rungwise.relevance.fit import fit_table
+from rungwise.relevance.restored import RestoredConsensus, RestoredPairRows, kept_rows
 
 WORDS = ("dog", "cat", "fox", "cow", "hen")
 CAPTIONS = [f"{size} {animal} {place}" for size in ("big", "small") for animal in WORDS for place in ("here", "there")]
@@ -39,7 +42,7 @@ def test_degrees_are_the_regression_of_the_sources_degrees(kind, sources):
         human.grades,
         kind=kind,
         groups=human.pairs[:, 0],
-        names=source_names(sources),
+        names=tuple(one.called for one in sources),
         hashes=[source.content_hash() for source in sources],
         judgements=human.content_hash(),
     )
@@ -68,6 +71,55 @@ def test_other_sources_than_those_that_were_fitted_are_refused(sources):
     for others in (sources[::-1], sources[:1], [sources[0], TfIdf(CAPTIONS, OWNERS, orders=3)]):
         with pytest.raises(UserError, match="give the same sources with the same options"):
             Combined(others, fitted)
+
+
+def vectors(directory):
+    words = sorted({word for text in [*CAPTIONS, "small dog here", "a hen there"] for word in text.split()})
+    draw = np.random.default_rng(0)
+    lines = [f"{word} {' '.join(f'{number:.4f}' for number in draw.normal(size=4))}\n" for word in words]
+    (directory / "vectors.txt").write_text("".join(lines))
+    return directory / "vectors.txt"
+
+
+def test_a_source_is_called_alike_on_other_captions(tmp_path):
+    words = load_word_vectors(vectors(tmp_path), None)
+    others, owners = ["small dog here", "a hen there"], [0, 1]
+
+    def made(captions, of):
+        tfidf, cbow = TfIdf(captions, of), CBoW(captions, of, words)
+        images = len(set(of))
+        scores = ModelScores(np.ones((images, len(of))), of, model="5eed", images=images)
+        looks = Visual(np.eye(images), of, through=tfidf, neighbours=2, model="5eed")
+        return [tfidf, CIDErD(captions, of), cbow, mean([tfidf, cbow]), looks, scores]
+
+    for one, other in zip(made(CAPTIONS, OWNERS), made(others, owners), strict=True):
+        assert one.called == other.called
+        for source in (one, other):
+            source.save(tmp_path / "saved")
+            assert load(tmp_path / "saved").called == one.called
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda words: CBoW(CAPTIONS, OWNERS, words, stop_words=("a",)),
+        lambda words: TfIdf(CAPTIONS, OWNERS, tokenizer=unicode_words),
+        lambda words: TfIdf(CAPTIONS, OWNERS, stemming="english"),
+        lambda words: CIDErD(CAPTIONS, OWNERS, tokenizer=whitespace),
+        lambda words: mean([TfIdf(CAPTIONS, OWNERS), TfIdf(CAPTIONS, OWNERS, tokenizer=unicode_words)]),
+    ],
+    ids=["stop words", "tokenizer", "stems", "spaces", "within"],
+)
+def test_another_choice_is_another_name(other, tmp_path):
+    words = load_word_vectors(vectors(tmp_path), None)
+    cbow, tfidf, cider = CBoW(CAPTIONS, OWNERS, words), TfIdf(CAPTIONS, OWNERS), CIDErD(CAPTIONS, OWNERS)
+    assert other(words).called not in {one.called for one in (cbow, tfidf, cider, mean([tfidf, tfidf]))}
+
+
+def test_what_was_kept_is_called_like_its_source():
+    for source in (TfIdf(CAPTIONS, OWNERS, tokenizer=unicode_words), CIDErD(CAPTIONS, OWNERS, tokenizer=whitespace)):
+        restored = RestoredPairRows if isinstance(source, TfIdf) else RestoredConsensus
+        assert restored(kept_rows(source), CAPTIONS, OWNERS).called == source.called
 
 
 def test_saved_degrees_have_the_name_of_their_source(sources, tmp_path):

@@ -18,6 +18,16 @@ from rungwise.core.errors import UserError
 
 Tokeniser = Callable[[str], list[str]]
 
+
+def name_of(tokeniser: Tokeniser) -> str:
+    """What to call a tokeniser: the name of the function or class.
+
+    >>> name_of(whitespace)
+    'whitespace'
+    """
+    return str(getattr(tokeniser, "__qualname__", type(tokeniser).__qualname__))
+
+
 _DROPPED = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";", '"', "’", "‘", "“", "”"))
 """What the captioning tools drop. They list the four brackets too, but in upper case, after lower-casing: they stay."""
 

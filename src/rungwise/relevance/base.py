@@ -35,6 +35,11 @@ Block = NDArray[np.float32]
 CHUNK_BYTES = 64 * 2**20
 """How large a block may grow while something is computed chunk by chunk."""
 
+_OF_THE_DATA = frozenset({"document_frequencies", "paired", "scored", "coarse", "source", "sources"})
+"""Options that are hashes of the captions, or name them: the same source has others on other captions."""
+_LONG = 200
+"""Characters of options; longer ones are named by their hash."""
+
 
 @runtime_checkable
 class Relevance(Protocol):
@@ -212,6 +217,23 @@ class Degrees(ABC):
         """What the source is called in files and in print."""
         return type(self).__name__
 
+    def choices(self) -> Mapping[str, Any]:
+        """What decides the degrees whatever the captions: the options, but for those that follow from the captions."""
+        return {name: value for name, value in self.options().items() if name not in _OF_THE_DATA}
+
+    @property
+    def called(self) -> str:
+        """Name and choices, the same wherever the source is built.
+
+        >>> from rungwise.relevance import TfIdf
+        >>> TfIdf(["a dog"], [0], orders=2).called
+        'TfIdf(leave_one_out=false, orders=2, reference="max")'
+        """
+        said = ", ".join(f"{name}={json.dumps(value)}" for name, value in sorted(self.choices().items()))
+        if len(said) > _LONG:
+            said = f"options {hashlib.sha256(said.encode()).hexdigest()[:16]}"
+        return f"{self.source_name}({said})" if said else self.source_name
+
     def title(self) -> str:
         """The source's name and the start of its hash, for what is graded by it."""
         return f"{self.source_name}, hash {self.content_hash()[:16]}"
@@ -284,6 +306,7 @@ class Degrees(ABC):
         return {
             "source": self.source_name,
             "options": dict(self.options()),
+            "called": self.called,
             "content_hash": self.content_hash(),
             "captions_hash": self.captions_hash,
             "complete": self.complete,

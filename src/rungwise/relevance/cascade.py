@@ -193,6 +193,10 @@ class Cascade(CaptionPairSource):
             "fine": self.fine.fingerprint,
         }
 
+    def choices(self) -> Mapping[str, Any]:
+        """Its own, and what the coarse source is called."""
+        return {**super().choices(), "of": self.coarse.called}
+
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """(len(first), len(second)) float32 scores; the fine source runs for what passes and is not cached."""
         references, captions = caption_positions(first, second, self.shape[1])

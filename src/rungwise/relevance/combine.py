@@ -77,6 +77,10 @@ class Combination(Degrees):
         """
         return self.combined(caption_pairs(source).pair_block(first, second) for source in self.sources)
 
+    def choices(self) -> Mapping[str, Any]:
+        """Its own, and what each source is called."""
+        return {**super().choices(), "of": [source.called for source in self.sources]}
+
     def options(self) -> Mapping[str, Any]:
         """The hash of each source."""
         return {"sources": [source.content_hash() for source in self.sources]}

@@ -7,7 +7,6 @@ Whoever judges such degrees by the judgements that they were fitted to has measu
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,11 +18,6 @@ from rungwise.relevance.base import Block, Degrees
 from rungwise.relevance.combine import Combination, pair_degrees
 from rungwise.relevance.fit import Fit, Kind, fit_table
 from rungwise.relevance.fit_file import as_json
-
-_OF_THE_DATA = frozenset({"document_frequencies", "paired", "coarse", "source", "sources"})
-"""Options that are hashes of the captions, or name them: the same source has others on other captions."""
-_LONG = 200
-"""Characters of options; longer ones are named by their hash."""
 
 
 class Combined(Combination):
@@ -54,7 +48,7 @@ class Combined(Combination):
     def __init__(self, sources: Sequence[Degrees], fitted: Fit | None = None) -> None:
         super().__init__(sources)
         self.fitted = fitted
-        names = source_names(self.sources)
+        names = tuple(source.called for source in self.sources)
         if fitted is not None and fitted.names != names:
             raise UserError(
                 f"combine: fitted to {', '.join(fitted.names)}, but the sources are {', '.join(names)}; give the same"
@@ -125,7 +119,7 @@ class Combined(Combination):
             grades,
             kind=kind,
             groups=images,
-            names=source_names(self.sources),
+            names=[source.called for source in self.sources],
             hashes=[source.content_hash() for source in self.sources],
             judgements=judgements,
         )
@@ -151,21 +145,3 @@ class Combined(Combination):
         if self.fitted is None:
             raise UserError("combine: nothing was learned yet; take what fit() returns, or give a fit")
         return self.fitted
-
-
-def source_names(sources: Sequence[Degrees]) -> tuple[str, ...]:
-    """What sources are called wherever they are built: kind and options, without what follows from the captions.
-
-    >>> from rungwise.relevance import CIDErD, TfIdf
-    >>> source_names([CIDErD(["a dog"], [0]), TfIdf(["a cat"], [0])])
-    ('CIDErD(leave_one_out=false)', 'TfIdf(leave_one_out=false, orders=1, reference="max")')
-    """
-    return tuple(map(_name, sources))
-
-
-def _name(source: Degrees) -> str:
-    options = {name: value for name, value in sorted(source.options().items()) if name not in _OF_THE_DATA}
-    said = ", ".join(f"{name}={json.dumps(value)}" for name, value in options.items())
-    if len(said) > _LONG:
-        said = f"options {hashlib.sha256(said.encode()).hexdigest()[:16]}"
-    return f"{source.source_name}({said})" if said else source.source_name

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.sharing import Share, in_turn
 from rungwise.core.topk import Best
 from rungwise.language.stemming import stemmed
-from rungwise.language.tokenisers import Tokeniser, ptb
+from rungwise.language.tokenisers import Tokeniser, name_of, ptb
 from rungwise.relevance.base import Block, Direction, Frequencies, Positions
 from rungwise.relevance.captions import CaptionSource
 from rungwise.relevance.counting import CAPTIONS, vocabulary
@@ -278,6 +278,7 @@ class ConsensusSource(RowsSource):
     ) -> None:
         super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images, threads=threads)
         self.stemming = stemming
+        self._tokenizer = None if tokenizer is ptb else name_of(tokenizer)
         self._counted = Counted(
             self.captions,
             self.image_of_caption,
@@ -307,6 +308,10 @@ class ConsensusSource(RowsSource):
         """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
         stems = {} if self.stemming is None else {"stemming": self.stemming}
         return {"leave_one_out": self.leave_one_out, **stems, **self._counted.options()}
+
+    def choices(self) -> Mapping[str, Any]:
+        """The options, and the tokeniser unless it is the usual one."""
+        return {**super().choices(), **({} if self._tokenizer is None else {"tokenizer": self._tokenizer})}
 
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and tokens."""

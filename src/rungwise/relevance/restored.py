@@ -66,6 +66,7 @@ def kept_rows(source: RowsSource | PairRows) -> Kept:
     facts = {
         "source": source.source_name,
         "options": dict(source.options()),
+        "called": source.called,
         "content_hash": source.content_hash(),
         "frequencies_from": source.frequencies_from,
     }
@@ -144,6 +145,7 @@ class _Facts:
         if not isinstance(options, dict) or counted not in _COUNTS:
             raise _unfit("options or frequencies are missing")
         self._options: Mapping[str, Any] = options
+        self._called = str(kept.facts.get("called", ""))
         self._frequencies: Frequencies | None = counted
         self._rows = _rows_of(kept, captions)
 
@@ -151,6 +153,11 @@ class _Facts:
     def source_name(self) -> str:
         """That of the source."""
         return self._source
+
+    @property
+    def called(self) -> str:
+        """That of the source."""
+        return self._called or str(super().called)  # type: ignore[misc]
 
     @property
     def frequencies_from(self) -> Frequencies | None:

@@ -33,6 +33,7 @@ VERSION = 1
 _KINDS: Mapping[str, Any] = {
     "source": str,
     "options": Mapping,
+    "called": str,
     "content_hash": str,
     "captions_hash": str | None,
     "complete": bool,

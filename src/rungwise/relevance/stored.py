@@ -112,6 +112,12 @@ class Stored(Degrees):
         return options
 
     @property
+    def called(self) -> str:
+        """That of the source that was saved; folders of the first programs do not say all of it."""
+        said: str = self.header.get("called", "")
+        return said or super().called
+
+    @property
     def frequencies_from(self) -> Frequencies | None:
         """That of the source that was saved, as far as the folder tells."""
         if "frequencies_from" in self.header:

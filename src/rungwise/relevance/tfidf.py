@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rungwise.core.sharing import Share, in_turn
 from rungwise.language.stemming import stemmed
-from rungwise.language.tokenisers import Tokeniser, ptb
+from rungwise.language.tokenisers import Tokeniser, name_of, ptb
 from rungwise.relevance.base import Block, Direction, Frequencies, Reference
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.captions import CaptionPairSource
@@ -95,6 +95,7 @@ class TfIdf(PairRows):
         )
         self.orders = orders
         self.stemming = stemming
+        self._tokenizer = None if tokenizer is ptb else name_of(tokenizer)
         self._threads = threads
         self._counted = Counted(
             self.captions,
@@ -124,6 +125,10 @@ class TfIdf(PairRows):
         """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
         stems = {} if self.stemming is None else {"stemming": self.stemming}
         return {**super().options(), "orders": self.orders, **stems, **self._counted.options()}
+
+    def choices(self) -> Mapping[str, Any]:
+        """The options, and the tokeniser unless it is the usual one."""
+        return {**super().choices(), **({} if self._tokenizer is None else {"tokenizer": self._tokenizer})}
 
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and tokens."""

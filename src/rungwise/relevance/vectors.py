@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +42,11 @@ class VectorSource(CaptionPairSource):
     @abstractmethod
     def fingerprint(self) -> str:
         """Hash of what besides the two texts decides a score, whatever the collection."""
+
+    def choices(self) -> Mapping[str, Any]:
+        """The options, with the fingerprint in place of the captions' own vectors."""
+        own = dict(super().choices())
+        return own | {"vectors": self.fingerprint} if "vectors" in own else own
 
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """(len(first), len(second)) float32 cosines, -1..1; 0 where a caption has no vector."""

@@ -204,6 +204,10 @@ class Visual(Degrees):
         lends = {"neighbours": self.neighbours, "lending": self.lending, "source": self.through.content_hash()}
         return {"model": self.model, **lends}
 
+    def choices(self) -> Mapping[str, Any]:
+        """Its own, and what the source is called that it lends by."""
+        return {**super().choices(), **({} if self.through is None else {"of": self.through.called})}
+
     def hashed(self) -> Iterator[bytes]:
         """Vectors and ownership."""
         yield np.ascontiguousarray(self.vectors).tobytes()
