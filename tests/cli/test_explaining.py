@@ -28,9 +28,9 @@ def test_facts_that_match_and_that_are_missing_are_named(data, capsys):
         "caption: a red circle",
         "text: a blue square right of a large circle",
         "degree 0.727",
-        "matched: circle, circle - left of - square, square, square: blue",
-        "missed: circle: large",
-        "unsaid: circle: red, circle: small",
+        "in both: circle, circle - left of - square, square, square: blue",
+        "only in the text: circle: large",
+        "only in the captions: circle: red, circle: small",
     ]
 
 

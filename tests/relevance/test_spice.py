@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
+from rungwise.language.scene_graphs import chunking
 from rungwise.language.scene_graphs.graph import canonical
 from rungwise.language.scene_graphs.synonyms import Synonyms
 from rungwise.language.word_vectors import WordVectors
@@ -68,22 +69,25 @@ def slow_degree(references, caption, *, least=None, measure="f", weights=(1, 1, 
     def weight(fact):
         return unbound if fact[0] == "something" else weights[len(fact) - 1]
 
-    shown = sorted({fact for graph in references for fact in graph})
+    def different(facts):
+        kept = []
+        for fact in sorted(facts):
+            if not any(slow_fact(other, fact, least) == 1 for other in kept):
+                kept.append(fact)
+        return kept
+
+    shown = {fact for graph in references for fact in graph}
+    said = different(caption)
     common = 0.0
-    for fact in caption:
+    for fact in said:
         best = 0.0
         for other in shown:
             best = max(best, slow_fact(fact, other, least))
         common += weight(fact) * best
-    different = []
-    for fact in (fact for graph in references for fact in sorted(graph)):
-        if not any(slow_fact(other, fact, least) == 1 for other in different):
-            different.append(fact)
-    own = sum(weight(fact) for fact in caption)
-    whole = own + sum(weight(fact) for fact in different)
+    own, others = sum(map(weight, said)), sum(map(weight, different(shown)))
     if measure == "precision":
         return common / own if own else 0.0
-    return 2 * common / whole if whole else 0.0
+    return 2 * min(common, own, others) / (own + others) if own + others else 0.0
 
 
 GRAPHS = ("dog; dog red", "pup; pup red; pup on cat", "", "kid; kid small; child on dog", "child; child little", "cat")
@@ -139,6 +143,33 @@ def test_any_facts_against_nested_loops(graphs, data):
         assert pairs[a, b] == pytest.approx(slow_degree([said(texts[a])], said(texts[b]), least=0.5), abs=1e-5)
 
 
+CHAIN = Synonyms({"cat": frozenset("1"), "dog": frozenset("12"), "pup": frozenset("2")}, "a chain, as WordNet has many")
+SEVERAL = ("kid; child; child on dog; kid on dog", "cat; dog; pup; pup red", "cat; pup", "dog", "small; little; red")
+
+
+@pytest.mark.parametrize("synonyms", [SYNONYMS, CHAIN])
+@pytest.mark.parametrize("least", [None, 0.2])
+@pytest.mark.parametrize("measure", ["f", "precision"])
+@pytest.mark.parametrize("options", [{}, {"unbound": 0.3, "weights": (1, 0.5, 0.3)}])
+def test_degrees_lie_between_0_and_1_and_a_caption_is_itself(synonyms, least, measure, options):
+    likeness = None if least is None else by_word_vectors(VECTORS, least=least)
+    texts = [*SEVERAL, *GRAPHS]
+    source = source_of(texts, range(len(texts)), synonyms=synonyms, likeness=likeness, measure=measure, **options)
+    degrees = source.dense()
+    assert degrees.min() >= 0
+    assert degrees.max() <= 1
+    np.testing.assert_allclose(degrees.diagonal(), [bool(said(text)) for text in texts], atol=1e-6)
+    np.testing.assert_allclose(source.pair_block(range(len(texts)), range(len(texts))), degrees, atol=1e-6)
+
+
+def test_what_a_caption_says_twice_by_synonyms_counts_once():
+    source = source_of(["kid; child; cat", "child; dog"], [0, 1])
+    assert source.dense()[1, 0] == source.dense()[0, 1] == pytest.approx(2 * 1 / (2 + 2))
+    told = source.explain(1, 0)
+    assert [match.said for match in told.matched] == [("child",)]
+    assert (told.missed, told.unsaid) == ((("cat",),), (("dog",),))
+
+
 def test_leave_one_out_takes_a_caption_from_the_references_of_its_own_image():
     found = source_of(leave_one_out=True, images=5).dense()
     for image, caption in product(range(5), range(len(GRAPHS))):
@@ -159,9 +190,12 @@ def test_a_pair_has_the_same_bits_in_every_block(options):
 
 
 def test_order_of_captions_does_not_matter():
-    order = np.random.default_rng(1).permutation(len(GRAPHS))
-    turned = source_of([GRAPHS[at] for at in order], np.asarray(OWNERS)[order], images=5).dense()
-    np.testing.assert_allclose(turned, source_of(images=5).dense()[:, order], atol=1e-6)
+    texts, owners = [*GRAPHS, "cat", "dog", "pup"], np.array([*OWNERS, 3, 3, 3])
+    before = source_of(texts, owners, synonyms=CHAIN, images=5).dense()
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(texts))
+        turned = source_of([texts[at] for at in order], owners[order], synonyms=CHAIN, images=5).dense()
+        np.testing.assert_allclose(turned, before[:, order], atol=1e-6)
 
 
 def test_a_caption_is_fully_relevant_to_itself_and_not_at_all_to_what_shares_nothing():
@@ -179,8 +213,12 @@ def test_explain_names_what_matches_what_is_missing_and_what_was_not_said():
     assert set(told.missed) == {("child", "red"), ("child", "above", "dog")}
     assert set(told.unsaid) == {("kid", "small"), ("kid", "on", "dog")}
     assert told.degree == source.block([0], [1])[0, 0] == pytest.approx(2 * 2 / (4 + 4))
-    assert str(told).splitlines()[0] == "degree 0.500"
-    assert "child ~ kid" in str(told)
+    assert str(told).splitlines() == [
+        "degree 0.500",
+        "in both: child ~ kid, dog",
+        "only in the text: child - above - dog, child: red",
+        "only in the captions: kid - on - dog, kid: small",
+    ]
     with pytest.raises(UserError, match=r"image positions run 2\.\.2"):
         source.explain(2, 0)
 
@@ -253,6 +291,14 @@ def test_the_hash_tells_options_and_captions_apart():
     assert base.fingerprint != others[0].fingerprint
 
 
+def test_what_other_rules_read_has_another_fingerprint(monkeypatch):
+    """Cascades keep scores on disk under it."""
+    before = Spice(["a dog"], [0]).fingerprint
+    assert Spice(["a cat"], [0]).fingerprint == before
+    monkeypatch.setattr(chunking, "fingerprint", lambda: "of another version")
+    assert Spice(["a dog"], [0]).fingerprint != before
+
+
 def test_equal_captions_are_parsed_once():
     asked = []
 
@@ -264,6 +310,17 @@ def test_equal_captions_are_parsed_once():
     Spice(["dog", "cat", "dog"], [0, 1, 2], parser=parser, synonyms=SYNONYMS, progress=counted.append)
     assert asked == ["dog", "cat"]
     assert sum(counted) == 3
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e60])
+def test_weights_count_by_their_proportions(scale):
+    degrees = source_of(weights=(scale, scale / 2, 0), unbound=scale / 4).dense()
+    np.testing.assert_allclose(degrees, source_of(weights=(1, 0.5, 0), unbound=0.25).dense(), atol=1e-6)
+
+
+def test_a_thing_that_a_parser_calls_something_is_a_thing():
+    source = source_of(["something; something red", "dog; dog red"], [0, 1])
+    assert source.dense().tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -77,44 +77,59 @@ def alike_facts(
 
 
 @kernel
+def different_facts(owners: Any, facts: Any, starts: Any, others: Any, degrees: Any, different: Any) -> None:
+    """Which facts of each set say what no different one before them says; the others only repeat one by synonyms.
+
+    Args:
+        owners: (sets + 1,) int64, where the facts of each set begin in ``facts``.
+        facts: int32, rising within a set, so that nothing depends on the order of captions.
+        starts: (facts + 1,) int64, where the facts begin that a fact is like.
+        others: int32, those facts.
+        degrees: float32, how much.
+        different: As ``facts``, bool, written.
+    """
+    said = np.full(len(starts) - 1, -1, np.int64)
+    for group in range(len(owners) - 1):
+        for place in range(owners[group], owners[group + 1]):
+            fact = facts[place]
+            different[place] = said[fact] != group
+            if said[fact] != group:
+                for at in range(starts[fact], starts[fact + 1]):
+                    if degrees[at] == 1:
+                        said[others[at]] = group
+
+
+@kernel
 def merged_facts(
     owners: Any,
     facts: Any,
     starts: Any,
     others: Any,
     degrees: Any,
-    weights: Any,
     out_starts: Any,
     out_facts: Any,
     out_degrees: Any,
-    sizes: Any,
     fill: bool,
 ) -> None:
     """For each set of references the facts that they answer, each with the highest degree that one of theirs gives it.
 
     Args:
         owners: (sets + 1,) int64, where the facts of each set begin in ``facts``.
-        facts: int32, facts of all references; one may stand several times.
+        facts: int32, facts of all references.
         starts: (facts + 1,) int64, where the facts begin that a fact is like.
         others: int32, those facts.
         degrees: float32, how much.
-        weights: (facts,) float32.
         out_starts: (sets + 1,) int64; counts are written without ``fill``, and read with it.
         out_facts: int32, written with ``fill``.
         out_degrees: float32, likewise.
-        sizes: (sets,) float32, written: the weight of the different facts of each set. One that says the same as an
-            earlier one is not counted.
         fill: Write the facts; else count them.
     """
     best = np.zeros(len(starts) - 1, np.float32)
     touched = np.empty(len(starts) - 1, np.int32)
     for group in range(len(owners) - 1):
         count = 0
-        size = np.float32(0)
         for place in range(owners[group], owners[group + 1]):
             fact = facts[place]
-            if best[fact] < 1:
-                size += weights[fact]
             for at in range(starts[fact], starts[fact + 1]):
                 other = others[at]
                 if best[other] == 0:
@@ -130,6 +145,5 @@ def merged_facts(
                 out_degrees[begin + at] = best[found[at]]
         else:
             out_starts[group + 1] = count
-        sizes[group] = size
         for at in range(count):
             best[touched[at]] = 0

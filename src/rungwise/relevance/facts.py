@@ -122,20 +122,72 @@ def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], we
     """
     from rungwise.relevance import fact_kernels
 
-    counts = np.diff(numbers.starts)
-    captions = np.concatenate([np.asarray(group, np.int64) for group in groups] or [np.empty(0, np.int64)])
-    sizes_of = [int(counts[group].sum()) for group in groups]
-    owners = np.concatenate(([0], np.cumsum(sizes_of))).astype(np.int64)
-    parts = [numbers.columns[numbers.starts[one] : numbers.starts[one + 1]] for one in captions]
-    facts = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    owners, facts = once(numbers, groups)
     starts = np.zeros(len(groups) + 1, np.int64)
-    sizes = np.zeros(len(groups), np.float32)
-    given = (owners, facts, near.starts, near.columns, near.values, weights, starts)
-    fact_kernels.merged_facts(*given, np.empty(0, np.int32), np.empty(0, np.float32), sizes, False)
+    given = (owners, facts, near.starts, near.columns, near.values, starts)
+    fact_kernels.merged_facts(*given, np.empty(0, np.int32), np.empty(0, np.float32), False)
     np.cumsum(starts, out=starts)
     columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
-    fact_kernels.merged_facts(*given, columns, values, sizes, True)
-    return Sparse(starts, columns, values), sizes
+    fact_kernels.merged_facts(*given, columns, values, True)
+    return Sparse(starts, columns, values), sums(weights[facts] * different(owners, facts, near), owners)
+
+
+def once(numbers: FactNumbers, groups: Sequence[Positions]) -> tuple[Positions, NDArray[np.int32]]:
+    """The facts of each group of captions, each once.
+
+    Args:
+        numbers: The captions' facts.
+        groups: Positions of the captions of each group.
+
+    Returns:
+        (groups + 1,) int64, where the facts of each group begin, and int32 facts, rising within a group.
+
+    >>> numbers = FactNumbers([frozenset({("kid",)}), frozenset({("kid",), ("dog",)})])
+    >>> [part.tolist() for part in once(numbers, [np.array([0, 1]), np.array([0])])]
+    [[0, 2, 3], [0, 1, 1]]
+    """
+    counts = np.diff(numbers.starts)
+    captions = np.concatenate([np.asarray(group, np.int64) for group in groups] or [np.empty(0, np.int64)])
+    parts = [numbers.columns[numbers.starts[one] : numbers.starts[one + 1]] for one in captions]
+    facts = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    group_of = np.repeat(np.arange(len(groups)), [int(counts[group].sum()) for group in groups])
+    keys = np.unique(group_of * len(numbers.facts) + facts)
+    group_of, facts = np.divmod(keys, max(1, len(numbers.facts)))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(group_of, minlength=len(groups))))).astype(np.int64)
+    return starts, facts.astype(np.int32)
+
+
+def different(starts: Positions, facts: NDArray[np.int32], near: Sparse) -> NDArray[np.bool_]:
+    """Which facts count: of those of one caption or of one image that say the same by synonyms the first.
+
+    Args:
+        starts: (sets + 1,) int64, where the facts of each set begin.
+        facts: Numbers of facts, rising within a set.
+        near: From :func:`alike`.
+
+    Returns:
+        (facts,) bool.
+
+    >>> near = alike([("child",), ("dog",), ("kid",)], Synonyms.own(), None)
+    >>> different(np.array([0, 3, 4]), np.array([0, 1, 2, 2], np.int32), near).tolist()
+    [True, True, False, True]
+    """
+    from rungwise.relevance import fact_kernels
+
+    counted = np.zeros(len(facts), np.bool_)
+    fact_kernels.different_facts(starts, facts, near.starts, near.columns, near.values, counted)
+    return counted
+
+
+def sums(values: Block, starts: Positions) -> Block:
+    """(rows,) float32 sum of each row's values.
+
+    >>> sums(np.array([1, 2, 4], np.float32), np.array([0, 2, 2, 3])).tolist()
+    [3.0, 0.0, 4.0]
+    """
+    rows = len(starts) - 1
+    row_of = np.repeat(np.arange(rows), np.diff(starts))
+    return np.bincount(row_of, weights=values, minlength=rows).astype(np.float32)
 
 
 def _alike_words(words: Sequence[str], synonyms: Synonyms, likeness: WordLikeness | None) -> Sparse:

@@ -3,10 +3,12 @@
 With facts as tuples (object), (object, attribute) and (subject, relation, object)::
 
     T(c): the facts of caption c
-    T(G): the facts of all captions of an image, each once
-    m    = sum over t in T(c) of the highest degree in which a fact of T(G) says the same
+    T(G): the facts of all captions of an image
+    m    = sum over t in T(c) of the highest degree in which a fact of T(G) says the same, at most |T(G)|
 
     precision = m / |T(c)|     recall = m / |T(G)|     R = F = 2 m / (|T(c)| + |T(G)|)
+
+In both, facts that say the same stand once: "a man and a guy" names one thing. So R lies between 0 and 1.
 
 Words match by their lemma and by synonyms, as SPICE's do. Captions are parsed here by a small grammar and not by the
 Java program's parser, so degrees are not the program's to the digit. "Left of" and "right of" are one relation, said
@@ -26,7 +28,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rungwise.core.errors import UserError
 from rungwise.language.scene_graphs import chunking
@@ -35,7 +37,7 @@ from rungwise.language.scene_graphs.synonyms import Synonyms
 from rungwise.relevance.base import Block, Direction, Positions
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.captions import CaptionSource
-from rungwise.relevance.facts import FactNumbers, Sparse, alike, answered
+from rungwise.relevance.facts import FactNumbers, Sparse, alike, answered, different, once, sums
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
 from rungwise.relevance.word_likeness import WordLikeness
 
@@ -92,9 +94,9 @@ class Explanation:
     def __str__(self) -> str:
         lines = [f"degree {self.degree:.3f}"]
         for what, facts in (
-            ("matched", [str(match) for match in self.matched]),
-            ("missed", [spoken(fact) for fact in self.missed]),
-            ("unsaid", [spoken(fact) for fact in self.unsaid]),
+            ("in both", [str(match) for match in self.matched]),
+            ("only in the text", [spoken(fact) for fact in self.missed]),
+            ("only in the captions", [spoken(fact) for fact in self.unsaid]),
         ):
             lines.append(f"{what}: {', '.join(facts) or 'nothing'}")
         return "\n".join(lines)
@@ -134,9 +136,9 @@ class Spice(CaptionSource):
     array([1.  , 1.  , 0.67], dtype=float32)
     >>> print(source.explain(0, 2))
     degree 0.667
-    matched: circle, circle - left of - square, circle: small, square
-    missed: circle: blue, square: red
-    unsaid: circle: red, square: blue
+    in both: circle, circle - left of - square, circle: small, square
+    only in the text: circle: blue, square: red
+    only in the captions: circle: red, square: blue
     """
 
     symmetric = False
@@ -174,12 +176,11 @@ class Spice(CaptionSource):
         self._parser = parser
         self.graphs = _parsed(self.captions, parser, progress)
         self._numbers = FactNumbers([_counted(graph, self.unbound > 0) for graph in self.graphs])
-        by_length = (0.0, *self.weights)
-        self._weights: Block = np.array(
-            [self.unbound if fact[0] == SOMETHING else by_length[len(fact)] for fact in self._numbers.facts], np.float32
-        )
+        self._weights = self._weights_of(self._numbers.facts)
         self._near = alike(self._numbers.facts, self._synonyms, likeness)
-        self._sizes = _sums(self._weights[self._numbers.columns], self._numbers.starts)
+        self._counted = different(self._numbers.starts, self._numbers.columns, self._near)
+        self._said: Block = self._weights[self._numbers.columns] * self._counted
+        self._sizes = sums(self._said, self._numbers.starts)
         self._latest: tuple[list[Positions], Sparse, Block] | None = None
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
@@ -220,24 +221,25 @@ class Spice(CaptionSource):
         references = self.references_of(image)
         if self.leave_one_out:
             references = references[references != caption]
-        shown = np.unique(np.concatenate([self._facts_of(one) for one in references] or [self._numbers.columns[:0]]))
-        said = self._facts_of(caption).tolist()
-        facts = self._numbers.facts
+        numbers, own = self._numbers, self._places_of(caption)
+        said, counted = set(numbers.columns[own].tolist()), numbers.columns[own][self._counted[own]].tolist()
+        starts, shown = once(numbers, [references])
+        facts = numbers.facts
         best: dict[int, tuple[float, int]] = {}
-        answers: dict[int, bool] = {}
-        for fact in shown.tolist():
+        unsaid: list[int] = []
+        for fact, counts in zip(shown.tolist(), different(starts, shown, self._near).tolist(), strict=True):
             others, degrees = self._near.row(fact)
             pairs = [pair for pair in zip(others.tolist(), degrees.tolist(), strict=True) if pair[0] in said]
-            answers[fact] = bool(pairs)
+            unsaid += [fact] if counts and not pairs else []
             for other, degree in pairs:
                 # Of references that say as much, the one that says it in the caption's own words.
                 if degree > best.get(other, (0.0, -1))[0] or other == fact:
                     best[other] = (degree, fact)
         return Explanation(
             float(self.block([image], [caption])[0, 0]),
-            tuple(Match(facts[fact], facts[best[fact][1]], best[fact][0]) for fact in said if fact in best),
-            tuple(facts[fact] for fact in said if fact not in best),
-            tuple(facts[fact] for fact, answered_one in answers.items() if not answered_one),
+            tuple(Match(facts[fact], facts[best[fact][1]], best[fact][0]) for fact in counted if fact in best),
+            tuple(facts[fact] for fact in counted if fact not in best),
+            tuple(facts[fact] for fact in unsaid),
         )
 
     def grain(self, direction: Direction) -> int:
@@ -258,7 +260,7 @@ class Spice(CaptionSource):
         """Hash of what besides the two texts decides a score; with a parser of the user's own, of their facts too."""
         digest = hashlib.sha256(json.dumps(self._choices).encode())
         if self._parser is chunking.parse:
-            digest.update(b"grammar")
+            digest.update(chunking.fingerprint().encode())
         else:
             for part in _bytes_of(self.graphs):
                 digest.update(part)
@@ -275,18 +277,30 @@ class Spice(CaptionSource):
             "likeness": likeness,
         }
 
-    def _facts_of(self, caption: int) -> NDArray[np.int32]:
-        return self._numbers.columns[self._numbers.starts[caption] : self._numbers.starts[caption + 1]]
+    def _weights_of(self, facts: Sequence[Fact]) -> Block:
+        """What each fact counts, 1 at most: float32 has no place for the largest and smallest weights of the user."""
+        highest = max(*self.weights, self.unbound)
+        by_length = [weight / highest for weight in (0.0, *self.weights)]
+        unbound = self.unbound / highest
+        loose = [self.unbound > 0 and len(fact) == 2 and fact[0] == SOMETHING for fact in facts]
+        return np.array(
+            [unbound if one else by_length[len(fact)] for one, fact in zip(loose, facts, strict=True)], np.float32
+        )
+
+    def _places_of(self, caption: int) -> slice:
+        """Where a caption's facts stand."""
+        return slice(self._numbers.starts[caption], self._numbers.starts[caption + 1])
 
     def _scores(self, groups: list[Positions], captions: Positions) -> Block:
         """(groups, captions) degrees of captions where each group's captions are the references."""
         rows, sizes = self._answered(groups)
-        asked, starts = _taken(self._numbers, captions)
+        places, starts = _taken(self._numbers, captions)
+        asked = self._numbers.columns[places]
         nothing = np.zeros(len(asked), np.float32)
         both = Rows(
             np.concatenate((starts, starts[-1] + rows.starts[1:])),
             np.concatenate((asked, rows.columns)),
-            np.concatenate((self._weights[asked], np.zeros(len(rows.columns), np.float32))),
+            np.concatenate((self._said[places], np.zeros(len(rows.columns), np.float32))),
             np.concatenate((nothing, rows.values)),
             np.zeros(len(captions) + len(groups), np.int32),
             np.ones(1, np.float32),
@@ -299,15 +313,17 @@ class Spice(CaptionSource):
 
     def _answered(self, groups: list[Positions]) -> tuple[Sparse, Block]:
         """What groups of references answer; that of the latest groups is kept."""
-        same = self._latest is not None and len(self._latest[0]) == len(groups)
-        if self._latest is None or not same or not all(map(np.array_equal, self._latest[0], groups)):
-            self._latest = (groups, *answered(self._numbers, self._near, groups, self._weights))
-        return self._latest[1:]
+        latest = self._latest  # another thread may put its own there meanwhile
+        same = latest is not None and len(latest[0]) == len(groups)
+        if latest is None or not same or not all(map(np.array_equal, latest[0], groups)):
+            self._latest = latest = (groups, *answered(self._numbers, self._near, groups, self._weights))
+        return latest[1:]
 
     def _measured(self, common: Block, said: Block, shown: Block) -> Block:
-        whole = said + shown if self.measure == "f" else said + np.zeros_like(shown)
-        twice = np.float32(2 if self.measure == "f" else 1)
-        degrees: Block = np.divide(twice * common, whole, out=np.zeros_like(common), where=whole > 0)
+        f = self.measure == "f"
+        most, whole = (np.minimum(said, shown), said + shown) if f else (said, said + np.zeros_like(shown))
+        found = np.minimum(common, most) * np.float32(2 if f else 1)
+        degrees: Block = np.divide(found, whole, out=np.zeros_like(common), where=whole > 0)
         return degrees
 
     def _without(self, captions: Positions) -> Block:
@@ -324,11 +340,12 @@ class Spice(CaptionSource):
         common = np.zeros(len(captions), np.float32)
         for at, (place, caption) in enumerate(zip(places.tolist(), captions.tolist(), strict=True)):
             columns, values = rows.row(place)
-            said = self._facts_of(caption)
+            own = self._places_of(caption)
+            said = self._numbers.columns[own]
             if len(columns):
                 found = np.minimum(np.searchsorted(columns, said), len(columns) - 1)
                 known = columns[found] == said
-                common[at] = np.sum(self._weights[said[known]] * values[found[known]], dtype=np.float32)
+                common[at] = np.sum(self._said[own][known] * values[found[known]], dtype=np.float32)
         return self._measured(common, self._sizes[captions], sizes[places])
 
 
@@ -351,17 +368,12 @@ def _counted(graph: SceneGraph, unbound: bool) -> SceneGraph:
     return facts | {(SOMETHING, fact[1]) for fact in facts if len(fact) == 2} if unbound else facts
 
 
-def _taken(numbers: FactNumbers, captions: Positions) -> tuple[NDArray[np.int32], Positions]:
-    """Facts of some captions one after the other, and where each begins."""
+def _taken(numbers: FactNumbers, captions: Positions) -> tuple[Positions, Positions]:
+    """Where the facts of some captions stand, one after the other, and where each begins among these places."""
     first, counts = numbers.starts[captions], np.diff(numbers.starts)[captions]
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     within = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-    return numbers.columns[np.repeat(first, counts) + within], starts
-
-
-def _sums(values: Block, starts: Positions) -> Block:
-    totals = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
-    return (totals[starts[1:]] - totals[starts[:-1]]).astype(np.float32)
+    return np.repeat(first, counts) + within, starts
 
 
 def _bytes_of(graphs: Sequence[SceneGraph]) -> Iterator[bytes]:

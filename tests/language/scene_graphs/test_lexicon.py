@@ -81,6 +81,15 @@ def test_a_missing_list_gets_one_line_that_says_what_to_install(module, monkeypa
         kinds_of("dog")
 
 
+def test_a_list_without_its_file_gets_one_line_that_says_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "textblob").mkdir()
+    (tmp_path / "textblob" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "textblob", raising=False)
+    with pytest.raises(UserError, match=r"en-lexicon.txt: not found, .*; run: pip install --force-reinstall textblob$"):
+        lexicon._usual_tags()
+
+
 def test_nothing_is_unpickled_and_nothing_fetched():
     found = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["True", "[]"]

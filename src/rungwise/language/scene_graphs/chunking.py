@@ -9,7 +9,11 @@ Phrases are read from left to right. Whose verb or relation it is follows from w
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
 
 from rungwise.language.scene_graphs import words as known
 from rungwise.language.scene_graphs.graph import Fact, SceneGraph, merged
@@ -43,6 +47,16 @@ def parse(caption: str) -> SceneGraph:
     if len(texts) <= _WORDS_AT_ONCE:
         return _facts(texts)
     return merged(_facts(texts[at : at + _WORDS_AT_ONCE]) for at in range(0, len(texts), _WORDS_AT_ONCE))
+
+
+@cache
+def fingerprint() -> str:
+    """Hash of the rules and of the versions of the word lists: two grammars with one read captions alike."""
+    rules = sorted((one.name, one.read_bytes()) for one in files(__package__).iterdir() if one.name.endswith(".py"))
+    digest = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in ("lemminflect", "textblob")).encode())
+    for name, text in rules:
+        digest.update(f"{name} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
 
 
 def _facts(texts: list[str]) -> SceneGraph:

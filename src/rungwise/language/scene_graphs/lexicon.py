@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import read_text
+from rungwise.core.reading import MissingFileError, read_text
 from rungwise.language.scene_graphs import words as known
 from rungwise.language.scene_graphs.families import COLOURS, SIZES, TEXTURES
 
@@ -88,7 +88,15 @@ def _usual_tags() -> dict[str, str]:
     """Brill's lexicon from TextBlob's folder: to import TextBlob imports NLTK, which takes longer than to read it."""
     textblob = importlib.util.find_spec("textblob")
     folder = Path((textblob.origin if textblob else None) or "textblob").parent
-    lines = (line.strip() for line in read_text(folder / "en" / "en-lexicon.txt", "text_bytes").split("\n"))
+    path = folder / "en" / "en-lexicon.txt"
+    try:
+        text = read_text(path, "text_bytes")
+    except MissingFileError as error:
+        raise MissingFileError(
+            f"{path}: not found, and scene graphs need this word list of textblob; "
+            "run: pip install --force-reinstall textblob"
+        ) from error
+    lines = (line.strip() for line in text.split("\n"))
     cells = (line.split(" ") for line in lines if line and not line.startswith(";;;"))
     return {word: tag for word, tag, *_ in cells}
 
