@@ -128,7 +128,7 @@ def test_a_source_of_pictures_reads_the_features_of_the_collection(tmp_path, cap
     wanted = np.corrcoef([0.8, 0.0, 0.6], [4, 0, 3])[0, 1]
     assert json.loads((tmp_path / "a.json").read_text())["parts"]["all"]["Pearson"][0] == pytest.approx(wanted)
     assert run("visual", pairs, *data) == 2
-    assert "visual: needs" in capsys.readouterr().err
+    assert "needs vectors" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.relevance import CBoW, CIDErD, DocumentFrequencies, Human, TfIdf
+from rungwise.relevance import CBoW, CIDErD, Combined, DocumentFrequencies, Human, TfIdf
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.combine import mean
 from rungwise.relevance.judged import RatedPairs
 from rungwise.relevance.judged_degrees import degrees_of_pairs, degrees_of_texts, leaving_one_out
+from rungwise.relevance.judged_files import read_judged
 
 TEXTS = (
     "a red dog runs in the grass", "a dog runs", "a cat sleeps on a red sofa", "the cat sleeps",
@@ -65,6 +66,34 @@ def test_a_copy_leaves_the_source_as_it_was():
     assert [getattr(one, "leave_one_out", None) for one in apart.sources] == [True, None]
     assert (source.leave_one_out, both.sources[0]) == (False, source)
     assert leaving_one_out(Human([0], [0], [1], (1, 1))) is None
+
+
+def test_a_source_that_was_fitted_to_these_judgements_is_told(tmp_path):
+    data = ImageCaptions(tuple("abcdef"), TEXTS * 2, np.concatenate([OWNERS, OWNERS + 3]))
+    images, captions = np.repeat(np.arange(6), 14), np.tile(np.arange(14), 6)
+    grades = (
+        np.random.default_rng(0).integers(1, 5, (84, 3)) + 2.0 * (data.image_of_caption[captions] == images)[:, None]
+    )
+    file = tmp_path / "grades.csv"
+    header = "image,caption,rater_1,rater_2,rater_3\n"
+
+    def written(rows):
+        lines = [
+            f"{data.image_ids[i]},{data.caption_ids[c]},{','.join(map(str, some))}\n"
+            for i, c, some in zip(images[rows], captions[rows], grades[rows], strict=True)
+        ]
+        file.write_text(header + "".join(lines))
+        return read_judged([file])
+
+    whole = written(slice(None))
+    sources = [TfIdf(data.captions, data.image_of_caption), CIDErD(data.captions, data.image_of_caption)]
+    human = Human(images, captions, grades.mean(axis=1), (6, 14))
+    fitted = Combined(sources).fit(human)
+    fitted.save(tmp_path / "fitted")
+    for source in (fitted, mean([sources[0], fitted]), str(tmp_path / "fitted")):
+        assert degrees_of_pairs(source, whole, data).fitted
+    assert not degrees_of_pairs(sources[0], whole, data).fitted
+    assert not degrees_of_pairs(fitted, written(slice(1, None)), data).fitted
 
 
 def test_what_the_collection_lacks_is_listed():

@@ -84,6 +84,8 @@ def main(arguments: list[str]) -> int:
         building=building,
     )
     say_issues(found.issues)
+    if found.fitted:
+        say("warning: the source was fitted to these very judgements; judge it by others")
     say(f"{asked.source}, {found.judged}: {found.items:,} {found.what}{_left_out(found)}")
     console.print(render(found))
     if any(np.isnan(one.value) for part in found.parts for one in part.numbers.values()):

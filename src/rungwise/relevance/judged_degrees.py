@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rungwise.relevance.caption_pairs import CaptionPairs, answers_caption_pairs
 from rungwise.relevance.combine import pair_degrees
 from rungwise.relevance.config import Building, SourceConfig, degrees_of, names_source, source_config, training_images
 from rungwise.relevance.given import as_degrees
+from rungwise.relevance.human import Human
 from rungwise.relevance.id_lists import Finder
 from rungwise.relevance.judged import RatedPairs
 from rungwise.relevance.visual import ImagePairs
@@ -39,6 +40,7 @@ class DegreesOfPairs:
         apart: (n,) the same where no caption is a reference for itself; None where that is nothing to the source.
         own: (n,) bool, the two were written for each other: a caption and its image, or two captions of one image.
         issues: Judgements of what the collection lacks.
+        fitted: The source was fitted to these very judgements, so that they cannot judge it.
     """
 
     kept: Positions
@@ -46,6 +48,7 @@ class DegreesOfPairs:
     apart: Numbers | None
     own: NDArray[np.bool_]
     issues: tuple[Issue, ...]
+    fitted: bool = False
 
 
 def degrees_of_pairs(
@@ -91,7 +94,19 @@ def degrees_of_pairs(
     if other is not None:  # what was not written for an image is no reference of it
         apart = degrees.copy()
         apart[own] = pair_degrees(other, first[own], second[own])
-    return DegreesOfPairs(kept, degrees, apart, own, issues)
+    grades = judged.means[kept]
+    known = ~np.isnan(grades)
+    people = Human(first[known], second[known], grades[known], (len(data), len(data.captions)))
+    return DegreesOfPairs(kept, degrees, apart, own, issues, people.content_hash() in _learned_from(built))
+
+
+def _learned_from(source: Degrees) -> Iterator[str]:
+    """Hashes of the judgements that regressions in a source were fitted to, as far as it tells."""
+    fit = source.options().get("fit")
+    if isinstance(fit, Mapping):
+        yield str(fit.get("judgements"))
+    for part in getattr(source, "sources", ()):
+        yield from _learned_from(part)
 
 
 def leaving_one_out(source: Degrees) -> Degrees | None:

@@ -82,6 +82,7 @@ class Agreed:
         protocol: How the literature counts such judgements.
         published: The numbers of that protocol, by what they are.
         issues: Judgements of what the collection lacks.
+        fitted: The source was fitted to these very judgements: the numbers say nothing of others.
     """
 
     judged: str
@@ -94,6 +95,7 @@ class Agreed:
     protocol: str
     published: Mapping[str, Estimate]
     issues: tuple[Issue, ...] = ()
+    fitted: bool = False
 
     def as_plain(self) -> dict[str, Any]:
         """All numbers, each with the ends of its interval, as JSON can hold them: None where one is not defined."""
@@ -103,6 +105,7 @@ class Agreed:
             "items": self.items,
             "left_out": self.left_out,
             "unknown": len(self.issues),
+            "fitted_to_these": self.fitted,
             "raters": self.raters,
             "alpha": None if np.isnan(self.alpha) else self.alpha,
             "parts": {
@@ -210,6 +213,7 @@ def pairs_agreed(judged: RatedPairs, found: DegreesOfPairs, *, draws: int = DRAW
         protocol,
         published,
         found.issues,
+        found.fitted,
     )
 
 
