@@ -97,6 +97,9 @@ UNSPACED = (
 )
 """Scripts that are written without spaces between words."""
 
+_BESIDE = r"\u3005-\u3007"
+"""Signs that stand within words of them: the repetition in 人々, and the round zero. Saved vocabularies are without."""
+
 
 @cache
 def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
@@ -106,7 +109,7 @@ def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[st
     """
     marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     letter = rf"(?:[^\W_][{marks}\u200c\u200d]*)"
-    unspaced = rf"[{UNSPACED}][{marks}]*"
+    unspaced = rf"[{UNSPACED}{_BESIDE}][{marks}]*"
     word = re.compile(rf"{letter}+(?:['’·-]{letter}+)*")
     return re.compile(unspaced), re.compile(f"(?:{unspaced})+"), word
 
