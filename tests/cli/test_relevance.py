@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -232,7 +233,13 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
         ("combine", ("--of", "tfidf", "--fit", "nosuch.csv"), "nosuch.csv: no such file"),
         ("combine", ("--of", "nosuch"), "of: 'nosuch' is neither a folder of saved degrees nor a source"),
         ("sentences", (), "the source 'sentences' is called bi-encoder"),
+        ("combine", ("--of", "cbow", "--fit", "nosuch.csv"), "nosuch.csv: no such file"),  # before cbow is asked
+        ("combine", ("--of", "cbow", "--fitted", "nosuch.json"), "nosuch.json: no such file"),
+        ("combine", ("--of", "tfidf", "--fit", "nosuch.csv", "--keep-fit", "."), ".: a folder stands here"),
+        ("visual", (), "model-scores DATA --model MODEL --vectors FILE.npz' makes them"),
         ("degrees", (), "no source 'degrees'; the source comes first, one of cider-d, cider"),
+        ("explane", (), "no source 'explane'; did you mean explain? the source comes first"),
+        ("spise", (), "did you mean spice?"),
         ("captions.csv", ("--source", "tfidf"), "without --source: rungwise relevance tfidf DATA"),
         ("captions.csv", ("--source=sentences",), "without --source: rungwise relevance bi-encoder DATA"),
         ("tfidf", ("--split", "nosuch"), "no picture is in split 'nosuch'"),
@@ -384,6 +391,8 @@ def test_people_say_how_sources_are_combined(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "combine: 1 judgements in" in said
     assert "monotone regression on 72 judged pairs" in said
+    reaches = said.partition("reaches: ")[2].partition("; on")[0]
+    assert re.fullmatch(r"[\d.e-]+ tfidf, [\d.e-]+ \{kind: tfidf, orders: 2\}", reaches), "sources as they were typed"
     assert "on pairs that were left out of the fit (5 folds): Pearson" in said
     of = [TfIdf(texts, data.image_of_caption, orders=orders) for orders in (1, 2)]
     wanted = Combined(of).fit(Human.read(people, data), kind="monotone")

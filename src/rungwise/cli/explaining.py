@@ -23,7 +23,7 @@ class Explain:
 
     Attributes:
         data: Folder or caption file.
-        image: The picture's id, or its file's name or number.
+        image: The picture's id, or its file's name. The number that ends an id of COCO will do, too.
         text: A caption of any words, or the id of one of the data.
         spice: How facts are compared.
     """

@@ -6,6 +6,7 @@ import math
 import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, make_dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -39,14 +40,24 @@ _GOES_WITH = {
 
 TASKS = {
     "train-cross-encoder": ("rungwise.cli.pair_training", "Train a model of pairs on pairs that people scored"),
-    "model-scores": ("rungwise.cli.model_scores", "What a model of pictures and captions believes itself"),
+    "model-scores": ("rungwise.cli.model_scores", "How alike a model finds pictures and captions"),
     "explain": ("rungwise.cli.explaining", "Which facts of a text the captions of a picture state too"),
     "agree": ("rungwise.cli.agreeing", "How well a source agrees with people's judgements"),
 }
 """What else is done with relevance: by its word, the module and what it does."""
 
+_EXAMPLES = {
+    "cbow": ("--vectors glove.6B.300d.txt --out degrees",),
+    "cross-encoder": ("--model grader --out degrees",),
+    "cascade": ("--model grader --out degrees", "--model grader --coarse tfidf --out degrees"),
+    "human": ("--judgements judgements.jsonl --out people",),
+    "visual": ("--vectors seen.npz --out looks", "--vectors seen.npz --through tfidf --out lent"),
+    "combine": ("--of tfidf spice --weights 2 1 --out both", "--of tfidf spice --fit grades.csv --out both"),
+}
+"""For the help of a source: the options of a whole command line, where it needs some."""
+
 _SHARES = (0.001, 0.01, 0.1)
-_EXAMPLES = 5
+_EXAMPLES_OF_A_RUNG = 5
 _MANY_PAIRS = 1_000_000
 _FEW_PAIRS = 2000
 """Pairs that are described: few where each costs a run of a model."""
@@ -113,7 +124,8 @@ def main(arguments: list[str]) -> int:
         raise UserError(_misspelt(arguments))
     config, saved, described = _parsed(KINDS[arguments[0]], with_ray(arguments[1:]))
     _check_options(config, saved, described)
-    _check_places(saved.out, described.show_rungs, getattr(config, "cache", None))
+    files = described.show_rungs, getattr(config, "cache", None), getattr(config, "keep_fit", None)
+    _check_places(saved.out, *files)
     data = read(saved.data, captions_only=saved.captions_only)
     say_issues(data.issues)
     whole = data
@@ -151,7 +163,7 @@ def _built(config: SourceConfig, data: ImageCaptions, building: Building, saved:
 def _overview() -> str:
     lines = ["usage: rungwise relevance SOURCE DATA [--out FOLDER] ...", ""]
     lines += ["How well every caption describes every picture, by one of these sources:", ""]
-    lines += [f"  {config.kind:<13} {_purpose(config)}" for config in CONFIGS]
+    lines += [f"  {config.kind:<14} {_purpose(config)}" for config in CONFIGS]
     lines += ["", "And besides:", ""]
     lines += [f"  {word:<20} {purpose}" for word, (_, purpose) in TASKS.items()]
     lines += ["", "rungwise relevance SOURCE --help says more."]
@@ -170,7 +182,12 @@ def _misspelt(arguments: list[str]) -> str:
             return f"the source comes first, without --source: rungwise relevance {kind} DATA ..."
     if arguments[0] == "sentences":
         return "the source 'sentences' is called bi-encoder: rungwise relevance bi-encoder DATA ..."
-    return f"no source {arguments[0]!r}; the source comes first, one of {', '.join(KINDS)}"
+    near = get_close_matches(arguments[0], [*KINDS, *TASKS], 1, 0.75)
+    guess = f"did you mean {near[0]}? " if near else ""
+    return (
+        f"no source {arguments[0]!r}; {guess}the source comes first, one of {', '.join(KINDS)}; besides there are"
+        f" {', '.join(TASKS)}"
+    )
 
 
 def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfig, Saved, Described]:
@@ -178,13 +195,13 @@ def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfi
     groups: dict[str, type] = {"saved": Saved, "config": kind}
     if kind is not HumanConfig:  # a sample of all pairs would hold hardly any that people judged
         groups["described"] = Described
-    needs = "".join(f" {flag(name)} {name.upper()}" for name in kind().missing())
+    examples = _EXAMPLES.get(kind.kind, ("--out degrees",))
     flat = [(name, Annotated[one, tyro.conf.arg(name="")]) for name, one in groups.items()]
     asked: Any = parse(
         make_dataclass("Command", flat),
         arguments,
         f"rungwise relevance {kind.kind}",
-        examples=(f"rungwise relevance {kind.kind} photos{needs or ' --out degrees'}",),
+        examples=[f"rungwise relevance {kind.kind} photos {options}" for options in examples],
         description=f"Degrees of relevance: {_purpose(kind)}.",
         config=(tyro.conf.FlagCreatePairsOff,),
     )
@@ -214,14 +231,14 @@ def _check_options(config: SourceConfig, saved: Saved, described: Described) -> 
         raise UserError(f"--shares must be positive and add up to less than 1, got {_spaced(described.shares)}")
 
 
-def _check_places(out: Path | None, page: Path | None, cache: Path | None) -> None:
+def _check_places(out: Path | None, *files: Path | None) -> None:
     """Refuse now what could not be written after hours of work."""
-    for path in (out, page, cache):
+    for path in (out, *files):
         if path is not None:
             with explained(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 tempfile.TemporaryFile(dir=path.parent).close()
-    for path in (page, cache):
+    for path in files:
         if path is not None and path.is_dir():
             raise UserError(f"{path}: a folder stands here; name a file")
     if out is not None:
@@ -261,7 +278,7 @@ def _describe(source: Degrees, config: SourceConfig, asked: Described, data: Ima
     say(str(describe(source, at=cuts, pairs=pairs, name=config.kind)))
     if asked.show_rungs is None:
         return
-    found = rungs(source, cuts, examples=asked.examples or _EXAMPLES, pairs=pairs)
+    found = rungs(source, cuts, examples=asked.examples or _EXAMPLES_OF_A_RUNG, pairs=pairs)
     console.print(render_rungs(found, data))
     page = rungs_page(found, data, f"Rungs of {config.kind} on {data.name}")
     with replacing(asked.show_rungs) as draft:

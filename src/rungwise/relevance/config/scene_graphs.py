@@ -23,13 +23,13 @@ class SpiceConfig(CaptionsConfig):
     Attributes:
         measure: f, as SPICE has it, or precision: only whether what the caption says is so.
         weights: What an object, an attribute and a relation count; SPICE counts all alike.
-        unbound: What an attribute counts besides, whatever has it. With 0, as SPICE has it, a red star and a red heart
+        unbound: What an attribute counts on whatever thing. With 0, as SPICE has it, a red star and a red heart
             have nothing in common.
         likeness: How words match that are no synonyms: not at all (none), by a sentence model (sentences), or by word
             vectors (words).
-        vectors: With likeness words: a file of word vectors, such as glove.6B.300d.txt.
-        model: With likeness sentences: a sentence model; default: the packaged one.
-        least: With likeness: the cosine from which words are alike; default: 0.4 for sentences, 0.6 for words.
+        vectors: File of word vectors for likeness words, such as glove.6B.300d.txt.
+        model: Sentence model for likeness sentences; default: the packaged one.
+        least: Cosine from which words are alike, for likeness; default: 0.4 for sentences, 0.6 for words.
         wordnet: Folder of WordNet's dictionary files; default: where it is installed, else a short list of synonyms.
         spacy: A model of spaCy, by name or folder, that parses instead of the built-in grammar.
     """

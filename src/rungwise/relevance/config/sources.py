@@ -5,10 +5,10 @@ They stand together because the one needs the other: a part of a source may be a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import yaml
@@ -31,6 +31,10 @@ from rungwise.relevance.fit import Kind as Regression
 from rungwise.relevance.stored import load
 from rungwise.relevance.visual import NEIGHBOURS, Lending
 
+if TYPE_CHECKING:
+    from rungwise.relevance.combined import Combined
+    from rungwise.relevance.human import Human
+
 
 def _flow(value: Any) -> Any:
     """A source with options from YAML, as the command line writes it."""
@@ -50,7 +54,7 @@ class CascadeConfig(PairModelConfig):
     Attributes:
         coarse: What chooses the pairs: bi-encoder, tfidf, cbow, or one of them with options in braces, such as
             "{kind: cbow, vectors: glove.txt}".
-        threshold: Coarse degree from which a pair is scored by the model.
+        threshold: Coarse degree from which the model is asked.
         below: What other pairs keep: 0 (zero) or their coarse degree (coarse).
         cache: File of scores, where a second run finds them; default: pair_scores in RUNGWISE_CACHE or the system's
             cache folder.
@@ -103,8 +107,8 @@ class VisualConfig(SourceConfig):
             judged by these degrees.
         through: Degrees by which pictures lend captions. A source or folder; the nearest pictures lend. Default: none,
             pictures alone are compared.
-        neighbours: With through: how many pictures lend, the picture itself included; default 10.
-        lending: With through: the best that one of them lends (max, the default), or the mean of all.
+        neighbours: How many pictures lend, the picture itself included (default 10); with through.
+        lending: The best that one of them lends (max, the default), or the mean of all; with through.
     """
 
     kind: Literal["visual"] = field(default="visual", init=False)
@@ -147,8 +151,8 @@ class VisualConfig(SourceConfig):
             vectors = data.features[:]
         else:
             raise UserError(
-                f"visual: needs {building.option('vectors')}: one vector a picture, since {data.name} has picture files"
-                " or nothing"
+                f"visual needs {building.option('vectors')}: one vector a picture, which {data.name} does not hold;"
+                " 'rungwise relevance model-scores DATA --model MODEL --vectors FILE.npz' makes them"
             )
         within = replace(building, option=str)
         where = f"visual: {building.option('through')}"
@@ -171,15 +175,15 @@ class CombineConfig(SourceConfig):
     """Several sources or saved folders in one.
 
     Attributes:
-        of: What is combined: folders of saved degrees, names of sources, or sources with options in braces, such as
+        of: Names of sources, or folders of saved degrees. A source may have options, in braces:
             "{kind: tfidf, tokenizer: unicode}".
-        how: Weighted sum (sum), average (mean), or the highest degree (max).
-        weights: With sum: one for each; default: 1 each.
+        how: A weighted sum, the average (mean), or the highest degree (max).
+        weights: What each counts in the weighted sum; default: 1 each.
         unit_interval: Bring each to 0..1 first: the lowest degree of a sample becomes 0, the highest 1.
         fit: Learn from people's judgements how to combine them, instead: a file as "human" reads it. Degrees are then
             grades.
-        regression: With fit: one curve of their weighted sum (isotonic), or the sum of a curve of each (monotone).
-        keep_fit: With fit: write what was learned to this file, as JSON.
+        regression: One curve of the weighted sum (isotonic, the default), or a curve of each (monotone); with fit.
+        keep_fit: Write what was learned to this file, as JSON; with fit.
         fitted: Combine them as such a file says. They must be the same sources with the same options.
     """
 
@@ -201,6 +205,8 @@ class CombineConfig(SourceConfig):
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
+        from rungwise.relevance.combined import Combined
+        from rungwise.relevance.fit_file import read_fit
 
         self._refuse_idle(building)
         if self.weights and self.how != "sum":
@@ -211,9 +217,14 @@ class CombineConfig(SourceConfig):
         where = f"combine: {building.option('of')}"
         # Options of a part are written in braces, by their names.
         within = replace(building, option=str)
+        # Read before the sources are made, which can take hours.
+        learned = None if self.fitted is None else read_fit(user_path(self.fitted))
+        people = None if self.fit is None else self._people(user_path(self.fit), data, building)
         sources = [degrees_of(part, data, building=within, where=where) for part in self.of]
-        if self.fit is not None or self.fitted is not None:
-            return self._learned(sources, data, building)
+        if learned is not None:
+            return self._told(Combined(sources, learned), building)
+        if people is not None:
+            return self._told(Combined(sources).fit(people, kind=self.regression or "isotonic"), building)
         if self.unit_interval:
             training = training_images(data, building.train)
             lines = [to_unit_interval(source, images=training if len(training) else None) for source in sources]
@@ -246,22 +257,20 @@ class CombineConfig(SourceConfig):
                 beside = f"beside {' or '.join(ways)}" if learned else f"without {ways[0]}"
                 raise UserError(f"combine: {building.option(name)} does nothing {beside}; leave it out")
 
-    def _learned(self, sources: Sequence[Degrees], data: ImageCaptions, building: Building) -> Degrees:
-        """The sources as people's judgements say, which are read now or were learned from before."""
-        from rungwise.relevance.combined import Combined
-        from rungwise.relevance.fit_file import read_fit, write_fit
+    def _people(self, path: Path, data: ImageCaptions, building: Building) -> Human:
         from rungwise.relevance.human import Human
 
-        if self.fitted is not None:
-            combined = Combined(sources, read_fit(self.fitted))
-        else:
-            assert self.fit is not None, "one of both is given"
-            people = Human.read(user_path(self.fit), data)
-            if people.issues:
-                building.say(f"combine: {len(people.issues):,} judgements in {self.fit} are of no pair of {data.name}")
-            combined = Combined(sources).fit(people, kind=self.regression or "isotonic")
+        people = Human.read(path, data)
+        if people.issues:
+            building.say(f"combine: {len(people.issues):,} judgements in {self.fit} are of no pair of {data.name}")
+        return people
+
+    def _told(self, combined: Combined, building: Building) -> Combined:
+        """The combination, after what was learned is said, and written where that is asked for."""
+        from rungwise.relevance.fit_file import write_fit
+
         assert combined.fitted is not None, "it was learned or read"
-        building.say(f"combine: {combined.fitted}")
+        building.say(f"combine: {replace(combined.fitted, names=self.of)}")
         if self.keep_fit is not None:
             write_fit(combined.fitted, user_path(self.keep_fit))
             building.say(f"combine: written: {self.keep_fit}")
