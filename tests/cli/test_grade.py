@@ -41,6 +41,7 @@ def test_the_page_is_served_until_ctrl_c(scenes: tuple[Path, ImageCaptions], tab
         line = process.stdout.readline()
         assert line.startswith("4 pairs to grade at http://127.0.0.1:")
         assert line.endswith("(Ctrl-C ends)\n")
+        assert process.stdout.readline() == f"judgements are kept in {table.with_name('judgements.jsonl')}\n"
         with urlopen(f"{line.split()[5]}grading/about", timeout=30) as answer:
             assert b'"pairs":4' in answer.read()
         judge(table.with_name("judgements.jsonl"), scenes[1], "Ada", 4, 1)
@@ -80,7 +81,19 @@ def test_what_the_server_is_given(
     assert lines[0] == "1 left out:"
     assert lines[1].startswith("row of an unknown picture: ")
     assert lines[2] == "2 pairs to grade at http://127.0.0.1:9/   (Ctrl-C ends)"
+    assert lines[3] == f"judgements are kept in {out}"
     assert not out.exists()
+
+
+def test_a_file_of_something_else_is_neither_added_to_nor_read(
+    scenes: tuple[Path, ImageCaptions], table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for other in (table, scenes[0] / "captions.jsonl"):
+        before = other.read_bytes()
+        for given in (["--data", str(scenes[0]), "--no-browser"], ["--agreement"]):
+            assert main(["grade", str(table), "--out", str(other), *given]) == 2
+            assert f"{other}: holds something else than judgements; name another file" in capsys.readouterr().err
+        assert other.read_bytes() == before
 
 
 @pytest.mark.parametrize(

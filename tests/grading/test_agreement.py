@@ -1,11 +1,12 @@
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from rungwise.core.sealed_lines import hash_of_text
-from rungwise.grading.agreement import agreement_of, grades_given
+from rungwise.grading.agreement import Agreement, Couple, agreement_of, grades_given
 from rungwise.relevance.judgements import Judgement, Judgements, now
 
 TEXT = hash_of_text("a dog")
@@ -72,4 +73,18 @@ def test_complete_agreement_is_one() -> None:
 
 
 def test_grades_are_counted() -> None:
-    assert grades_given(given(A={0: 4, 1: 4, 2: 1}, B={0: 2}), "A") == {4: 2, 3: 0, 2: 0, 1: 1}
+    assert list(grades_given([4, None, 4, 1]).items()) == [(4, 2), (3, 0), (2, 0), (1, 1)]
+
+
+def test_who_read_another_text_does_not_disagree() -> None:
+    both = given(A={0: 4, 1: 2}, B={1: 2})
+    changed = replace(both.kept[0], who="B", grade=1, text_hash=hash_of_text("a cat"))
+    found = agreement_of(Judgements((*both.kept, changed)))
+    assert (found.shared, found.couples[0].pairs, found.couples[0].alike) == (1, 1, 1)
+
+
+def test_no_agreement_is_a_negative_zero() -> None:
+    couple = Couple("A", "B", 6, 4, -1e-16, -0.004)
+    line = Agreement(("A", "B"), (6, 6), 6, (couple,), -0.001).lines()[2:]
+    assert "-0.00" not in " ".join(line)
+    assert line[0].endswith("Cohen's kappa 0.00, with quadratic weights 0.00")

@@ -97,6 +97,43 @@ def test_what_others_append_meanwhile_counts(client: TestClient, questions: Ques
     assert again.get("/grading/progress", params={"who": "Ada"}).json()["history"] == [0, 2]
 
 
+def test_a_grade_of_a_text_that_changed_is_asked_for_again(client: TestClient, questions: Questions, out: Path) -> None:
+    judged(client, 1, 4)
+    image, caption = questions.ids(0)
+    add_judgement(out, Judgement(image, caption, 1, "Ada", now(), hash_of_text("what stood there before")))
+    found = client.get("/grading/progress", params={"who": "Ada"}).json()
+    assert (found["given"], found["history"]) == ([None, 4, None, None], [1])
+    assert judged(client, 0, 3)["given"] == [3, 4, None, None]
+
+
+def test_grades_of_other_tables_in_the_file_are_not_counted(
+    client: TestClient, questions: Questions, out: Path
+) -> None:
+    add_judgement(out, Judgement("elsewhere", "elsewhere#0", 4, "Ada", now(), questions.text_hash(0)))
+    found = judged(client, 0, 4)
+    assert (found["given"], found["counts"]["4"]) == ([4, None, None, None], 1)
+
+
+def test_blanks_and_ways_to_write_an_accent_make_no_other_person(client: TestClient, out: Path) -> None:
+    judged(client, 0, 4, "Zoë  B")
+    assert judged(client, 1, 4, " Zoe\u0308\nB ")["given"] == [4, 4, None, None]
+    assert read_judgements(out).graders == ("Zoë B",)
+    assert client.get("/grading/progress", params={"who": "Zoe\u0308 B"}).json()["history"] == [0, 1]
+
+
+def test_places_of_another_order_are_told_apart(client: TestClient, questions: Questions, out: Path) -> None:
+    turned = replace(questions, asked=questions.asked[::-1])
+    texts = replace(questions, data=replace(questions.data, captions=tuple("a dog" for _ in questions.data.captions)))
+    mine = client.get("/grading/about").json()["version"]
+    assert mine == client.get("/grading/pairs/2").json()["version"] == judged(client, 0, 4)["version"]
+    assert client.get("/grading/pictures/0", params={"version": mine}).status_code == 200
+    for other in (turned, texts):
+        again = TestClient(create_grading_app(other, out))
+        assert again.get("/grading/about").json()["version"] != mine
+        answer = again.get("/grading/pictures/0", params={"version": mine})
+        assert (answer.status_code, list(answer.json())) == (409, ["error"])
+
+
 def good(questions: Questions) -> dict[str, object]:
     image, caption = questions.ids(0)
     return {"who": "Ada", "image": image, "caption": caption, "text_hash": questions.text_hash(0), "grade": 3}

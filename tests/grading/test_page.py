@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 def begin(page: Any, address: str, name: str = "Ada") -> None:
     page.goto(address)
     expect(page.locator("#name")).to_be_focused()
+    expect(page.locator("#kept-in")).to_contain_text("judgements.jsonl")
     page.keyboard.type(name)
     page.keyboard.press("Enter")
     expect(page.locator("#pair")).to_be_visible()  # before that, keys grade nothing
@@ -39,12 +41,12 @@ def test_thirty_seconds_with_the_keyboard_alone(address: str, new_page: Any, que
     begin(page, address)
     expect(page.locator("#count")).to_have_text("0 of 4")
     expect(page.locator("#caption")).to_have_text(questions.text(0))
-    expect(page.locator("#picture-role")).to_have_text("Query")
+    expect(page.locator("#picture-role")).to_have_text("Picture, the query")
     assert page.locator("#picture").evaluate("one => one.decode().then(() => one.naturalWidth)") == 32
     press(page, "4", "1 of 4")
     expect(page.locator("#caption")).to_have_text(questions.text(1))
-    expect(page.locator("#caption-role")).to_have_text("Query")
-    expect(page.locator("#announcer")).to_have_text(f"1 of 4 graded. Query: {questions.text(1)}")
+    expect(page.locator("#caption-role")).to_have_text("Caption, the query")
+    expect(page.locator("#announcer")).to_have_text(f"1 of 4 graded. Caption, the query: {questions.text(1)}")
     page.keyboard.press("s")
     expect(page.locator("#caption")).to_have_text(questions.text(2))
     press(page, "1", "2 of 4")
@@ -101,6 +103,7 @@ def test_two_people_are_compared_and_see_nothing_of_each_other(
     expect(page.locator("#count")).to_have_text("0 of 4")
     expect(page.locator("#caption")).to_have_text(questions.text(0))
     for place, key in enumerate("4122", start=1):
+        expect(page.locator("#agreement")).to_be_hidden()  # it would tell with each grade what Ada gave
         press(page, key, f"{place} of 4")
     lines = page.locator("#agreement-list li")
     expect(lines).to_have_count(4)
@@ -157,10 +160,40 @@ def test_a_grade_that_cannot_be_kept_is_said_and_not_counted(address: str, new_p
     expect(page.locator("#message")).to_be_hidden()
 
 
+def test_a_page_that_stood_open_while_other_pairs_came_grades_no_wrong_picture(
+    address: str, new_page: Any, questions: Questions, out: Path
+) -> None:
+    turned = replace(questions, asked=questions.asked[::-1])
+    page = new_page()
+    page.expected = ["409"]
+    begin(page, address)
+    with background_app(lambda names, _: create_grading_app(turned, out, allowed_hosts=names)) as other:
+
+        def elsewhere(route: Any) -> None:
+            route.fulfill(response=route.fetch(url=route.request.url.replace(address, other), headers={}))
+
+        page.route("**/grading/*/*", elsewhere)
+        page.route("**/grading/judgements", lambda route: _judge_there(route, other))
+        page.keyboard.press("4")
+        expect(page.locator("#message")).to_have_text("Other pairs are asked by now. Load the page again.")
+        assert read_judgements(out).by("Ada") == {questions.ids(0): 4}  # which was read and seen
+        for key in "su":
+            page.keyboard.press(key)
+            expect(page.locator("#message")).to_have_text("Other pairs are asked by now. Load the page again.")
+        assert read_judgements(out).by("Ada") == {questions.ids(0): 4}
+        page.goto("about:blank")
+
+
+def _judge_there(route: Any, address: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    url = f"{address}grading/judgements"
+    route.fulfill(response=route.fetch(url=url, headers=headers, post_data=route.request.post_data, method="POST"))
+
+
 def test_a_picture_that_is_gone_is_passed_over(address: str, new_page: Any, questions: Questions) -> None:
     page = new_page()
     page.expected = ["404"]
-    page.route("**/grading/pictures/0", lambda route: route.fulfill(status=404, json={"error": "gone"}))
+    page.route(re.compile("/grading/pictures/0"), lambda route: route.fulfill(status=404, json={"error": "gone"}))
     begin(page, address)
     expect(page.locator("#caption")).to_have_text(questions.text(1))
     expect(page.locator("#message")).to_have_text("A picture can no longer be shown; its pair was skipped.")

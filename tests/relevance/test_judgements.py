@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from rungwise.core.errors import UserError
 from rungwise.core.sealed_lines import hash_of_text, sealed
 from rungwise.relevance import judgements
-from rungwise.relevance.judgements import Judgement, add_judgement, is_judgement_line, now, read_judgements
+from rungwise.relevance.judgements import (
+    Judgement,
+    Judgements,
+    add_judgement,
+    is_judgement_line,
+    now,
+    read_judgements,
+    require_place,
+)
 
 TEXT = hash_of_text("a dog")
 
@@ -50,6 +58,55 @@ def test_ratings_are_those_of_nested_loops(path: Path) -> None:
         for column, pair in enumerate(found.pairs):
             own = [one.grade for one in found if one.who == who and one.pair == pair]
             assert (own == [ratings[row, column]]) if own else math.isnan(ratings[row, column])
+
+
+def test_graders_who_read_other_texts_rated_other_pairs() -> None:
+    changed = replace(of("a", 2, "Bo"), text_hash=hash_of_text("a cat"))
+    both = Judgements((of("a", 4), changed))
+    assert both.ratings().shape == (2, 1)
+    assert np.array_equal(both.ratings(texts_apart=True), [[4, math.nan], [math.nan, 2]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"image,caption\na,b#0\n",
+        b'{"image": "a.jpg", "captions": ["a dog"]}\n' * 30,
+        sealed({"query": "a dog", "id": "a", "grade": "right", "when": now(), "who": "Ada"}),
+    ],
+    ids=["table", "captions", "grades of searches"],
+)
+def test_a_file_of_something_else_is_never_added_to(path: Path, other: bytes) -> None:
+    path.write_bytes(other)
+    for ask in (lambda: add_judgement(path, of("a", 4)), lambda: require_place(path)):
+        with pytest.raises(UserError, match="holds something else than judgements; name another file"):
+            ask()
+    assert path.read_bytes() == other
+
+
+def test_a_file_of_something_else_is_kept_even_where_it_is_too_large(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judgements, "MOST_BYTES", 10)
+    path.write_bytes(b"a diary of ours\n")
+    with pytest.raises(UserError, match="something else"):
+        add_judgement(path, of("a", 4))
+    assert path.read_bytes() == b"a diary of ours\n"
+
+
+def test_a_place_is_looked_at_without_a_trace_of_judgements(path: Path) -> None:
+    require_place(path)
+    assert not path.exists()
+    path.touch()
+    require_place(path)
+    add_judgement(path, of("a", 4))
+    before = path.read_bytes()
+    require_place(path)
+    assert path.read_bytes() == before
+    (path.parent / "file").touch()
+    for refused in (path.parent / "file" / "judgements.jsonl", path.parent):
+        with pytest.raises(UserError):
+            require_place(refused)
 
 
 @pytest.mark.parametrize(

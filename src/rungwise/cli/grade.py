@@ -71,8 +71,10 @@ def main(arguments: list[str]) -> int:
         return 0
     _check(asked)
     from rungwise.grading.app import create_grading_app
+    from rungwise.relevance.judgements import require_place
     from rungwise.serving import serve_app
 
+    require_place(out)
     questions = _questions(asked)
     before = _judgements(out)
     if before is not None and before.issues:
@@ -89,7 +91,9 @@ def main(arguments: list[str]) -> int:
         ),
         port=asked.port,
         open_browser=asked.browser,
-        ready=lambda address: say(f"{len(questions)} pairs to grade at {address}   (Ctrl-C ends)"),
+        ready=lambda address: say(
+            f"{len(questions)} pairs to grade at {address}   (Ctrl-C ends)\njudgements are kept in {out}"
+        ),
     )
     if _judgements(out) is not None:
         _say_agreement(out)
@@ -137,9 +141,10 @@ def _questions(asked: Grade) -> Questions:
 
 def _judgements(out: Path) -> Judgements | None:
     """What people said; None where nobody said anything yet."""
-    from rungwise.relevance.judgements import read_judgements
+    from rungwise.relevance.judgements import read_judgements, refuse_other_file
 
     with explained(out):
+        refuse_other_file(out)
         found = read_judgements(out)
     return found if found.kept or found.issues else None
 

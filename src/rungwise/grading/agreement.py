@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -85,7 +86,7 @@ def agreement_of(judgements: Judgements) -> Agreement:
     Ada and Bo: 2 of 3 pairs alike, Cohen's kappa 0.50, with quadratic weights 0.91
     all: Krippendorff's alpha (ordinal) 0.78 over 3 pairs
     """
-    ratings = judgements.ratings()
+    ratings = judgements.ratings(texts_apart=True)
     graded = ~np.isnan(ratings)
     couples = []
     for one, other in combinations(range(len(ratings)), 2):
@@ -101,13 +102,13 @@ def agreement_of(judgements: Judgements) -> Agreement:
     return Agreement(judgements.graders, tuple(graded.sum(axis=1).tolist()), shared, tuple(couples), alpha)
 
 
-def grades_given(judgements: Judgements, who: str) -> dict[int, int]:
-    """How often a person gave each grade, the best first.
+def grades_given(grades: Iterable[int | None]) -> dict[int, int]:
+    """How often each grade was given, the best first; None is no grade.
 
-    >>> grades_given(Judgements(()), "Ada")
-    {4: 0, 3: 0, 2: 0, 1: 0}
+    >>> grades_given([4, None, 1, 4])
+    {4: 2, 3: 0, 2: 0, 1: 1}
     """
-    counts = Counter(one.grade for one in judgements if one.who == who)
+    counts = Counter(grades)
     return {grade: counts[grade] for grade in sorted(GRADES, reverse=True)}
 
 
@@ -116,7 +117,7 @@ def _defined(value: float) -> float | None:
 
 
 def _number(value: float | None) -> str:
-    return "not defined" if value is None else f"{value:.2f}"
+    return "not defined" if value is None else f"{round(value, 2) + 0:.2f}"  # no -0.00
 
 
 def _pairs(count: int) -> str:

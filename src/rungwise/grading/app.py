@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
+from unicodedata import normalize
 
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -119,6 +120,7 @@ def create_grading_app(
         grades=tuple((grade, GRADES[grade]) for grade in sorted(GRADES, reverse=True)),
         grader=grader,
         next=next_command,
+        version=questions.version,
     )
 
     @app.get("/grading/about", response_model=shapes.About, responses=refusals(), tags=["grading"])
@@ -129,7 +131,7 @@ def create_grading_app(
     @app.get("/grading/progress", response_model=shapes.Progress, responses=refusals(422), tags=["grading"])
     def progress(who: Who) -> Response:
         """How far a grader is, and how well graders agree."""
-        return json_answer(_progress(questions, kept.now(), who.strip()))
+        return json_answer(_progress(questions, kept.now(), _name_of(who)))
 
     @app.get("/grading/pairs/{place}", response_model=shapes.Pair, responses=refusals(404, 422), tags=["grading"])
     def pair(place: int) -> Response:
@@ -138,16 +140,25 @@ def create_grading_app(
         image, caption = questions.ids(place)
         # The caption in question would tell that it was written for the picture.
         own = tuple(data.captions[at] for at in captions_of_image[asked.image].tolist() if at != asked.caption)
-        text, text_hash = questions.text(place), questions.text_hash(place)
+        text, text_hash, version = questions.text(place), questions.text_hash(place), questions.version
         return json_answer(
-            shapes.Pair(place, sendable(image), sendable(caption), asked.direction, text, text_hash, own)
+            shapes.Pair(place, sendable(image), sendable(caption), asked.direction, text, text_hash, own, version)
         )
 
     @app.get(
-        "/grading/pictures/{place}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["grading"]
+        "/grading/pictures/{place}",
+        response_class=Response,
+        responses=refusals(404, 409, 422) | IMAGES,
+        tags=["grading"],
     )
-    async def picture(place: int, request: Request) -> Response:
+    async def picture(
+        place: int,
+        request: Request,
+        version: Annotated[str | None, Query(max_length=64, description="As the pair came with.")] = None,
+    ) -> Response:
         """The picture of a pair."""
+        if version not in (None, questions.version):
+            raise HTTPException(409, "other pairs are asked by now; load the page again")
         path = data.paths[questions.asked[_checked(questions, place)].image]
         return await pictures.answer(path, None, request, client_of(request))
 
@@ -197,7 +208,12 @@ def _asked(body: bytes) -> _Asked:
         raise wrong
     if not (found["who"].strip() and len(found["who"]) <= LONGEST_NAME):
         raise wrong
-    return _Asked(**{**found, "who": found["who"].strip()}, grade=grade)
+    return _Asked(**{**found, "who": _name_of(found["who"])}, grade=grade)
+
+
+def _name_of(who: str) -> str:
+    """A name in one line, in which blanks and ways to write an accent make no other person."""
+    return " ".join(normalize("NFC", who).split())
 
 
 def _checked(questions: Questions, place: int) -> int:
@@ -224,12 +240,16 @@ def _place_of(questions: Questions, asked: _Asked) -> int | None:
 
 
 def _progress(questions: Questions, judgements: Judgements, who: str) -> shapes.Progress:
-    own = judgements.by(who)
-    given = tuple(own.get(questions.ids(place)) for place in range(len(questions)))
-    history = tuple(place for pair in own if (place := questions.find(*pair)) is not None)
+    own: dict[int, int | None] = {}
+    for one in judgements:
+        place = questions.find(*one.pair) if one.who == who else None
+        # A grade of a text that has changed since is none of this one.
+        if place is not None and one.text_hash == questions.text_hash(place):
+            own[place] = one.grade
+    given = tuple(own.get(place) for place in range(len(questions)))
     agreement = agreement_of(judgements)
-    counts = {str(grade): count for grade, count in grades_given(judgements, who).items()}
-    return shapes.Progress(who, given, history, counts, agreement, tuple(agreement.lines()))
+    counts = {str(grade): count for grade, count in grades_given(given).items()}
+    return shapes.Progress(who, given, tuple(own), counts, agreement, tuple(agreement.lines()), questions.version)
 
 
 def _in_words(issue: Issue) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +61,8 @@ class Questions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_place", {self.ids(place): place for place in range(len(self.asked))})
+        named = [(*self.ids(place), self.text(place)) for place in range(len(self.asked))]
+        object.__setattr__(self, "_version", hash_of_text(json.dumps(named))[:16])
 
     def __len__(self) -> int:
         """How many pairs."""
@@ -83,9 +86,10 @@ class Questions:
         found: int | None = self._place.get((image, caption))  # type: ignore[attr-defined]
         return found
 
-    def first(self, limit: int) -> Questions:
-        """The first pairs alone."""
-        return replace(self, asked=self.asked[:limit])
+    @property
+    def version(self) -> str:
+        """By which a page knows whether its places still name the same pairs with the same texts."""
+        return self._version  # type: ignore[attr-defined,no-any-return]
 
 
 def read_questions(path: Path, data: ImageCaptions, *, shuffle: bool = True, seed: int = 0) -> Questions:

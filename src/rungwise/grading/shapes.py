@@ -23,6 +23,7 @@ class About:
         grades: What each grade means, the best first.
         grader: Whose name the command line gave; empty if it gave none.
         next: A command that uses the judgements.
+        version: Of the pairs and their order; a page that was made for another one grades nothing.
     """
 
     name: str
@@ -34,6 +35,7 @@ class About:
     grades: tuple[tuple[int, str], ...]
     grader: str
     next: str
+    version: str
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Pair:
         text: The caption.
         text_hash: To be sent back with the grade, so that nobody grades a text that was not read.
         own: The captions that were written for the picture.
+        version: As of :class:`About`.
     """
 
     place: int
@@ -57,6 +60,7 @@ class Pair:
     text: str
     text_hash: str
     own: tuple[str, ...]
+    version: str
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,10 @@ class Progress:
         who: The grader.
         given: (pairs,) the grade of each pair, None where there is none yet.
         history: Places of the pairs that were graded, the last one last.
-        counts: How often each grade was given, by its name.
+        counts: How often each grade was given to these pairs, by its name.
         agreement: Of all graders.
         summary: The same in words, a line each.
+        version: As of :class:`About`.
     """
 
     who: str
@@ -78,3 +83,4 @@ class Progress:
     counts: Mapping[str, int]
     agreement: Agreement
     summary: tuple[str, ...]
+    version: str

@@ -9,8 +9,10 @@ others count. A person may change their mind: of one person's judgements of one 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +23,9 @@ from numpy.typing import NDArray
 
 from rungwise.core import sealed_lines
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, make_folder
+from rungwise.core.files import appending, explained, make_folder
 from rungwise.core.locks import writing_alone
+from rungwise.core.reading import is_regular
 from rungwise.data.collection import Issue
 
 GRADES: dict[int, str] = {
@@ -154,8 +157,11 @@ class Judgements:
         """One person's grades by pair."""
         return {one.pair: one.grade for one in self.kept if one.who == who and one.grade is not None}
 
-    def ratings(self) -> NDArray[np.float64]:
+    def ratings(self, *, texts_apart: bool = False) -> NDArray[np.float64]:
         """(graders, pairs) grades, NaN where somebody did not grade a pair.
+
+        Args:
+            texts_apart: A pair whose caption was changed in between is two, since its graders did not read the same.
 
         >>> when, text = now(), sealed_lines.hash_of_text("a dog")
         >>> first, second = (Judgement("a", f"{one}#0", 4, one, when, text) for one in ("Ada", "Bo"))
@@ -164,10 +170,11 @@ class Judgements:
                [nan,  4.]])
         """
         row = {who: at for at, who in enumerate(self.graders)}
-        column = {pair: at for at, pair in enumerate(self.pairs)}
+        read = [(one.pair, one.text_hash if texts_apart else "") for one in self.kept]
+        column = {key: at for at, key in enumerate(dict.fromkeys(read))}
         found = np.full((len(row), len(column)), math.nan)
-        for one in self.kept:
-            found[row[one.who], column[one.pair]] = math.nan if one.grade is None else one.grade
+        for one, key in zip(self.kept, read, strict=True):
+            found[row[one.who], column[key]] = math.nan if one.grade is None else one.grade
         return found
 
 
@@ -200,7 +207,7 @@ def add_judgement(path: Path, judgement: Judgement) -> None:
     """Keep a judgement; it survives a power cut once this returns. Others may add some at the same time.
 
     Raises:
-        UserError: If the file has :data:`MOST_BYTES` already, or the place cannot be written.
+        UserError: If the file has :data:`MOST_BYTES` already or holds something else, or the place cannot be written.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "judgements.jsonl"
@@ -213,12 +220,55 @@ def add_judgement(path: Path, judgement: Judgement) -> None:
     >>> len(read_judgements(file))
     0
     """
+    with _adding_alone(path):
+        sealed_lines.append(
+            path, judgement.line(), MOST_BYTES, lambda: (one.line() for one in read_judgements(path)), "judgements"
+        )
+
+
+def require_place(path: Path) -> None:
+    """Refuse a place where no judgement could be kept, before anybody is asked; the file is not made.
+
+    Raises:
+        UserError: If the file holds something else than judgements, or the place cannot be written.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "captions.csv"
+    >>> require_place(file)
+    >>> _ = file.write_text("image,caption")
+    >>> require_place(file)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: ...captions.csv: holds something else than judgements; name another file
+    """
+    with _adding_alone(path):
+        if os.path.lexists(path):
+            with appending(path):
+                pass
+
+
+def refuse_other_file(path: Path) -> None:
+    """Refuse a file that holds something else than judgements; none, or an empty one, will do.
+
+    Raises:
+        UserError: If it does, or cannot be read.
+
+    >>> refuse_other_file(Path("nowhere.jsonl"))
+    """
+    if not is_regular(path) or not path.stat().st_size:
+        return
+    line = sealed_lines.a_sealed_line(path)
+    if line is None or not is_judgement_line(line):
+        raise UserError(f"{path}: holds something else than judgements; name another file")
+
+
+@contextmanager
+def _adding_alone(path: Path) -> Iterator[None]:
+    """Within it nobody else adds to a judgement file; what refuses to be written is one line."""
     with explained(path):
         make_folder(path.parent)
         with writing_alone(path.parent, name=f".{path.name}.lock"):
-            sealed_lines.append(
-                path, judgement.line(), MOST_BYTES, lambda: (one.line() for one in read_judgements(path)), "judgements"
-            )
+            refuse_other_file(path)
+            yield
 
 
 def is_judgement_line(line: bytes) -> bool:

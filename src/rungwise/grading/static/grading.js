@@ -8,8 +8,8 @@ import { describe, finish, tell } from "./summary.js";
 
 const NAME = "rungwise-grader"; // under which the browser keeps the name
 const ROLES = {
-  i2t: ["Query", "Caption that was found"],
-  t2i: ["Picture that was found", "Query"],
+  i2t: ["Picture, the query", "Caption that was found"],
+  t2i: ["Picture that was found", "Caption, the query"],
   "": ["Picture", "Caption"],
 };
 

@@ -7,21 +7,22 @@ const pairs = (count) => `${number(count)} ${count === 1 ? "pair" : "pairs"}`;
 export function describe(about) {
   element("how-many").textContent = number(about.pairs);
   element("next").textContent = about.next;
-  element("out").textContent = about.out;
+  for (const id of ["out", "kept-in"]) element(id).textContent = about.out;
   element("left-out").hidden = !about.left_out_count;
   element("left-out-title").textContent = `${number(about.left_out_count)} left out`;
   const more = about.left_out_count - about.left_out.length;
   list("left-out-list", more ? [...about.left_out, `and ${number(more)} more`] : about.left_out);
 }
 
-/** How far a grader is, and how well graders agree. */
+/** How far a grader is, and how well graders agree once this one has graded everything. */
 export function tell(progress) {
   const total = progress.given.length;
   const done = progress.given.filter((grade) => grade !== null).length;
   element("bar").max = total;
   element("bar").value = done;
   element("count").textContent = `${number(done)} of ${number(total)}`;
-  element("agreement").hidden = !progress.agreement.shared;
+  // Before, it would tell with each grade whether others gave the same.
+  element("agreement").hidden = done < total || !progress.agreement.shared;
   list("agreement-list", progress.summary);
   return done;
 }
