@@ -57,6 +57,44 @@ def test_means_over_graders_are_those_of_nested_loops(path: Path) -> None:
     assert placed.hashes == {"judgements.jsonl": digest_of(path)}
 
 
+def test_files_of_several_people_with_one_name_are_all_told(tmp_path: Path) -> None:
+    files = [tmp_path / who / "judgements.jsonl" for who in ("ada", "bo")]
+    for file, who in zip(files, ("Ada", "Bo"), strict=True):
+        judge(file, 0, 1, 4, who)
+    placed = place_judgements(files, DATA)
+    assert placed.hashes == {f"{file.parent.name}/judgements.jsonl": digest_of(file) for file in files}
+    assert place_judgements([files[0], tmp_path / "ada" / ".." / "bo" / "judgements.jsonl"], DATA).graders == (
+        "Ada",
+        "Bo",
+    )
+
+
+def test_of_one_person_and_pair_the_latest_judgement_of_several_files_counts(tmp_path: Path) -> None:
+    def add(name: str, grade: int, who: str, when: str) -> Path:
+        text = hash_of_text(DATA.captions[1])
+        add_judgement(tmp_path / name, Judgement("0.jpg", DATA.caption_ids[1], grade, who, when, text))
+        return tmp_path / name
+
+    late = add("late.jsonl", 1, "Ada", "2024-05-02T00:00:00Z")
+    early = add("early.jsonl", 4, "Ada", "2024-05-01T00:00:00Z")
+    add("early.jsonl", 4, "Bo", "2024-05-01T00:00:00Z")
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(early.read_bytes())
+    for files in ([late, early], [early, late], [early, copy, late], [copy, late, early, early]):
+        placed = place_judgements(files, DATA)
+        assert sorted(placed.grades) == [1.0, 4.0]
+        assert placed.means()[1].tolist() == [2.5]
+        assert placed.right().tolist() == []
+        assert len(placed.hashes) == 2
+
+
+def test_grades_of_searches_without_a_name_may_be_of_several_people(tmp_path: Path) -> None:
+    for folder, said in (("one", "right"), ("other", "wrong")):
+        add_grade(tmp_path / folder, Grade("a cat", "0.jpg", said, now()))  # type: ignore[arg-type]
+    files = [tmp_path / folder / "grades.jsonl" for folder in ("one", "other")]
+    assert place_judgements(files, DATA).means()[1].tolist() == [0.5]
+
+
 def test_what_is_not_of_the_collection_is_listed(path: Path) -> None:
     judge(path, 0, 1, 4)
     judge(path, "gone.jpg", 1, 4)

@@ -178,6 +178,17 @@ def test_judgements_that_change_nothing_are_refused(
         )  # fmt: skip
 
 
+def test_judgements_that_are_left_out_are_listed(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+    path = judge(tmp_path / "judgements.jsonl", coloured, [(0, 3), (1, 8)])
+    changed = replace(coloured, captions=(*coloured.captions[:8], "another text", *coloured.captions[9:]))
+    config = replace(config, epochs=(1,), learning_rates=(1e-3,), data=DataConfig(judgements=str(path)))
+    lines: list[str] = []
+    train(config, changed, tmp_path / "run", cache=tmp_path / "cache", watcher=_Hearing(lines))
+    skipped = (tmp_path / "run" / "skipped.txt").read_text(encoding="utf-8")
+    assert skipped.startswith(f"judgement of another caption\t{path}, line 2\t")
+    assert any("of 1 pairs that people called right" in line for line in lines)
+
+
 def test_two_people_who_disagree_have_a_mean(coloured: ImageCaptions, tmp_path: Path) -> None:
     path = judge(tmp_path / "judgements.jsonl", coloured, [(0, 3), (1, 8)])
     judge(path, coloured, [(0, 3)], grade=1, who="Bo")

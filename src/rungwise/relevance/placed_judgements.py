@@ -39,7 +39,7 @@ class Placed:
         graders: Who gave them, in alphabetical order; somebody without a name is not among them.
         right_from: The mean grade from which a pair counts as right, unless somebody says otherwise.
         issues: Judgements that were left out, and damaged lines.
-        hashes: SHA-256 of each file they came from, by its name.
+        hashes: SHA-256 of each file they came from, by its name; with folders, where two files have one name.
     """
 
     images: Positions
@@ -95,7 +95,8 @@ def place_judgements(paths: Path | Sequence[Path], data: ImageCaptions) -> Place
     """The judgements of one file, or of several of one kind, placed in a collection.
 
     Judgements of pictures or captions that the collection lacks are listed, and so are those of captions that have
-    another text by now. Grades of searches that are no caption are listed as well.
+    another text by now. Grades of searches that are no caption are listed as well. Of one person and one pair, the
+    latest judgement counts, in whichever file it is.
 
     Raises:
         UserError: If a file cannot be read or is of another kind, most of its judgements are of captions with another
@@ -112,24 +113,66 @@ def place_judgements(paths: Path | Sequence[Path], data: ImageCaptions) -> Place
     (array([[1, 0]]), array([4., 3.]), ('Ada', 'Bo'))
     """
     several = [paths] if isinstance(paths, Path) else list(paths)
-    parts = [_place(path, data) for path in several]
+    found = {digest_of(path): (path, _place(path, data)) for path in several}  # a copy says nothing more
+    parts = [part for _, part in found.values()]
     if len({part.right_from for part in parts}) > 1:
         raise UserError(
             f"{several[0]} and {several[-1]}: judgements of pairs (1 to 4) and grades of searches (0 to 1) have no"
             " common scale; give files of one kind"
         )
+    kept = _latest([one for part in parts for one in part.given])
+    names = _told_apart([path for path, _ in found.values()])
     return Placed(
-        np.concatenate([part.images for part in parts]),
-        np.concatenate([part.captions for part in parts]),
-        np.concatenate([part.grades for part in parts]),
-        tuple(sorted({who for part in parts for who in part.graders})),
+        np.array([one.image for one in kept], np.int64),
+        np.array([one.caption for one in kept], np.int64),
+        np.array([one.grade for one in kept], np.float64),
+        tuple(sorted({one.who for one in kept} - {""})),
         parts[0].right_from,
         tuple(issue for part in parts for issue in part.issues),
-        {name: digest for part in parts for name, digest in part.hashes.items()},
+        dict(zip(names, found, strict=True)),
     )
 
 
-def _place(path: Path, data: ImageCaptions) -> Placed:
+@dataclass(frozen=True)
+class _Given:
+    """A judgement by positions: who gave it, empty for nobody in particular, and when."""
+
+    image: int
+    caption: int
+    grade: float
+    who: str
+    when: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one file holds, as :class:`Placed` has it."""
+
+    given: tuple[_Given, ...]
+    right_from: float
+    issues: tuple[Issue, ...]
+
+
+def _latest(given: Sequence[_Given]) -> list[_Given]:
+    """Of one person and one pair the latest; all of those without a name, who may be several."""
+    last: dict[tuple[int, int, str, int], _Given] = {}
+    for number, one in enumerate(given):
+        key = one.image, one.caption, one.who, -1 if one.who else number
+        if key not in last or one.when >= last[key].when:
+            last[key] = one
+    return list(last.values())
+
+
+def _told_apart(paths: Sequence[Path]) -> list[str]:
+    """Names of files, with as many of their folders as tell all of them apart."""
+    whole = [path.absolute().parts for path in paths]
+    parts = next(
+        (count for count in range(1, max(map(len, whole)) + 1) if len({one[-count:] for one in whole}) == len(whole)), 1
+    )
+    return ["/".join(one[-parts:]) for one in whole]
+
+
+def _place(path: Path, data: ImageCaptions) -> _Part:
     line = sealed_lines.a_sealed_line(path)
     if line is None:
         raise UserError(f"{path}: is no file of judgements; give one that rungwise grade wrote, or an index's grades")
@@ -141,7 +184,7 @@ class _Gathered:
 
     def __init__(self, path: Path, data: ImageCaptions) -> None:
         self.path, self.data = path, data
-        self.rows: list[tuple[int, int, float]] = []
+        self.rows: list[_Given] = []
         self.issues: list[Issue] = []
         self._image = Finder(data.image_ids)
 
@@ -155,7 +198,7 @@ class _Gathered:
     def issue(self, kind: str, line: int, detail: str) -> None:
         self.issues.append(Issue(kind, f"{self.path}, line {line}", detail))
 
-    def placed(self, graders: set[str], right_from: float, damaged: Sequence[Issue]) -> Placed:
+    def part(self, right_from: float, damaged: Sequence[Issue]) -> _Part:
         issues = (*damaged, *self.issues)
         if not self.rows:
             first = f", such as {issues[0].detail} ({issues[0].where})" if issues else ""
@@ -163,22 +206,12 @@ class _Gathered:
                 f"{self.path}: none of its {len(issues)} judgements is of {self.data.name}{first}; give the collection"
                 " that was judged, with its ids"
             )
-        images, captions, grades = zip(*self.rows, strict=True)
-        return Placed(
-            np.array(images, np.int64),
-            np.array(captions, np.int64),
-            np.array(grades, np.float64),
-            tuple(sorted(graders - {""})),
-            right_from,
-            issues,
-            {self.path.name: digest_of(self.path)},
-        )
+        return _Part(tuple(self.rows), right_from, issues)
 
 
-def _of_pairs(path: Path, data: ImageCaptions) -> Placed:
+def _of_pairs(path: Path, data: ImageCaptions) -> _Part:
     found, of_caption = _Gathered(path, data), Finder(data.caption_ids)
     judgements = read_judgements(path)
-    graders: set[str] = set()
     other: list[Issue] = []
     for line, one in zip(judgements.lines, judgements, strict=True):
         image, caption = found.image(one.image, line), of_caption(one.caption)
@@ -191,42 +224,39 @@ def _of_pairs(path: Path, data: ImageCaptions) -> Placed:
             other.append(found.issues[-1])
         else:
             assert one.grade is not None  # what was taken back is not kept
-            found.rows.append((image, caption, float(one.grade)))
-            graders.add(one.who)
+            found.rows.append(_Given(image, caption, float(one.grade), one.who, one.when))
     if len(other) > len(found.rows):
         raise UserError(
             f"{path}: {len(other)} of its {len(judgements)} judgements are of other captions, the first at"
             f" {other[0].where.rpartition(', ')[2]} ({other[0].detail}); give the collection that was judged"
         )
-    return found.placed(graders, RIGHT_FROM, judgements.issues)
+    return found.part(RIGHT_FROM, judgements.issues)
 
 
-def _of_searches(path: Path, data: ImageCaptions) -> Placed:
+def _of_searches(path: Path, data: ImageCaptions) -> _Part:
     found = _Gathered(path, data)
     captions: dict[str, list[int]] = {}
     for position, text in enumerate(data.captions):
         captions.setdefault(sealed_lines.hash_of_text(text.strip()), []).append(position)
     lines, damaged = sealed_lines.read_sealed(path, _search)
-    last = {(query, item, who): (line, said) for line, (query, item, who, said) in lines}
-    graders: set[str] = set()
-    for (query, item, who), (line, said) in last.items():
+    last = {(query, item, who): (line, said, when) for line, (query, item, who, said, when) in lines}
+    for (query, item, who), (line, said, when) in last.items():
         if said not in DEGREES:
             continue  # taken back
         own = captions.get(sealed_lines.hash_of_text(query))
         if own is None:
             found.issue("grade of a search that is no caption", line, repr(query[:80]))
         elif (image := found.image(item, line)) is not None:
-            found.rows += [(image, caption, DEGREES[said]) for caption in own]
-            graders.add(who)
+            found.rows += [_Given(image, caption, DEGREES[said], who, when) for caption in own]
     issues = [Issue("damaged judgement", f"{path}, line {line}", detail) for line, detail in damaged]
-    return found.placed(graders, _SEARCH_RIGHT_FROM, issues)
+    return found.part(_SEARCH_RIGHT_FROM, issues)
 
 
-def _search(plain: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Query, picture, person and grade of a line of an index's grades."""
-    query, item, who, said = (plain.get(name, "") for name in ("query", "id", "who", "grade"))
-    if not all(isinstance(one, str) for one in (query, item, who, said)) or not (query and item):
+def _search(plain: dict[str, Any]) -> tuple[str, str, str, str, str]:
+    """Query, picture, person, grade and time of a line of an index's grades."""
+    query, item, who, said, when = (plain.get(name, "") for name in ("query", "id", "who", "grade", "when"))
+    if not all(isinstance(one, str) for one in (query, item, who, said, when)) or not (query and item):
         raise TypeError("it does not say query, id and grade")
     if said not in (*DEGREES, "none"):
         raise ValueError("its grade is none of right, close and wrong")
-    return query, item, who, said
+    return query, item, who, said, when

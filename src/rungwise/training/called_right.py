@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import user_path
-from rungwise.data.collection import ImageCaptions
+from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.relevance.placed_judgements import place_judgements
 
 Positions = NDArray[np.int64]
@@ -22,9 +22,11 @@ class CalledRight:
         pairs: (n, 2) positions (image, caption).
         captions: How many there are.
         digest: SHA-256 of the file that the pairs come from; empty where nobody says it.
+        issues: Judgements that were left out.
 
     Attributes:
         digest: As given.
+        issues: As given.
 
     >>> called_right = CalledRight(np.array([[1, 0], [0, 3]]), 4)
     >>> called_right.block([0, 1], [0, 3])
@@ -32,8 +34,9 @@ class CalledRight:
            [ True, False]])
     """
 
-    def __init__(self, pairs: Positions, captions: int, digest: str = "") -> None:
+    def __init__(self, pairs: Positions, captions: int, digest: str = "", issues: tuple[Issue, ...] = ()) -> None:
         self.digest = digest
+        self.issues = issues
         self._pairs = pairs
         self._captions = captions
         self._keys = np.unique(pairs[:, 0] * captions + pairs[:, 1])
@@ -82,4 +85,4 @@ def read_called_right(name: str, data: ImageCaptions) -> CalledRight:
             f"data.judgements: {path} calls no pair right (mean grade from {placed.right_from:g}), so it would change"
             " nothing; leave it out"
         )
-    return CalledRight(right, len(data.captions), placed.hashes[path.name])
+    return CalledRight(right, len(data.captions), placed.hashes[path.name], placed.issues)

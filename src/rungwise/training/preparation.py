@@ -58,7 +58,7 @@ class Prepared:
         updates: Of model and loss.
         work: What every step works on.
         batches_of: The batches of an epoch.
-        issues: Images that the run goes on without.
+        issues: Images and judgements that the run goes on without.
         start_hash: Fingerprint of the model that the run begins from; empty where it begins anew.
     """
 
@@ -142,7 +142,7 @@ def prepare(
         updates,
         Work(model, pairs, degrees, autocast, processes, updates.parameters, updates.scaled, called_right),
         _batches(config, data, pairs, source),
-        pairs.rows.issues + chosen.rows.issues,
+        pairs.rows.issues + chosen.rows.issues + (called_right.issues if called_right is not None else ()),
         start_hash,
     )
 
