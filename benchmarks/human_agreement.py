@@ -6,7 +6,8 @@
 Pearson's and Spearman's correlation with the image-caption ratings of CrissCrossed Captions (the half that is at hand),
 over all pairs and over those whose caption was not written for the image (non-GT). A caption that was written for the
 image is among its own references in the published tables; the columns "apart" leave it out (``leave_one_out``), which
-changes GT pairs only. The caption-caption ratings of CrissCrossed Captions stand in a table of their own.
+changes GT pairs only. Rows with English stems map words to their stems, as CIDEr's paper has it (``pip install
+rungwise[languages]``). The caption-caption ratings of CrissCrossed Captions stand in a table of their own.
 
 Combinations are regressions (``rungwise.relevance.fit``) of several sources on people's grades. Each is fitted
 elsewhere than where it is judged: for CxC's image-caption ratings on its caption-caption ratings or on Flickr8K's

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.data.collection import ImageCaptions
+from rungwise.language.stemming import Stemmed
+from rungwise.language.tokenisers import ptb
 from rungwise.relevance import (
     BiEncoder,
     CBoW,
@@ -27,6 +29,7 @@ from rungwise.relevance.word_likeness import WordLikeness, by_sentences
 
 Values = dict[str, NDArray[np.float64]]
 REFERENCES = ("max", "mean")
+STEMS = "English stems"
 SPICE_TUNED = {"measure": "precision", "weights": (1.0, 0.5, 0.3), "unbound": 0.3}
 """Chosen on CxC's ratings of caption pairs."""
 
@@ -81,6 +84,7 @@ class Sources:
         self._likeness: WordLikeness = by_sentences()
         self.pairs: dict[str, CaptionSource] = {
             "TfIdf": TfIdf(*known),
+            f"TfIdf, {STEMS}": TfIdf(*known, stemming="english"),
             "CBoW": CBoW(*known, models.vectors, stop_words=STOP_WORDS),
             "MiniLM": BiEncoder(*known, batch_size=256),
         }
@@ -98,7 +102,9 @@ class Sources:
         known = (self.data.captions, self.data.image_of_caption)
         made: dict[str, CaptionSource] = {
             "CIDEr": CIDEr(*known, leave_one_out=apart),
+            f"CIDEr, {STEMS}": CIDEr(*known, stemming="english", leave_one_out=apart),
             "CIDEr-D": CIDErD(*known, leave_one_out=apart),
+            f"CIDEr-D, {STEMS}": CIDErD(*known, stemming="english", leave_one_out=apart),
         }
         made |= {name: Spice(*known, leave_one_out=apart, **options) for name, options in self._spices().items()}
         for name, base in self.pairs.items():
@@ -109,18 +115,26 @@ class Sources:
 
     def captions(self, pairs: NDArray[np.int64]) -> Values:
         """Degrees of caption with caption: each is an image of its own, with the collection's frequencies."""
-        frequencies = DocumentFrequencies.of(self.data.captions, self.data.image_of_caption)
+        known = (self.data.captions, self.data.image_of_caption)
         single = (self.data.captions, np.arange(len(self.data.captions)))
-        found: Values = {
-            "CIDEr": pair_degrees(CIDEr(*single, document_frequencies=frequencies), *pairs.T),
-            "CIDEr-D": pair_degrees(CIDErD(*single, document_frequencies=frequencies), *pairs.T),
+        counted = {"document_frequencies": DocumentFrequencies.of(*known)}
+        stems = {
+            "document_frequencies": DocumentFrequencies.of(*known, tokenizer=Stemmed(ptb, "english")),
+            "stemming": "english",
         }
+        words: dict[str, CaptionSource] = {
+            "CIDEr": CIDEr(*single, **counted),
+            f"CIDEr, {STEMS}": CIDEr(*single, **stems),
+            "CIDEr-D": CIDErD(*single, **counted),
+            f"CIDEr-D, {STEMS}": CIDErD(*single, **stems),
+            "TfIdf": TfIdf(*single, **counted),
+            f"TfIdf, {STEMS}": TfIdf(*single, **stems),
+        }
+        found: Values = {name: pair_degrees(source, *pairs.T) for name, source in words.items()}
         for name, options in self._spices().items():
             found[name] = either_way(Spice(*single, **options).pair_scores, pairs)
         for name, base in self.pairs.items():
-            if name == "TfIdf":
-                found[name] = pair_degrees(TfIdf(*single, document_frequencies=frequencies), *pairs.T)
-            else:
+            if name not in found:
                 found[name] = either_way(base.pair_scores, pairs)  # type: ignore[attr-defined]
         return found
 
