@@ -9,9 +9,9 @@ from rungwise.language.scene_graphs.chunking import parse
 from rungwise.language.scene_graphs.graph import SceneGraph
 from tests.language.annotated import Annotated, annotated, written
 
-WRITTEN = 0.978
+WRITTEN = 0.981
 """F that was measured on the written captions."""
-REAL = {"dev": 0.91, "test": 0.88}
+REAL = {"dev": 0.92, "test": 0.88}
 """A little less than what was measured on each half of the real ones."""
 
 WORDS = [
@@ -65,6 +65,51 @@ def f_over(found: Iterable[Annotated]) -> float:
 )  # fmt: skip
 def test_what_captions_state(caption, facts):
     assert text_of(parse(caption)) == facts
+
+
+@pytest.mark.parametrize(
+    ("caption", "facts"),
+    [
+        ("a man isn't wearing a red hat", ["man"]),
+        ("a man not wearing a hat in a kitchen", ["kitchen", "man", "man in kitchen"]),
+        ("a boy rides a bike without wearing a helmet", ["bike", "boy", "boy ride bike"]),
+        ("a dog that is not looking at a camera", ["camera", "dog"]),
+        ("two cats are not on a bed", ["bed", "cat", "cat 2"]),
+        ("the cat is not black", ["cat"]),
+        ("a dog, not a cat, sits", ["dog", "dog sit"]),
+        ("a dog can't reach a ball", ["dog"]),
+        ("a dog won't sit", ["dog"]),
+        ("a man cannot swim", ["man"]),
+        ("a dog never barks", ["dog"]),
+        ("a woman no longer holding a ball", ["woman"]),
+        ("a ball is not thrown by a man", ["ball", "man"]),
+        ("a man does not seem to be riding a horse", ["man"]),
+        ("a man runs and does not start to jump", ["man", "man run"]),
+        ("a man not only sits but also sleeps", ["man", "man sit", "man sleep"]),
+        ("a man isn't running and wears a hat", ["hat", "man", "man wear hat"]),
+    ],
+)
+def test_what_is_denied_is_not_stated(caption, facts):
+    """Where it is not clear whether a thing is there that nothing is done to, it is left out as well."""
+    assert text_of(parse(caption)) == facts
+
+
+@pytest.mark.parametrize(
+    ("caption", "facts"),
+    [
+        ("a dog with hills in the background", {"dog with hill", "hill in background"}),
+        ("a cat near a man using a laptop", {"cat near man", "man use laptop"}),
+        ("a cup near a cat sleeping", {"cat sleep"}),
+        ("a man near a tree using a laptop", {"man use laptop"}),
+        ("a sign that has been painted", {"sign paint"}),
+        ("the dog leaps over a log", {"dog leap", "dog over log"}),
+        ("a black and white dog chews on a bone", {"dog black", "dog white", "dog chew", "dog on bone"}),
+        ("a room with baby toys on a shelf", {"toy baby"}),
+        ("a plate of french fries", {"plate of french fry"}),
+    ],
+)
+def test_what_belongs_to_what(caption, facts):
+    assert facts <= set(text_of(parse(caption)))
 
 
 def test_written_captions_are_read_as_well_as_they_were():

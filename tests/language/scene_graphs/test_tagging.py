@@ -9,6 +9,7 @@ from rungwise.language.scene_graphs.tagging import tagged, tokens
         ("A man.", ["a", "man"]),
         ("A man...", ["a", "man"]),
         ("It isn't, is it?", ["it", "is", "n't", ",", "is", "it"]),
+        ("It can't, won't and cannot", ["it", "can", "n't", ",", "will", "n't", "and", "can", "not"]),
         ("the man’s T-shirt", ["the", "man", "'s", "t-shirt"]),
         ("a dog &amp; a cat", ["a", "dog", "&", "a", "cat"]),
         ("12 red balls", ["12", "red", "balls"]),

@@ -78,9 +78,11 @@ class _Reading:
         latest: The noun phrase before.
         given: The object of the latest verb, as long as nothing came after it.
         verb: A verb that waits for an object.
+        denied: That verb is said not to be: "isn't riding".
         done: The latest verb that waits no more.
         passive: It is done to its actor.
         relation: Names that wait for a noun phrase.
+        apart: That relation is said not to be.
         through: The relation that the latest noun phrase stands in.
         of: Whose relation it is.
         was: After "is": what comes is said of the subject.
@@ -94,9 +96,11 @@ class _Reading:
         self.latest: tuple[Thing, ...] = ()
         self.given: tuple[Thing, ...] = ()
         self.verb = ""
+        self.denied = False
         self.done = ""
         self.passive = False
         self.relation: tuple[str, ...] = ()
+        self.apart = False
         self.through = ""
         self.of: tuple[Thing, ...] = ()
         self.was = False
@@ -105,6 +109,8 @@ class _Reading:
     def read(self, phrase: Phrase, before: Phrase | None, following: list[Phrase]) -> None:
         """Take the next phrase."""
         match phrase.kind:
+            case "things" if phrase.denied and self.main and before is not None and before.kind == "comma":
+                pass  # a dog, not a cat, sits
             case "things" if phrase.text in known.FRAMES and following and following[0].names[:1] == ("show",):
                 self.actor = ()
             case "things" if phrase.text in known.FRAMES and self.relation in (("in",), ("on",)):
@@ -143,10 +149,14 @@ class _Reading:
     def end_verb(self) -> None:
         """A verb without an object is an attribute of its actor."""
         if self.verb:
-            self._attribute(self.actor, (self.verb,))
-            self.done, self.verb = self.verb, ""
+            if not self.denied:
+                self._attribute(self.actor, (self.verb,))
+            self.done, self.verb, self.denied = self.verb, "", False
 
     def _things(self, phrase: Phrase, before: Phrase | None) -> None:
+        acted_on = bool(self.verb) and not self.relation and not (before is not None and before.kind == "comma")
+        if acted_on and self.denied:
+            phrase = phrase.absent()
         for thing in phrase.things:
             self._name(thing)
         through = ""
@@ -155,15 +165,15 @@ class _Reading:
             self._complete_relation(phrase.things)
             self.given = ()
             if absent:  # nothing is said of what is not there
-                phrase = replace(phrase, things=tuple(replace(thing, nothing=True) for thing in phrase.things))
+                phrase = phrase.absent()
         elif self.given and before is not None and before.kind == "things":  # brings a man a cake
             for one in self.actor:
                 self.facts -= {(one.name, self.done, other.name) for other in self.given}
             self._facts(self.actor, self.done, phrase.things)
             self._facts(self.actor, "to", self.given)
-        elif self.verb and not (before is not None and before.kind == "comma"):
+        elif acted_on:
             self._facts(self.actor, self.verb, phrase.things)
-            self.done, self.verb = self.verb, ""
+            self.done, self.verb, self.denied = self.verb, "", False
             self.given = phrase.things
             self.main = self.main or phrase.things
         elif not (self.was and self.actor):
@@ -190,8 +200,12 @@ class _Reading:
         name = phrase.names[0]
         after = following[0].kind if following else ""
         shown = name in known.SHOWING and phrase.form == "ed" and self.was
-        goes_on = after == "verb" or (after == "to" and len(following) > 1 and following[1].kind == "verb")
+        goes_on = after == "verb" or (after == "to" and len(following) > 1 and following[1].kind in ("verb", "be"))
+        denied = phrase.denied or self.relation == ("without",) or (self.denied and not self.verb)
         if shown or (name in known.LIGHT and goes_on):
+            if denied:
+                self.end_verb()
+                self.denied = True
             return
         joined = before is not None and before.kind in ("and", "comma", "to", "relation", "verb")
         self.end_verb()
@@ -199,6 +213,7 @@ class _Reading:
             self.actor = self._actor_after(phrase)
         elif (before is not None and before.kind == "comma" and phrase.form != "") or (not joined and not self.actor):
             self.actor = self.main
+        self.denied = denied
         self.passive = phrase.form == "ed" and (self.was or after in ("relation", "", "to", "comma", "and"))
         self.relation = ()
         self.verb, self.was = name, False
@@ -210,6 +225,8 @@ class _Reading:
                 return self.given
             if self.through != "of" and not (self.main and self.main[0].name in known.LIVING):
                 return self.latest
+            if self.through in known.BESIDE and self.latest and self.latest[-1].name in known.LIVING:
+                return self.latest
         return self.main
 
     def _relate(self, phrase: Phrase, before: Phrase | None) -> None:
@@ -217,6 +234,7 @@ class _Reading:
             self.relation = (*self.relation, *phrase.names) if before.kind == "and" else phrase.names
             return
         together = before is not None and before.kind == "and" and self.of
+        self.apart = phrase.denied or (bool(self.verb) and self.denied)
         if self.verb:
             self.of = self.actor
             self.end_verb()
@@ -241,7 +259,11 @@ class _Reading:
         return (self.through, relation) in _NEAR
 
     def _complete_relation(self, things: tuple[Thing, ...]) -> None:
-        if self.passive and self.relation == ("by",):
+        if self.through == "with" and all(thing.name in known.DEPTHS for thing in things):
+            self.of = self.latest
+        if self.apart:
+            pass
+        elif self.passive and self.relation == ("by",):
             for one in self.of:
                 self.facts.discard((one.name, self.done))
             self._facts(things, self.done, self.of)
@@ -249,7 +271,7 @@ class _Reading:
             self._relations(self.of, self.relation, things)
         else:
             self.ahead.append((self.relation, things))
-        self.relation, self.passive = (), False
+        self.relation, self.passive, self.apart = (), False, False
 
     def _relations(self, of: tuple[Thing, ...], relations: tuple[str, ...], things: tuple[Thing, ...]) -> None:
         for relation in relations:
@@ -260,7 +282,8 @@ class _Reading:
         direct = before is not None and before.kind == "things"
         of = self.latest if direct and not self.was else self.actor or self.main
         self.end_verb()
-        self._attribute(of, phrase.names)
+        if not phrase.denied:
+            self._attribute(of, phrase.names)
         self.was = False
 
     def _attribute(self, of: tuple[Thing, ...], attributes: tuple[str, ...]) -> None:

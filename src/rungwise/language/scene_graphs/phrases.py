@@ -43,6 +43,7 @@ class Phrase:
         things: Of a noun phrase: what it names, several where they are joined.
         names: Of a relation: its names; of a verb: its root; of what is said: the adjectives.
         form: Of a verb: see :class:`rungwise.language.scene_graphs.lexicon.Word`.
+        denied: A verb, a relation or adjectives with "not". Things that are denied are ``nothing``.
     """
 
     kind: PhraseKind
@@ -50,6 +51,11 @@ class Phrase:
     things: tuple[Thing, ...] = ()
     names: tuple[str, ...] = ()
     form: str = ""
+    denied: bool = False
+
+    def absent(self) -> Phrase:
+        """The same phrase of things that are not there."""
+        return replace(self, things=tuple(replace(thing, nothing=True) for thing in self.things))
 
 
 def phrases(words: list[Word]) -> list[Phrase]:
@@ -64,18 +70,28 @@ def phrases(words: list[Word]) -> list[Phrase]:
     """
     found: list[Phrase] = []
     place = 0
+    denied = False
     while place < len(words):
         word = words[place]
         names, length = _several_words(words, place)
-        if names:
+        before = len(found)
+        if word.text in known.NEGATIONS and [one.text for one in words[place + 1 : place + 2]] != ["only"]:
+            denied, place = True, place + 1
+        elif names:
             found.append(Phrase("relation", " ".join(one.text for one in words[place : place + length]), names=names))
             place += length
         elif word.kind in ("determiner", "number", "adjective", "noun"):
             phrase, place = _noun_phrase(words, place)
             found += [] if phrase is None else [phrase]
         else:
+            if word.kind == "be" and found and found[-1].names == ("have",):  # has been
+                found.pop()
+                before -= 1
             found += _of_one_word(word)
             place += 1
+        if denied and len(found) > before and found[-1].kind not in ("to", "be"):
+            found[-1] = replace(found[-1].absent(), denied=True)
+            denied = False
     return _with_lists(_without_frames(found))
 
 

@@ -26,7 +26,9 @@ def tokens(caption: str) -> list[str]:
     >>> tokens("A man's T-shirt, isn't it?")
     ['a', 'man', "'s", 't-shirt', ',', 'is', "n't", 'it']
     """
-    text = html.unescape(caption).lower().replace("’", "'").replace("n't", " n't")
+    text = html.unescape(caption).lower().replace("’", "'")
+    for short, whole in known.SHORT.items():
+        text = text.replace(short, whole)
     joined: list[str] = []
     for token in _TOKEN.findall(text):
         whole = known.WHOLE.get((joined[-1], token)) if joined else None
@@ -34,6 +36,8 @@ def tokens(caption: str) -> list[str]:
             joined[-1] = whole
         elif token == "as" and joined[-2:] == ["as", "well"]:
             joined[-2:] = ["and"]
+        elif token == "longer" and joined[-1:] == ["no"]:
+            joined[-1] = "not"
         else:
             joined.append(token)
     while joined and joined[-1] == ".":

@@ -30,8 +30,9 @@ class Place:
 
     @property
     def helped(self) -> bool:
-        """After "is", "can", "to", "who" or "they"."""
-        return self.last.kind in ("be", "modal", "to", "pronoun", "who")
+        """After "is", "can", "to", "who" or "they", also with "not" between."""
+        said = (word for word in reversed(self.before) if word.text not in known.NEGATIONS)
+        return next(said, self.last).kind in ("be", "modal", "to", "pronoun", "who")
 
     @property
     def only(self) -> bool:
@@ -83,7 +84,9 @@ def _after_s(at: Place) -> bool:
             return True
         acted = any(word.kind in ("verb", "be") for word in at.clause())
         begun = bool(at.clause()) and at.clause()[0].kind in ("while", "who")
-        return (single is True or (begun and not acted and single is None)) and _after_a_verb(at.following)
+        alive = at.last.root in known.LIVING and not _in_a_place(at.before)  # the dog leaps, not: with baby toys
+        able = single is True or ((begun or alive) and not acted and single is None)
+        return able and _after_a_verb(at.following)
     if at.after("noun"):  # a bus full of tourists turns a corner
         return LISTED.get(at.following) in ("determiner", "preposition") and _single(at.before) is None
     if _in_colour(at):
@@ -124,16 +127,24 @@ def is_verb(form: str, at: Place) -> bool:
 
 def _single(before: list[Word]) -> bool | None:
     """Whether the noun phrase that ends here is of one thing; None where nothing says so."""
-    for word in reversed(before):
+    for place in reversed(range(len(before))):
+        word = before[place]
         if word.kind == "determiner":
             return True if word.text in known.SINGLE else None
         if word.kind == "number":
             return word.root == "1"
         if word.kind == "owner":
             return None
-        if word.kind not in ("noun", "adjective"):
+        joined = word.kind in ("and", "comma") and place and before[place - 1].kind == "adjective"  # black and white
+        if not joined and word.kind not in ("noun", "adjective", "adverb"):
             break
     return None
+
+
+def _in_a_place(before: list[Word]) -> bool:
+    """Whether a preposition stands right before the nouns and adjectives that end here."""
+    outside = (word for word in reversed(before) if word.kind not in ("noun", "adjective"))
+    return next(outside, before[0]).kind == "preposition"
 
 
 def _conjoined(before: list[Word]) -> bool:

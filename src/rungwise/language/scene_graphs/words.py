@@ -57,6 +57,10 @@ PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 """Several words that are one relation, or two at once."""
 
+SHORT = {"cannot": "can not", "can't": "can n't", "won't": "will n't", "n't": " n't"}
+"""Short forms of "not" and what they are taken apart to, one after the other."""
+NEGATIONS = frozenset(("not", "n't", "never"))
+"""What follows is denied."""
 AND = frozenset(("and", "or", "&"))
 WHILE = frozenset(("while", "as", "when", "where", "because", "so", "if", "but", "then", "although", "though"))
 """What begins another clause."""
@@ -96,10 +100,19 @@ WHOLE = {
     ("hot", "dog"): "hot dog",
     ("hot", "dogs"): "hot dogs",
     ("ice", "cream"): "ice cream",
+    ("french", "fry"): "french fry",
+    ("french", "fries"): "french fries",
+    ("roller", "coaster"): "roller coaster",
+    ("roller", "coasters"): "roller coasters",
     ("plus", "sign"): "plus sign",
     ("plus", "signs"): "plus signs",
 }
-WHOLE_ROOTS = {"hot dogs": "hot dog", "plus signs": "plus sign"}
+WHOLE_ROOTS = {
+    "hot dogs": "hot dog",
+    "plus signs": "plus sign",
+    "french fries": "french fry",
+    "roller coasters": "roller coaster",
+}
 """Two words for a thing that the last word alone does not name."""
 
 LIGHT = frozenset(("go", "get", "start", "begin", "come", "continue", "seem", "appear", "keep", "let", "be", "have"))
@@ -122,6 +135,12 @@ TRANSITIVE = frozenset(("wearing", "holding", "carrying", "riding", "using", "ma
                         "watching", "taking", "throwing", "catching", "hitting", "pulling", "pushing", "swinging",
                         "kicking", "reading", "cutting", "drinking", "preparing", "selling", "chasing"))  # fmt: skip
 """Verbs whose object follows at once, also without an article: wearing bracelets."""
+
+DEPTHS = frozenset(("background", "foreground", "distance"))
+"""Where what is named last before stands: a street with mountains in the background."""
+
+BESIDE = frozenset(("near", "by", "next to", "beside", "behind", "in front of", "past", "at", "between", "over"))
+"""Relations after which a participle is of the living thing that they lead to: a cat near a man using a laptop."""
 
 SHOWING = frozenset(("see", "show", "picture", "depict", "display", "feature"))
 """Verbs that speak of the picture where they stand after "is" or "can be"."""
