@@ -199,5 +199,6 @@ def test_files_are_read_with_their_own_bound(tmp_path: Path) -> None:
         {"judgements.jsonl": digest_of(path)},
     )
     assert read_called_right([path], data, 2).pairs.tolist() == [[0, 1], [1, 2], [2, 0]]
+    assert read_called_right(str(path), data).pairs.tolist() == found.pairs.tolist()
     with pytest.raises(UserError, match="right_from must be a number"):
         read_called_right(path, data, float("nan"))

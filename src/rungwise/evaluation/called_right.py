@@ -82,7 +82,7 @@ class CalledRight:
 
 
 def read_called_right(
-    paths: Path | Sequence[Path], data: ImageCaptions, right_from: float | None = None
+    paths: Path | str | Sequence[Path | str], data: ImageCaptions, right_from: float | None = None
 ) -> CalledRight:
     """What people called right, from judgement files or from the grades of an index.
 

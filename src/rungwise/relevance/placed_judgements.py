@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import sealed_lines
 from rungwise.core.errors import UserError
+from rungwise.core.reading import user_path
 from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.relevance.id_lists import Finder
@@ -91,7 +92,7 @@ def is_of_people(path: Path) -> bool:
     return sealed_lines.a_sealed_line(path) is not None
 
 
-def place_judgements(paths: Path | Sequence[Path], data: ImageCaptions) -> Placed:
+def place_judgements(paths: Path | str | Sequence[Path | str], data: ImageCaptions) -> Placed:
     """The judgements of one file, or of several of one kind, placed in a collection.
 
     Judgements of pictures or captions that the collection lacks are listed, and so are those of captions that have
@@ -112,7 +113,7 @@ def place_judgements(paths: Path | Sequence[Path], data: ImageCaptions) -> Place
     >>> placed.right(), placed.grades, placed.graders
     (array([[1, 0]]), array([4., 3.]), ('Ada', 'Bo'))
     """
-    several = [paths] if isinstance(paths, Path) else list(paths)
+    several = [user_path(path) for path in ([paths] if isinstance(paths, Path | str) else paths)]
     found = {digest_of(path): (path, _place(path, data)) for path in several}  # a copy says nothing more
     parts = [part for _, part in found.values()]
     if len({part.right_from for part in parts}) > 1:
