@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.language.scene_graphs import chunking
 from rungwise.language.tokenisers import unicode_words, whitespace
 from rungwise.language.word_vectors import load_word_vectors
-from rungwise.relevance import CBoW, CIDErD, Combined, Human, ModelScores, TfIdf, Visual, load
+from rungwise.relevance import CBoW, CIDErD, Combined, Human, ModelScores, Spice, TfIdf, Visual, load
 from rungwise.relevance.caption_pairs import answers_caption_pairs
 from rungwise.relevance.combine import mean
 from rungwise.relevance.fit import fit_table
@@ -107,13 +108,15 @@ def test_a_source_is_called_alike_on_other_captions(tmp_path):
         lambda words: TfIdf(CAPTIONS, OWNERS, stemming="english"),
         lambda words: CIDErD(CAPTIONS, OWNERS, tokenizer=whitespace),
         lambda words: mean([TfIdf(CAPTIONS, OWNERS), TfIdf(CAPTIONS, OWNERS, tokenizer=unicode_words)]),
+        lambda words: Spice(CAPTIONS, OWNERS, parser=lambda text: chunking.parse(text)),
     ],
-    ids=["stop words", "tokenizer", "stems", "spaces", "within"],
+    ids=["stop words", "tokenizer", "stems", "spaces", "within", "parser"],
 )
 def test_another_choice_is_another_name(other, tmp_path):
     words = load_word_vectors(vectors(tmp_path), None)
     cbow, tfidf, cider = CBoW(CAPTIONS, OWNERS, words), TfIdf(CAPTIONS, OWNERS), CIDErD(CAPTIONS, OWNERS)
-    assert other(words).called not in {one.called for one in (cbow, tfidf, cider, mean([tfidf, tfidf]))}
+    usual = (cbow, tfidf, cider, mean([tfidf, tfidf]), Spice(CAPTIONS, OWNERS))
+    assert other(words).called not in {one.called for one in usual}
 
 
 def test_what_was_kept_is_called_like_its_source():

@@ -154,6 +154,7 @@ def test_numbers_that_do_not_fit_together_are_refused():
         {"centres": ()},
         {"scales": (0.0,)},
         {"weights": (-1.0,)},
+        {"weights": (1e29,), "scales": (1e-300,)},
         {"weights": ()},
         {"curves": ()},
         {"low": 5.0},

@@ -13,19 +13,20 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Any
 
 from rungwise.core.errors import UserError
 
 Tokeniser = Callable[[str], list[str]]
 
 
-def name_of(tokeniser: Tokeniser) -> str:
-    """What to call a tokeniser: the name of the function or class.
+def name_of(reader: Callable[[str], Any]) -> str:
+    """What to call a tokeniser, or whatever else reads a text: the name of the function or class.
 
     >>> name_of(whitespace)
     'whitespace'
     """
-    return str(getattr(tokeniser, "__qualname__", type(tokeniser).__qualname__))
+    return str(getattr(reader, "__qualname__", type(reader).__qualname__))
 
 
 _DROPPED = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";", '"', "’", "‘", "“", "”"))

@@ -45,6 +45,8 @@ _SOME_KNOTS = 32
 _FOLDS = 5
 _ROUNDS = 5
 _SHRINKAGE = 0.5
+_LARGEST = 1e200
+"""Of a weight by its scale: times a degree in float32 it is still a number."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class Fit:
             raise UserError("fit: a number is not finite, or the range of grades is empty")
         if min(self.scales) <= 0 or min(self.weights, default=0.0) < 0:
             raise UserError("fit: a scale is not positive, or a weight is negative")
+        if any(weight > _LARGEST * scale for weight, scale in zip(self.weights, self.scales, strict=False)):
+            raise UserError("fit: a scale is too small for its weight, so that grades would be no numbers")
 
     def combined(self, columns: Iterable[NDArray[np.generic]]) -> Values:
         """Grades of arrays of degrees, one for each source, all of one shape; NaN where one is NaN."""

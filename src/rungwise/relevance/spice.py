@@ -34,10 +34,11 @@ from rungwise.core.errors import UserError
 from rungwise.language.scene_graphs import chunking
 from rungwise.language.scene_graphs.graph import Fact, Parser, SceneGraph, canonical, spoken
 from rungwise.language.scene_graphs.synonyms import Synonyms
+from rungwise.language.tokenisers import name_of
 from rungwise.relevance.base import Block, Direction, Positions
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.captions import CaptionSource
-from rungwise.relevance.facts import FactNumbers, Sparse, alike, answered, different, once, sums
+from rungwise.relevance.facts import SOMETHING, FactNumbers, Sparse, alike, answered, different, once, sums
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
 from rungwise.relevance.word_likeness import WordLikeness
 
@@ -46,9 +47,6 @@ Measure = Literal["f", "precision"]
 
 KindWeights = tuple[float, float, float]
 """What a fact counts: an object, an attribute, a relation."""
-
-SOMETHING = "something"
-"""What has an attribute, where it does not matter what it is."""
 
 _PARSED = 1024
 
@@ -249,6 +247,11 @@ class Spice(CaptionSource):
     def options(self) -> Mapping[str, Any]:
         """What besides the captions' facts decides the degrees."""
         return {"leave_one_out": self.leave_one_out, **self._choices}
+
+    def choices(self) -> Mapping[str, Any]:
+        """The options, and the parser unless it is the usual one."""
+        usual = self._parser is chunking.parse
+        return {**super().choices(), **({} if usual else {"parser": name_of(self._parser)})}
 
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and facts."""
