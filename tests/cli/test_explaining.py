@@ -41,6 +41,12 @@ def test_options_of_the_source_apply(data, capsys):
     assert lines[:3] == ["caption: a small red circle left of a blue square", "text: a red circle", "degree 0.500"]
 
 
+def test_a_text_without_facts_is_named(data, capsys):
+    _, lines, _ = run(capsys, data, "a.jpg", "😀")
+    assert lines[3:5] == ["degree 0.000", "in both: nothing"]
+    assert lines[-1] == "the text states no fact that the parser finds; the built-in one reads English"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -31,7 +31,10 @@ def test_it_is_the_source_with_its_options():
     )
     np.testing.assert_array_equal(source.dense(), expected.dense())
     assert source.content_hash() == expected.content_hash()
-    assert said == ["spice: no WordNet here; a short list", "spice: 3 facts of 3 captions; 1 captions state none"]
+    assert said == [
+        "spice: no WordNet here; synonyms are those of a short list of everyday words",
+        "spice: 3 facts of 3 captions; 1 captions state none",
+    ]
 
 
 def test_word_vectors_let_words_match_in_part(tmp_path):

@@ -258,6 +258,14 @@ def test_an_unbound_attribute_counts_whatever_has_it():
     assert degrees.tolist() == pytest.approx([1, 2 * 0.5 / (2.5 + 2.5), 0])
 
 
+def test_whatever_has_an_attribute_is_like_no_thing():
+    vectors = WordVectors({"something": 0, "dog": 1, "cat": 2}, np.array([[1, 0], [1, 0], [0, 1]], np.float32))
+    texts = ["cat; cat red", "dog; dog red"]
+    exact, soft = (source_of(texts, range(2), unbound=0.5, likeness=one) for one in (None, by_word_vectors(vectors)))
+    assert soft.dense().tolist() == exact.dense().tolist()
+    assert soft.explain(0, 1).missed == (("dog",), ("dog", "red"))
+
+
 def test_it_serves_losses_measures_and_cascades(tmp_path):
     import torch
 

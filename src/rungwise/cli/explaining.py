@@ -71,6 +71,9 @@ def main(arguments: list[str]) -> int:
         say(f"caption: {reference}")
     say(f"text: {text}")
     say(str(source.explain(0, len(references))))
+    for what, stated in (("text states", source.graphs[-1:]), ("captions state", source.graphs[:-1])):
+        if not any(stated):
+            say(f"the {what} no fact that the parser finds; the built-in one reads English")
     return 0
 
 

@@ -19,6 +19,9 @@ from rungwise.language.scene_graphs.synonyms import Synonyms
 from rungwise.relevance.base import Block, Positions
 from rungwise.relevance.word_likeness import WordLikeness
 
+SOMETHING = "something"
+"""What has an attribute, where it does not matter what it is. No other word is like it."""
+
 _CHUNK = 1024
 """Words that are compared with all words at a time."""
 _LEAST_FACT = 0.05
@@ -209,7 +212,7 @@ def _alike_words(words: Sequence[str], synonyms: Synonyms, likeness: WordLikenes
 
 def _add_near(rows: list[dict[int, float]], words: Sequence[str], likeness: WordLikeness) -> None:
     """Add words whose vectors are near, but for those of exact families."""
-    free = np.array([family_of(word) is None for word in words])
+    free = np.array([family_of(word) is None and word != SOMETHING for word in words])
     table = np.where(free[:, None], likeness.vectors(words), np.float32(0))
     least = likeness.least
     for start in range(0, len(words), _CHUNK):

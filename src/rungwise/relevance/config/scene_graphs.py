@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from rungwise.relevance.word_likeness import WordLikeness
 
 
+_NO_WORDNET = "spice: no WordNet here; synonyms are those of a short list of everyday words"
+
+
 @dataclass(frozen=True)
 class SpiceConfig(CaptionsConfig):
     """Facts in common: objects, attributes and relations (SPICE).
@@ -102,5 +105,6 @@ class SpiceConfig(CaptionsConfig):
         from rungwise.language.scene_graphs.synonyms import Synonyms, wordnet_folder
 
         place = self.wordnet or wordnet_folder()
-        building.say(f"spice: synonyms of WordNet in {place}" if place else "spice: no WordNet here; a short list")
-        return Synonyms.own() if place is None else Synonyms.wordnet(place)
+        found = Synonyms.own() if place is None else Synonyms.wordnet(place)
+        building.say(f"spice: synonyms of WordNet in {place}" if place else _NO_WORDNET)
+        return found
