@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.core.sealed_lines import hash_of_text
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance import CBoW, CIDErD, Combined, DocumentFrequencies, Human, TfIdf
 from rungwise.relevance.base import Degrees
@@ -11,6 +12,7 @@ from rungwise.relevance.combine import mean
 from rungwise.relevance.judged import RatedPairs
 from rungwise.relevance.judged_degrees import degrees_of_pairs, degrees_of_texts, leaving_one_out
 from rungwise.relevance.judged_files import read_judged
+from rungwise.relevance.judgements import Judgement, add_judgement
 
 TEXTS = (
     "a red dog runs in the grass", "a dog runs", "a cat sleeps on a red sofa", "the cat sleeps",
@@ -113,6 +115,35 @@ def test_what_the_collection_lacks_is_listed():
 
 FIRST, SECOND = [0, 0, 3, 5, 6], [1, 2, 3, 4, 0]
 CAPTIONS = judged("caption-caption", map(str, FIRST), map(str, SECOND))
+
+
+def grade(path, image, caption, text, who="Ada"):
+    caption_id = DATA.caption_ids[caption]
+    add_judgement(path, Judgement(image, caption_id, 3, who, "2026-01-01T00:00:00Z", hash_of_text(text)))
+
+
+def test_judgements_of_captions_that_changed_are_left_out_and_listed(tmp_path):
+    path = tmp_path / "judgements.jsonl"
+    for caption in (1, 2):
+        grade(path, "a.jpg", caption, TEXTS[caption])
+    grade(path, "a.jpg", 1, "what stood there before", "Bo")
+    path.write_bytes(path.read_bytes() + b"damaged\n")
+    found = degrees_of_pairs("tfidf", read_judged([path]), DATA)
+    assert found.kept.tolist() == [0, 1]
+    assert [(one.kind, one.where) for one in found.issues] == [
+        ("damaged judgement", f"{path}, line 4"),
+        ("judgement of another caption", f"{path}, line 3"),
+    ]
+    assert read_judged([path]).ratings[0].tolist()[0] == 3
+
+
+def test_a_file_of_which_most_is_of_other_captions_is_refused(tmp_path):
+    path = tmp_path / "judgements.jsonl"
+    grade(path, "a.jpg", 0, TEXTS[0])
+    for caption in (1, 2):
+        grade(path, "a.jpg", caption, "another text")
+    with pytest.raises(UserError, match="2 of its 3 judgements are of other captions, the first at line 2"):
+        degrees_of_pairs("tfidf", read_judged([path]), DATA)
 
 
 def test_captions_are_asked_by_caption_pair(tmp_path):

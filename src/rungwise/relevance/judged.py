@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.data.collection import Issue
 
 Between = Literal["image-caption", "caption-caption", "image-image"]
 """What the two sides of a judged pair are."""
@@ -56,6 +57,8 @@ class RatedPairs(_Rated):
         ratings: (pairs, raters) grades, NaN for none.
         places: (pairs,) where each stands in its file.
         name: Of the file.
+        text_hashes: (pairs,) SHA-256 of the caption that was read; empty where the file does not say.
+        issues: Lines of the file that are damaged.
 
     >>> pairs = RatedPairs("image-caption", "table", ("a",), ("a#0",), np.array([[4.0, 5.0, np.nan]]), ("line 2",))
     >>> len(pairs), pairs.raters, pairs.means
@@ -69,6 +72,8 @@ class RatedPairs(_Rated):
     ratings: Ratings
     places: tuple[str, ...]
     name: str = "judgements"
+    text_hashes: tuple[str, ...] = ()
+    issues: tuple[Issue, ...] = ()
 
     def __len__(self) -> int:
         """Number of pairs."""

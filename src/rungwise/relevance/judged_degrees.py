@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.sealed_lines import hash_of_text
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.relevance.base import Degrees, Positions
 from rungwise.relevance.caption_pairs import CaptionPairs, answers_caption_pairs, caption_pairs
@@ -21,6 +22,7 @@ from rungwise.relevance.given import as_degrees
 from rungwise.relevance.human import Human
 from rungwise.relevance.id_lists import Finder
 from rungwise.relevance.judged import RatedPairs
+from rungwise.relevance.placed_judgements import refuse_other_captions
 from rungwise.relevance.visual import ImagePairs
 
 Numbers = NDArray[np.float64]
@@ -68,7 +70,8 @@ def degrees_of_pairs(
         building: How the source is built.
 
     Raises:
-        UserError: If the collection has none of the pairs, or the source cannot be built or asked.
+        UserError: If the collection has none of the pairs, most were judged with other captions, or the source cannot
+            be built or asked.
 
     >>> data = ImageCaptions(("a", "b"), ("a red dog", "a dog", "a cat"), np.array([0, 0, 1]))
     >>> ratings = np.array([[5.0], [0.0]])
@@ -133,15 +136,20 @@ def _positions(judged: RatedPairs, data: ImageCaptions) -> tuple[Positions, Posi
     images, captions = Finder(data.image_ids), Finder(data.caption_ids)
     kinds = judged.between.split("-")
     find = [images if kind == "image" else captions for kind in kinds]
-    kept, places, issues = [], [], []
+    kept, places = [], []
+    issues, other = list(judged.issues), []
     for at, (where, *ids) in enumerate(zip(judged.places, judged.first, judged.second, strict=True)):
         found = [finder(one) for finder, one in zip(find, ids, strict=True)]
         unknown = next((side for side, one in enumerate(found) if one is None), None)
-        if unknown is None:
+        if unknown is not None:
+            issues.append(Issue(f"judgement of an unknown {kinds[unknown]}", where, repr(ids[unknown])))
+        elif judged.text_hashes and hash_of_text(data.captions[found[1]]) != judged.text_hashes[at]:
+            other.append(Issue("judgement of another caption", where, f"{ids[1]!r} had another text"))
+        else:
             kept.append(at)
             places.append(found)
-        else:
-            issues.append(Issue(f"judgement of an unknown {kinds[unknown]}", where, repr(ids[unknown])))
+    refuse_other_captions(judged.name, other, len(kept), len(judged))
+    issues += other
     if not kept:
         first = f", such as {issues[0].detail} ({issues[0].where})" if issues else ""
         raise UserError(

@@ -85,15 +85,21 @@ def _graded(path: Path) -> RatedPairs:
     found = read_judgements(path)
     if not len(found):
         raise UserError(f"{path}: holds no judgement that counts; give a file with some")
-    lines = {one.pair: line for one, line in zip(reversed(found.kept), reversed(found.lines), strict=True)}
+    # The same pair with another text is another one.
+    read = [(one.pair, one.text_hash) for one in found]
+    lines: dict[tuple[tuple[str, str], str], int] = {}
+    for key, line in zip(read, found.lines, strict=True):
+        lines.setdefault(key, line)
     return RatedPairs(
         "image-caption",
         "table",
-        tuple(image for image, _ in found.pairs),
-        tuple(caption for _, caption in found.pairs),
-        found.ratings().T,
-        tuple(f"{path}, line {lines[pair]}" for pair in found.pairs),
+        tuple(image for (image, _), _ in lines),
+        tuple(caption for (_, caption), _ in lines),
+        found.ratings(texts_apart=True).T,
+        tuple(f"{path}, line {line}" for line in lines.values()),
         str(path),
+        tuple(text_hash for _, text_hash in lines),
+        found.issues,
     )
 
 

@@ -92,6 +92,29 @@ def is_of_people(path: Path) -> bool:
     return sealed_lines.a_sealed_line(path) is not None
 
 
+def refuse_other_captions(path: Path | str, other: Sequence[Issue], same: int, judgements: int) -> None:
+    """Refuse a file of which most judgements are of captions with another text: it belongs to another collection.
+
+    Args:
+        path: The file.
+        other: Judgements of captions with another text.
+        same: How many are of captions with the same text.
+        judgements: How many there are.
+
+    Raises:
+        UserError: If there are more of the former.
+
+    >>> refuse_other_captions("judgements.jsonl", [Issue("", "it, line 1", "'a#0' had another text")], 0, 1)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: judgements.jsonl: 1 of its 1 judgements are of other captions, the first at line...
+    """
+    if len(other) > same:
+        raise UserError(
+            f"{path}: {len(other)} of its {judgements} judgements are of other captions, the first at"
+            f" {other[0].where.rpartition(', ')[2]} ({other[0].detail}); give the collection that was judged"
+        )
+
+
 def place_judgements(paths: Path | str | Sequence[Path | str], data: ImageCaptions) -> Placed:
     """The judgements of one file, or of several of one kind, placed in a collection.
 
@@ -226,11 +249,7 @@ def _of_pairs(path: Path, data: ImageCaptions) -> _Part:
         else:
             assert one.grade is not None  # what was taken back is not kept
             found.rows.append(_Given(image, caption, float(one.grade), one.who, one.when))
-    if len(other) > len(found.rows):
-        raise UserError(
-            f"{path}: {len(other)} of its {len(judgements)} judgements are of other captions, the first at"
-            f" {other[0].where.rpartition(', ')[2]} ({other[0].detail}); give the collection that was judged"
-        )
+    refuse_other_captions(path, other, len(found.rows), len(judgements))
     return found.part(RIGHT_FROM, judgements.issues)
 
 
