@@ -165,6 +165,15 @@ def test_report_and_false_negatives_are_written(world, tmp_path, capsys):
     assert all(float(row["degree"]) >= float(row["needed"]) for row in found)
 
 
+def test_where_no_candidate_is_relevant_enough_a_lower_bound_is_asked_for(world, tmp_path, capsys):
+    wrong = ("--false-negatives", tmp_path / "f.csv")
+    assert run(world, *VECTORS, *SCENES, *wrong, "--right-from", 2) == 0
+    said = capsys.readouterr().out
+    assert "(0 candidates)\nnone of the candidates ranked first reaches 2; give a lower --right-from\n" in said
+    assert run(world, *VECTORS, *SCENES, *wrong, "--right-from", 0) == 0
+    assert "--right-from" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("form", ["markdown", "latex", "csv", "json"])
 def test_other_formats_are_printed_alone(world, capsys, form):
     assert run(world, *VECTORS, *SCENES, "--measures", "R@1", "--format", form) == 0

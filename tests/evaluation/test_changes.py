@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 from rich.console import Console
 
@@ -18,6 +20,18 @@ def test_every_number_stands_beside_that_of_the_annotation() -> None:
     assert rows["i2t/MedR"] == ["1.0", "1.0", "0.0"]
     for name, (before, now, _) in rows.items():
         assert (before, now) == (f"{alone[name]:.1f}", f"{result[name]:.1f}")
+
+
+def test_a_change_too_small_to_be_shown_has_no_sign() -> None:
+    result = evaluate_with_people(SAID, similarity=SCORES, image_of_caption=[0, 1, 2], measures=["MeanR"])
+    judged = result.judgements
+    assert judged is not None
+    for away in (-0.001, 0.001):
+        before = {name: value + away for name, value in result.numbers.items()}
+        close = replace(result, judgements=replace(judged, before=before))
+        assert {cells[-1] for cells in change_cells(close)} == {"0.0"}
+    undefined = replace(judged, before=dict.fromkeys(result.numbers, float("nan")))
+    assert {cells[-1] for cells in change_cells(replace(result, judgements=undefined))} == {"-"}
 
 
 def test_the_table_fits_a_terminal_and_names_the_people() -> None:

@@ -334,6 +334,9 @@ def _look_closer(
         everywhere = in_positions_of_data(found, wrong)
         write_false_negatives(asked.false_negatives, everywhere, scored.data)
         say(f"written: {asked.false_negatives} ({len(everywhere)} candidates)")
+        if not len(everywhere) and called_right is None:
+            needed = "the degree of the query's own captions" if right_from is None else f"{right_from:g}"
+            say(f"none of the candidates ranked first reaches {needed}; give a lower --right-from")
     if asked.report:
         page = report_page(
             result,
