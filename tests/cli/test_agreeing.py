@@ -113,6 +113,8 @@ def test_vatex_eval_style(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "3 candidate captions" in said
     assert "tau-b, each rater" in said
+    assert "counted among the references alone" in said
+    assert "training pictures" not in said
 
 
 def test_a_source_of_pictures_reads_the_features_of_the_collection(tmp_path, capsys):

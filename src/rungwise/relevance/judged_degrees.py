@@ -260,8 +260,12 @@ def degrees_of_texts(
         splits=(_REFERENCES,) * len(images) + (_CANDIDATES,) * len(texts),
         name="judged texts",
     )
-    building = replace(building or Building(), train=(_REFERENCES,), frequencies="train", whole=collection)
-    built = source_config(source).build(collection, building=building)
+    outer = building or Building()
+    # What a source says of its collection is of the one that is made up here.
+    inner = replace(outer, train=(_REFERENCES,), frequencies="train", whole=collection, say=lambda _: None)
+    built = source_config(source).build(collection, building=inner)
+    if built.frequencies_from is not None:
+        outer.say("how rare a word is, is counted among the references alone")
     counts = [len(some) for some in candidates]
     rows = np.repeat(np.array(of_items, np.int64), counts)
     columns = np.array([len(captions) + texts[one] for some in candidates for one in some], np.int64)
