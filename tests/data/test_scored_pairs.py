@@ -53,6 +53,39 @@ def test_rows_that_cannot_be_used_are_listed_with_their_places(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("header", "row", "split"),
+    [
+        (
+            "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore",
+            "0\tmain\tMSRvid\t2012test\t0001\tnone\tnone\t{first}\t{second}\t{score}",
+            "none",
+        ),
+        (
+            "split\tgenre\tdataset\tyear\tsid\tscore\tsentence1\tsentence2",
+            "dev\tmain\tMSRvid\t2012\t0001\t{score}\t{first}\t{second}",
+            "val",
+        ),
+        (
+            "pair_ID\tsentence_A\tsentence_B\tentailment_label\trelatedness_score\tentailment_AB\tentailment_BA",
+            "1\t{first}\t{second}\tNEUTRAL\t{score}\tA_neutral_B\tB_neutral_A",
+            "none",
+        ),
+        ("genre\tfile\tyear\tid\tscore\tsentence1\tsentence2", "a\tb\tc\t0\t{score}\t{first}\t{second}", "none"),
+    ],
+    ids=["GLUE", "sentence-transformers", "SICK", "STS-Benchmark"],
+)
+@pytest.mark.parametrize("suffix", [".tsv", ".txt", ".csv"])
+def test_numbers_where_stsbenchmark_has_its_score_do_not_hide_a_header(tmp_path, header, row, split, suffix):
+    given = [("a dog", '"Sit," she said', 4.5), ("a cat", "a car", 0.5), ('"Go', "a bird", 2), ("a boat", 'home"', 3)]
+    lines = [header, *(row.format(first=a, second=b, score=score) for a, b, score in given)]
+    (tmp_path / f"pairs{suffix}").write_text("\n".join(lines))
+    pairs = read_scored_pairs(tmp_path / f"pairs{suffix}")
+    assert list(zip(pairs.first, pairs.second, pairs.scores, strict=True)) == given
+    assert set(pairs.splits) == {split}
+    assert (pairs.layout, pairs.issues) == ("table", ())
+
+
+@pytest.mark.parametrize(
     "table",
     [
         'sentence1,sentence2,score\n"a, or b",c,1.5\n',
@@ -80,7 +113,10 @@ def test_a_column_of_splits_counts(tmp_path):
         ("image,caption\na,b\n", "no column says two texts .* and the score .*; it has 'image', 'caption'; rename"),
         ("text1,text2,number\na,b,1\n", "line 1: no column says the score"),
         ("score,text1\n1,b\n", "line 1: no column says two texts"),
-        ("text1,text2,score\na,b,high\n", r"no row has two texts and a number \(1 skipped\)"),
+        (
+            "text1,text2,score\na,b,high\n",
+            r"\(1 skipped, the first one in .*pairs.csv, line 2: the score 'high' is no number\); give",
+        ),
         ("", "the file is empty"),
     ],
 )
@@ -134,6 +170,11 @@ def test_what_validates_is_drawn_from_the_training_pairs_where_it_is_missing():
     assert Counter(drawn.splits) == {"train": 27, "val": 3, "test": 10}
     assert drawn.splits[30:] == ("test",) * 10
     assert with_drawn_splits(drawn) is drawn
+
+
+def test_no_pairs_are_drawn_for_a_test_that_could_say_nothing():
+    assert Counter(with_drawn_splits(chains(20, 1)).splits) == {"train": 17, "val": 3}
+    assert Counter(with_drawn_splits(chains(30, 1)).splits) == {"train": 24, "val": 3, "test": 3}
 
 
 def test_pairs_that_all_hang_together_are_not_parted():

@@ -166,6 +166,14 @@ def test_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
     assert read(tmp_path).captions == ("Käse",)
 
 
+def test_quotation_marks_of_different_lines_join_them_unless_lines_are_rows(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text('image\tcaption\n"a.jpg\tGo\nb.jpg"\tStop\n')
+    assert len(read_table(tmp_path / "t.tsv").rows) == 1
+    assert [line for line, _ in read_table(tmp_path / "t.tsv", by_lines=True).rows] == ["line 2", "line 3"]
+    (tmp_path / "t.tsv").write_text('image\tcaption\na.jpg\t"Go\non"\n')
+    assert read_table(tmp_path / "t.tsv", by_lines=True).rows == [("line 2", {"image": "a.jpg", "caption": "Go\non"})]
+
+
 def test_unquoted_tsv_keeps_its_quotation_marks(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text('image\tcaption\na.jpg\t"Stop" sign\nb.jpg\t12" disc\n')
     assert [row["caption"] for _, row in read_table(tmp_path / "t.tsv").rows] == ['"Stop" sign', '12" disc']

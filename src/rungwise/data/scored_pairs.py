@@ -1,7 +1,8 @@
 r"""Pairs of texts that people scored: STS-Benchmark's files, or a table with two columns of texts and one of scores.
 
 STS-Benchmark's lines have no header: genre, file, year, id, score, and the two sentences, parted by tabs, with licences
-behind them at times. A quotation mark is one, and begins nothing. Both kinds are recognised by looking.
+behind them at times. A quotation mark is one, and begins nothing. Both kinds are recognised by looking: what names its
+columns in its first line is a table, however many columns and numbers it has, such as the ``train.tsv`` of GLUE.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TEXT_COLUMNS = (
 )  # fmt: skip
 """Names of the two columns of texts; the first two that are present count."""
 
-SCORE_COLUMNS = ("score", "grade", "agg_score", "rating", "similarity", "label")
+SCORE_COLUMNS = ("score", "grade", "agg_score", "rating", "similarity", "relatedness_score", "label")
 """Names of the column of scores; the first present one counts."""
 
 _SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet")
@@ -125,10 +126,13 @@ def read_scored_pairs(path: Path | str) -> ScoredPairs:
             gathered.rows(file, _sts_rows(file), split)
         else:
             layouts.add("table")
-            gathered.rows(file, _table_rows(read_table(file)), split)
+            gathered.rows(file, _table_rows(read_table(file, by_lines=True)), split)
     pairs = gathered.pairs(folder_name(path) if path.is_dir() else path.stem, "/".join(sorted(layouts)))
     if not len(pairs):
-        raise UserError(f"{path}: no row has two texts and a number ({len(pairs.issues)} skipped); {_REMEDY}")
+        skipped = f"{len(pairs.issues)} skipped"
+        if pairs.issues:
+            skipped += f", the first one in {pairs.issues[0].where}: {pairs.issues[0].detail}"
+        raise UserError(f"{path}: no row has two texts and a number ({skipped}); {_REMEDY}")
     return pairs
 
 
@@ -179,7 +183,8 @@ def with_drawn_splits(pairs: ScoredPairs, *, seed: int = 0, dev: float = 0.1, te
         pairs: Those that have ``"train"`` and ``"val"`` stay as they are.
         seed: Of the draw.
         dev: Share of the pairs for ``"val"``.
-        test: Share of the pairs for ``"test"``, where there are no splits at all.
+        test: Share of the pairs for ``"test"``, where there are no splits at all. A share of less than three pairs, of
+            which no correlation means anything, is none.
 
     Raises:
         UserError: If there are splits and none is ``"train"``, or too many pairs hang together by their texts.
@@ -198,7 +203,8 @@ def with_drawn_splits(pairs: ScoredPairs, *, seed: int = 0, dev: float = 0.1, te
     if count[TRAIN] and count[DEV]:
         return pairs
     drawn_from = np.flatnonzero([split == (NO_SPLIT if whole else TRAIN) for split in pairs.splits])
-    wanted = {TEST: round(test * len(drawn_from)) if whole else 0, DEV: max(_FEWEST, round(dev * len(drawn_from)))}
+    judging = round(test * len(drawn_from)) if whole else 0
+    wanted = {TEST: judging if judging >= _FEWEST else 0, DEV: max(_FEWEST, round(dev * len(drawn_from)))}
     group = _hanging_together(pairs.select(drawn_from))
     groups = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
     splits = np.array(pairs.splits, dtype=object)
@@ -296,7 +302,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _is_stsbenchmark(path: Path) -> bool:
-    """Whether the first lines have no header, seven cells or more, and a number in the fifth."""
+    """Whether the first lines name no columns, have seven cells or more, and a number in the fifth."""
     if path.suffix.lower() in (".parquet", ".jsonl", ".ndjson"):
         return False
     found = 0
@@ -304,6 +310,8 @@ def _is_stsbenchmark(path: Path) -> bool:
         cells = line.split("\t")
         if number == _LOOKED_AT:
             break
+        if number == 0 and all(_columns(Table(path, tuple(cells), []))):
+            return False
         numeric = len(cells) > max(_STS_TEXTS) and _is_number(cells[_STS_SCORE])
         if number == 0 and not numeric and len(cells) <= max(_STS_TEXTS):
             return False
@@ -329,16 +337,24 @@ def _sts_rows(path: Path) -> Iterator[tuple[str, Sequence[str] | str]]:
             yield f"line {number}", (cells[_STS_SCORE], *(cells[at] for at in _STS_TEXTS), "")
 
 
-def _table_rows(table: Table) -> Iterator[tuple[str, Sequence[str] | str]]:
+def _columns(table: Table) -> tuple[tuple[str, str] | None, str | None]:
+    """Names of the columns of both texts and of the score; None for what no column is named."""
     texts = next((names for names in TEXT_COLUMNS if all(table.column((name,)) for name in names)), None)
-    score, split = table.column(SCORE_COLUMNS), table.column(("split", "subset"))
+    return texts, table.column(SCORE_COLUMNS)
+
+
+def _table_rows(table: Table) -> Iterator[tuple[str, Sequence[str] | str]]:
+    (texts, score), split = _columns(table), table.column(("split", "subset"))
     if texts is None or score is None:
         found = ", ".join(map(repr, table.columns[:10])) or "none"
         lacks = " and ".join(
             ["two texts (such as sentence1 and sentence2)"] * (texts is None)
             + ["the score (such as score)"] * (score is None)
         )
-        raise UserError(f"{table.path}, line 1: no column says {lacks}; it has {found}; rename them or add a header")
+        raise UserError(
+            f"{table.path}, line 1: no column says {lacks}; it has {found}; rename them, add a header, or move away a"
+            " file that nobody scored"
+        )
     columns = [score, *(table.column((name,)) or "" for name in texts), split]
     for place, cells in table.rows:
         if isinstance(cells, str):

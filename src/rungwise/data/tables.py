@@ -178,8 +178,13 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
     return gatherer.collection(folder_name(files.root), "json" if simple else _layout(files))
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, *, by_lines: bool = False) -> Table:
     r"""Any table, by its extension; in text the header decides between comma, semicolon and tab.
+
+    Args:
+        path: The file.
+        by_lines: No cell is expected to hold a tab and a line end. Where every line of a text with tabs has as many
+            cells as the header, quotation marks then join no lines.
 
     Raises:
         UserError: If the file cannot be read as what its extension says.
@@ -197,7 +202,7 @@ def read_table(path: Path) -> Table:
         return _read_json_lines(path)
     if suffix == JSON_SUFFIX:
         return Table(path, *read_json_rows(path, IMAGE_COLUMNS, CAPTION_COLUMNS))
-    return _read_separated(path)
+    return _read_separated(path, by_lines)
 
 
 def _layout(files: PictureFolder) -> str:
@@ -287,16 +292,22 @@ def _has_header(files: PictureFolder, path: Path) -> bool:
     return not _missing_columns(Table(path, header, []))
 
 
-def _read_separated(path: Path) -> Table:
+def _read_separated(path: Path, by_lines: bool) -> Table:
     text = read_text(path)
     delimiter = _delimiter(path, text)
     try:
-        return _parse_separated(path, text, delimiter, csv.QUOTE_MINIMAL)
+        quoted = _parse_separated(path, text, delimiter, csv.QUOTE_MINIMAL)
     except UserError:
         # Most TSV is written without quoting, so a quotation mark is just one; in CSV it is a mistake.
         if delimiter != "\t":
             raise
         return _parse_separated(path, text, delimiter, csv.QUOTE_NONE)
+    if by_lines and delimiter == "\t":
+        # Marks that begin a cell of one line and end one of another would swallow the lines between them.
+        plain = _parse_separated(path, text, delimiter, csv.QUOTE_NONE)
+        if len(plain.rows) > len(quoted.rows) and not any(isinstance(cells, str) for _, cells in plain.rows):
+            return plain
+    return quoted
 
 
 def _delimiter(path: Path, text: str) -> str:
