@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -59,6 +60,80 @@ def test_an_encoder_alone_scores_nothing(encoder, tmp_path, capfd):
     model.tokenizer.save_pretrained(tmp_path)
     assert load_pair_model(tmp_path).outputs == 2
     assert load_pair_model(tmp_path, outputs=1).outputs == 1, "another number of outputs is put in their place"
+
+
+def altered(folder, home, weights=lambda found: None, **config):
+    """A copy of a model with other weights and settings."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(folder, home)
+    found = load_file(home / "model.safetensors")
+    weights(found)
+    save_file(found, home / "model.safetensors", metadata={"format": "pt"})
+    file = home / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **config}))
+    return home
+
+
+@pytest.fixture(scope="module")
+def grader(encoder, tmp_path_factory):
+    home = tmp_path_factory.mktemp("graders") / "grader"
+    model = load_pair_model(encoder, outputs=1)
+    model.network.save_pretrained(home)
+    model.tokenizer.save_pretrained(home)
+    return home
+
+
+@pytest.mark.parametrize("outputs", [None, 1])
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"num_hidden_layers": 3}, r"\(16, such as bert\.encoder\.layer\.2\."),
+        ({"intermediate_size": 64}, r"\(6, such as bert\.encoder\.layer\.0\.intermediate"),
+        ({"vocab_size": 9}, r"\(1, such as bert\.embeddings\.word_embeddings"),
+    ],
+)
+def test_no_inner_weights_are_drawn_in_silence(grader, tmp_path, outputs, config, said):
+    other = altered(grader, tmp_path / "other", **config)
+    with pytest.raises(
+        UserError, match=rf"^{other}: weights are missing or have other shapes .* {said}.*copy the folder"
+    ):
+        load_pair_model(other, outputs=outputs)
+
+
+def test_outputs_of_another_number_than_said_score_nothing(grader, tmp_path):
+    other = altered(grader, tmp_path / "other", lambda found: found.update({"classifier.bias": torch.zeros(2)}))
+    with pytest.raises(UserError, match=r"\(1, such as classifier\.bias\)"):
+        load_pair_model(other)
+
+
+@pytest.mark.parametrize("outputs", [None, 1])
+def test_a_layer_that_was_lost_is_said(grader, tmp_path, outputs):
+    name = "bert.encoder.layer.1.output.dense.weight"
+    other = altered(grader, tmp_path / "other", lambda found: found.pop(name))
+    with pytest.raises(UserError, match=rf"weights are missing or have other shapes .*\(1, such as {name}\); copy"):
+        load_pair_model(other, outputs=outputs)
+
+
+def test_a_pooler_is_drawn_for_training_alone(grader, tmp_path):
+    other = altered(grader, tmp_path / "other", lambda found: found.pop("bert.pooler.dense.bias"))
+    assert load_pair_model(other, outputs=1).outputs == 1
+    with pytest.raises(UserError, match=r"bert\.pooler\.dense\.bias"):
+        load_pair_model(other)
+
+
+def test_positions_that_begin_behind_the_padding_are_not_exceeded(encoder, tmp_path):
+    config = transformers.RobertaConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8,
+        max_position_embeddings=12, pad_token_id=0, bos_token_id=2, eos_token_id=3,
+    )  # fmt: skip
+    transformers.RobertaModel(config).save_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(encoder)
+    tokenizer.model_max_length = 512
+    tokenizer.save_pretrained(tmp_path)
+    model = load_pair_model(tmp_path, outputs=1)
+    assert model.max_length == 11
+    assert model.logits(["dog " * 30], ["cat " * 30]).isfinite().all()
 
 
 def test_the_packaged_model_scores_no_pairs_by_itself():

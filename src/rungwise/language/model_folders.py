@@ -47,7 +47,7 @@ _TRANSFORMER_SETTINGS = {
 _FORWARD = {"method": ("forward",), "method_output_name": ("last_hidden_state", "logits", None)}
 
 
-_MOST_GROWTH, _MOST_TOKENS = 1000, 100_000
+_MOST_GROWTH, _MOST_TOKENS, _MOST_PARTS = 1000, 100_000, 100_000
 _TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
 """Of a regular expression: an escape, a class of characters, a number of times, any other character."""
 _ENDLESS = re.compile(r"\{\d+,\}")
@@ -272,6 +272,11 @@ def repeats_a_repetition(pattern: str) -> bool:
 def _check_config(file: Path, values: Mapping[str, Any]) -> None:
     """Refuse what a configuration of transformers may ask for besides a network, at any depth."""
     for name, value in values.items():
+        if (name == "num_labels" or "layers" in name) and isinstance(value, int | float) and value > _MOST_PARTS:
+            # They are built one by one, before anything is compared with the weights.
+            raise UserError(
+                f"{file}: {name[:60]} is {value:g}, and at most {_MOST_PARTS:,} are read; copy the file anew"
+            )
         if name.endswith("attn_implementation") or name.endswith("attn_implementation_internal"):
             if value not in _ATTENTION:
                 raise UserError(

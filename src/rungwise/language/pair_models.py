@@ -83,12 +83,13 @@ def load_pair_model(
     Args:
         model: Weights in safetensors of a network for texts. The packaged one has no outputs of its own.
         outputs: Put so many outputs on the network, drawn by torch's generator where it has another number of them or
-            none; None takes those that it has.
+            none; None takes those that it has. A pooler that was published without is drawn likewise.
         device: Where it computes.
         max_length: Tokens of a pair; None takes the model's own limit.
 
     Raises:
-        UserError: If transformers is not installed, or the model cannot be loaded or asks for what is not allowed.
+        UserError: If transformers is not installed, or the model cannot be loaded, lacks weights, or asks for what is
+            not allowed.
 
     >>> load_pair_model("./nowhere")                                        # doctest: +SKIP
     Traceback (most recent call last):
@@ -103,19 +104,20 @@ def load_pair_model(
     place = str(sentence_folder(model)) if packaged else checked_folder(model, "cross-encoder")
     alone: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     network: Any
-    head: dict[str, Any] = {} if outputs is None else {"num_labels": outputs, "ignore_mismatched_sizes": True}
+    head: dict[str, Any] = {} if outputs is None else {"num_labels": outputs}
     with without_bars(), loading(model, "sequence-classification"), _without_reports():
         tokenizer: Any = AutoTokenizer.from_pretrained(place, **alone)
         network, found = AutoModelForSequenceClassification.from_pretrained(
-            place, use_safetensors=True, output_loading_info=True, **alone, **head
+            place,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # whose names come back, and not its advice to ignore them
+            dtype=torch.float32,  # whatever they were saved in: the precision is that of the computation
+            **alone,
+            **head,
         )
-        lacking = [name for name in found["missing_keys"] if not name.startswith(f"{network.base_model_prefix}.")]
-        if outputs is None and lacking:
-            raise UserError(
-                f"{model}: an encoder without an output for pairs ({min(lacking)} is missing), so that its scores would"
-                " be random; train one: rungwise relevance train-cross-encoder"
-            )
-        longest = _longest(tokenizer, network.config)
+        _check_weights(model, network, found, new_outputs=outputs is not None)
+        longest = _longest(tokenizer, network)
         with torch.inference_mode():
             network.eval()(
                 **tokenizer([TRIED], [TRIED], padding=True, truncation=True, max_length=8, return_tensors="pt")
@@ -149,9 +151,32 @@ def _without_reports() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
-def _longest(tokenizer: Any, config: Any) -> int:
+def _check_weights(model: str | Path, network: Any, found: Mapping[str, Any], *, new_outputs: bool) -> None:
+    """Refuse a network of which transformers drew weights at random, other than new outputs that were asked for."""
+    missing, misshapen = set(found["missing_keys"]), {name for name, *_ in found["mismatched_keys"]}
+    prefix = f"{network.base_model_prefix}."
+    outputs = {name for name in missing | misshapen if not name.startswith(prefix)}
+    if not new_outputs and outputs & missing:
+        raise UserError(
+            f"{model}: an encoder without an output for pairs ({min(outputs & missing)} is missing), so that its scores"
+            " would be random; train one: rungwise relevance train-cross-encoder"
+        )
+    allowed = {*outputs, *(name for name in missing if "pooler" in name)} if new_outputs else set()
+    wrong = (missing | misshapen) - allowed
+    if wrong:
+        raise UserError(
+            f"{model}: weights are missing or have other shapes than config.json says ({len(wrong)}, such as"
+            f" {min(wrong)}); copy the folder anew"
+        )
+
+
+def _longest(tokenizer: Any, network: Any) -> int:
     """The most tokens a model reads; tokenizers that know no limit say a huge number."""
-    most = int(min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512)))
+    most = int(min(tokenizer.model_max_length, getattr(network.config, "max_position_embeddings", 512)))
+    for name, part in network.named_modules():
+        if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
+            # The family of RoBERTa counts positions from behind the padding's.
+            most = min(most, part.num_embeddings - part.padding_idx - 1)
     if most < 1:
         raise ValueError(f"its longest text has {most} tokens")
     return most

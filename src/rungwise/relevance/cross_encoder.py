@@ -7,6 +7,7 @@ chooses.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -107,6 +108,7 @@ class CrossEncoder(CaptionPairSource):
         number = {text: place for place, text in enumerate(self._texts)}
         self._text = np.array([number[text] for text in self.captions], np.int64)
         self._lengths = np.array([len(text) for text in self._texts], np.int64)
+        self._name = str(model)
         self._model = load_pair_model(model, device=self.device, max_length=max_length)
         self.max_length = self._model.max_length
         outputs = self._model.outputs
@@ -191,6 +193,11 @@ class CrossEncoder(CaptionPairSource):
 
         with torch.inference_mode():
             logits = self._model.logits([a for a, _ in pairs], [b for _, b in pairs], self.precision)
+        if not logits.isfinite().all():
+            raise UserError(
+                f"{self._name}: gives a pair of captions a score that is NaN or infinite; copy the model anew, or take"
+                " another one"
+            )
         if self.scale == "softmax":
             return list(logits.softmax(dim=1)[:, self.output].tolist())
         raw = logits[:, self.output]
@@ -203,7 +210,7 @@ class CrossEncoder(CaptionPairSource):
 
 def _check_scale(scale: object) -> None:
     if isinstance(scale, tuple):
-        if len(scale) != 2 or not scale[0] < scale[1]:
+        if len(scale) != 2 or not -math.inf < scale[0] < scale[1] < math.inf:
             raise UserError(f"scale must be (low, high) with low < high, got {scale}")
     elif scale not in ("raw", "sigmoid", "softmax"):
         raise UserError(f"scale must be 'raw', 'sigmoid', 'softmax' or (low, high), got {scale!r}")

@@ -33,7 +33,7 @@ class ModelConfig(CaptionPairsConfig):
 
     Attributes:
         device: Where the model runs, such as cpu or cuda; default: cuda where there is one.
-        precision: bfloat16 is about twice as fast where the device has it.
+        precision: bfloat16 is faster where the device has it, about twice.
     """
 
     device: str | None = None
@@ -120,8 +120,11 @@ class PairModelConfig(ModelConfig):
     def missing(self) -> dict[str, str]:
         """See :class:`SourceConfig`; the scale is none of them where the model's folder says it."""
         missing = super().missing()
-        if self.model is not None and said_scale(self.model) is not None:
-            missing.pop("scale", None)
+        if self.model is not None and "scale" in missing:
+            if said_scale(self.model) is not None:
+                del missing["scale"]
+            elif not Path(self.model).expanduser().is_dir():
+                missing["scale"] += f" ({self.model} is no folder here, which could say it)"
         return missing
 
     def cross_encoder(
