@@ -68,10 +68,20 @@ def test_splits_are_drawn_where_there_are_none(models, table, tmp_path, capsys):
     assert "row skipped: none: 'a' and 'b': score 77 lies outside of 0..5" in said
 
 
+def test_texts_on_both_sides_are_said_where_dev_alone_is_drawn_too(models, tmp_path, capsys):
+    rows = [f"a{n},b{n},{n % 6},{'train' if n < 30 else 'test'}" for n in range(36)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["text1,text2,score,split", *rows, "a0,b0,0,test", "x,b1,1,test"]))
+    assert run(tmp_path / "pairs.csv", "--out", tmp_path / "grader", *small(models), "--epochs", 1) == 0
+    said = capsys.readouterr().out
+    assert "dev is drawn by seed 0" in said
+    assert "a text of the training pairs is also in 2 of test" in said
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--scale", "5"), "--scale must be LOW,HIGH such as 0,5, got '5'"),
+        (("--scale", "0,inf"), "--scale must be LOW,HIGH with LOW below HIGH"),
         (("--scale", "5,0"), "--scale must be LOW,HIGH with LOW below HIGH"),
         (("--scale", "7,9"), "words.csv: no pair has a score of --scale 7,9; correct the scale"),
         (("--captions", "photos"), "--captions does nothing without --distil-into; give both or neither"),

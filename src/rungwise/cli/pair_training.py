@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ _COMMAND = "rungwise relevance train-cross-encoder"
 _EXAMPLES = (
     f"{_COMMAND} stsbenchmark --out grader",
     f"{_COMMAND} scored.csv --scale 0,5 --out grader",
-    f"{_COMMAND} stsbenchmark --out grader --distil-into sentences --captions photos",
+    f"{_COMMAND} pairs.csv --out slow --distil-into fast",
 )
 _GOES_WITH = dict.fromkeys(("captions", "unlabelled", "bi_encoder", "distil_epochs"), "distil_into")
 
@@ -41,7 +42,7 @@ class TrainCrossEncoder:
     """Train a model that reads two texts together and says how alike they are, on pairs that people scored.
 
     Attributes:
-        data: STS-Benchmark's folder, or a table with two columns of texts and one of scores.
+        data: STS-Benchmark's folder, or a table of scored pairs: two columns of texts and one of scores.
         out: Folder of the model.
         model: The encoder to begin from: a folder or a name on the hub. Default: the packaged MiniLM.
         scale: Score that becomes 0 and score that becomes 1, such as 0,5. Default: the range of the training pairs.
@@ -54,10 +55,9 @@ class TrainCrossEncoder:
         precision: bfloat16 is faster where the device has it.
         device: Where the model computes, such as cpu or cuda. Default: cuda where there is one.
         threads: Of the processor. Default: as many as it has cores.
-        distil_into: Folder of a sentence model that learns the new model's scores.
+        distil_into: Folder of a sentence model that learns from it.
         bi_encoder: The sentence model to begin from. Default: the packaged MiniLM.
-        captions: Folder or file of captions, of which pairs are drawn for the sentence model. Default: the texts of the
-            training pairs.
+        captions: Folder or file of captions to draw its pairs from. Default: the texts of the training pairs.
         unlabelled: How many pairs are drawn; default 10000.
         distil_epochs: Passes of the sentence model; default 2.
     """
@@ -172,12 +172,11 @@ def _read(path: Path, seed: int, scale: tuple[float, float] | None) -> ScoredPai
     if pairs is not read:
         drawn = "dev and test are" if count[TEST] != Counter(read.splits)[TEST] else "dev is"
         say(f"{drawn} drawn by seed {seed}; pairs that share a text stay together")
-    else:
-        shared = ", ".join(
-            f"{number:,} of {_SHOWN.get(name, name)}" for name in (DEV, TEST) if (number := sharing_texts(pairs, name))
-        )
-        if shared:
-            say(f"the data's own splits: a text of the training pairs is also in {shared}")
+    shared = ", ".join(
+        f"{number:,} of {_SHOWN.get(name, name)}" for name in (DEV, TEST) if (number := sharing_texts(pairs, name))
+    )
+    if shared:  # in splits that are drawn nothing is
+        say(f"the data's own splits: a text of the training pairs is also in {shared}")
     return pairs
 
 
@@ -204,7 +203,7 @@ def _scale(text: str | None) -> tuple[float, float] | None:
         low, high = map(float, text.split(","))
     except ValueError as error:
         raise UserError(f"--scale must be LOW,HIGH such as 0,5, got {text!r}") from error
-    if not low < high:
+    if not -math.inf < low < high < math.inf:
         raise UserError(f"--scale must be LOW,HIGH with LOW below HIGH, got {text!r}")
     return low, high
 

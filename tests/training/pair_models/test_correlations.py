@@ -30,3 +30,4 @@ def test_without_any_there_is_none_and_it_is_never_the_best(one, other):
     found = correlations(one, other)
     assert math.isnan(found.pearson)
     assert found.together == -math.inf
+    assert str(found).startswith(f"no correlation, for scores are all equal or too few ({len(one)} pair")

@@ -1,6 +1,8 @@
 """Training cross-encoders. Also tests rungwise.training.pair_models.saving."""
 
 import json
+import math
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.core.seals import check_seal
 from rungwise.data.collection import ImageCaptions
+from rungwise.language.pair_models import load_pair_model
 from rungwise.language.word_vectors import WordVectors
 from rungwise.relevance import Cascade, CBoW, CrossEncoder
 from rungwise.relevance.config import source_config
@@ -45,7 +48,8 @@ def test_it_learns_and_says_how_well(encoder, tmp_path):
         assert one.pearson == pytest.approx(np.corrcoef(pair_scores(found.model, part), part.scores)[0, 1])
     assert found.scale == (0, 5)
     assert len(said) == 20
-    assert f"dev {found.dev}" in said[found.best_epoch - 1]
+    assert f"dev {found.dev.numbers}" in said[found.best_epoch - 1]
+    assert max(map(len, said)) < 80
 
 
 def test_scores_are_the_same_wherever_it_is_loaded(trained):
@@ -91,6 +95,8 @@ def test_configurations_find_the_scale_in_its_folder(trained, tmp_path, kind):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match=f"{kind} needs scale"):
         source_config({**named, "model": str(tmp_path)}).build(data)
+    with pytest.raises(UserError, match=r"needs scale: .* \(\./gone is no folder here, which could say it\)"):
+        source_config({**named, "model": "./gone"}).build(data)
 
 
 def test_the_folder_is_sealed_and_its_card_says_what_it_is_made_of(trained):
@@ -160,12 +166,48 @@ def test_a_folder_of_somebody_else_is_refused(encoder, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["holiday.jpg"]
 
 
+def test_dev_pairs_that_cannot_choose_an_epoch_are_refused(encoder, tmp_path):
+    scores = np.where(np.array(PAIRS.splits) == "val", 3.0, PAIRS.scores)
+    with pytest.raises(UserError, match=r"the dev pairs \(5\) all have the score 3, so that no epoch"):
+        train_cross_encoder(replace(PAIRS, scores=scores), tmp_path / "x", encoder, SETTINGS, device="cpu")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_were_saved_in_bfloat16_are_trained_in_float32(encoder, tmp_path):
+    import transformers
+
+    half = tiny_encoder(tmp_path / "half")
+    transformers.AutoModel.from_pretrained(half, dtype=torch.bfloat16).save_pretrained(half)
+    assert transformers.AutoModel.from_pretrained(half).dtype == torch.bfloat16
+    settings = replace(SETTINGS, epochs=1, learning_rate=1e-5)
+    found = train_cross_encoder(PAIRS, tmp_path / "x", half, settings, device="cpu")
+    assert found.model.network.dtype == torch.float32
+    before, after = load_pair_model(half, outputs=1).network.bert, found.model.network.bert
+    changed = [(a != b).any().item() for a, b in zip(before.parameters(), after.parameters(), strict=True)]
+    assert np.mean(changed) > 0.8, "steps of 1e-5 would be lost in bfloat16"
+
+
+def test_a_model_that_gives_no_numbers_is_no_source(trained, tmp_path):
+    shutil.copytree(trained.folder, tmp_path / "broken")
+    broken = load_pair_model(tmp_path / "broken")
+    with torch.no_grad():
+        broken.network.classifier.weight.fill_(math.nan)
+    broken.network.save_pretrained(tmp_path / "broken")
+    source = CrossEncoder(["dog cat", "boat"], [0, 1], tmp_path / "broken", scale="sigmoid", cache=tmp_path / "scores")
+    with pytest.raises(UserError, match="broken: gives a pair of captions a score that is NaN or infinite"):
+        source.dense()
+
+
 def test_a_scale_leaves_out_what_does_not_fit(encoder, tmp_path):
     settings = replace(SETTINGS, epochs=1)
     found = train_cross_encoder(PAIRS, tmp_path / "x", encoder, settings, scale=(0, 4), device="cpu")
     assert found.scale == (0, 4)
     assert found.dev.pairs == sum(PAIRS.split("val").scores <= 4)
-    for scale, said in (((5, 0), "low < high"), ((7, 9), "no pair is left that is scored on 7..9")):
+    for scale, said in (
+        ((5, 0), "low < high"),
+        ((0, math.inf), "low < high"),
+        ((7, 9), "no pair is left that is scored on 7..9"),
+    ):
         with pytest.raises(UserError, match=said):
             train_cross_encoder(PAIRS, tmp_path / "y", encoder, settings, scale=scale)
     with pytest.raises(UserError, match="no pair is in split 'val'"):

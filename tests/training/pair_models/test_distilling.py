@@ -10,7 +10,7 @@ from rungwise.training.pair_models import PairTraining, Watching, distil, train_
 from rungwise.training.pair_models.cross_encoders import pair_scores
 from tests.scored import WORDS, scored_pairs, tiny_encoder, tiny_sentence_model
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("sentence_transformers")
 
 PAIRS = scored_pairs(40)
@@ -101,6 +101,14 @@ def test_one_seed_gives_one_model(teacher, student, tmp_path):
         distil(teacher, PAIRS, tmp_path / name, student, settings, captions=CAPTIONS, unlabelled=20, device="cpu")
     one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "other"))
     assert one == other
+
+
+def test_a_student_that_was_saved_in_bfloat16_learns_in_float32(teacher, student, tmp_path):
+    half = tmp_path / "half"
+    load_sentence_model(student, "cpu").bfloat16().save(str(half), create_model_card=False)
+    assert {weight.dtype for weight in load_sentence_model(half, "cpu").parameters()} == {torch.bfloat16}
+    distil(teacher, PAIRS, tmp_path / "x", half, replace(SETTINGS, epochs=1), unlabelled=0, device="cpu")
+    assert {weight.dtype for weight in load_sentence_model(tmp_path / "x", "cpu").parameters()} == {torch.float32}
 
 
 def test_interruptions_and_strangers(teacher, student, tmp_path):

@@ -29,8 +29,19 @@ class Correlations:
         both = self.pearson + self.spearman
         return both if np.isfinite(both) else -np.inf
 
+    @property
+    def numbers(self) -> str:
+        """Both correlations in words, without the number of pairs.
+
+        >>> Correlations(float("nan"), float("nan"), 6).numbers
+        'no correlation, for scores are all equal or too few'
+        """
+        if not np.isfinite(self.together):
+            return "no correlation, for scores are all equal or too few"
+        return f"Pearson {self.pearson:.4f}, Spearman {self.spearman:.4f}"
+
     def __str__(self) -> str:
-        return f"Pearson {self.pearson:.4f}, Spearman {self.spearman:.4f} ({self.pairs:,} pairs)"
+        return f"{self.numbers} ({self.pairs:,} pair{'s' * (self.pairs != 1)})"
 
 
 def correlations(scores: ArrayLike, wanted: ArrayLike) -> Correlations:

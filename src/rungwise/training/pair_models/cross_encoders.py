@@ -8,6 +8,7 @@ the order of the texts comes to matter little.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -76,15 +77,15 @@ def train_cross_encoder(
         out: Folder of the model, in the layout of sentence-transformers; it appears whole or not at all.
         model: The encoder to begin from: a folder, a name on the hub, or the packaged one.
         settings: How it is trained; None takes the defaults.
-        scale: Score that becomes 0, and score that becomes 1. None takes the range of the training pairs, and those
-            that lie outside of it in other splits are cut off.
+        scale: Score that becomes 0, and score that becomes 1; pairs that lie outside of it are left out. None takes
+            the range of the training pairs, and leaves out none.
         device: Where it computes, such as ``"cuda"``; None takes that where there is one.
         threads: Of the processor; None leaves it to torch.
         watching: Is told how it goes.
 
     Raises:
-        UserError: If a split is missing, scores do not fit the scale, the model cannot be loaded, or ``out`` holds
-            something else.
+        UserError: If a split is missing, scores do not fit the scale, those of dev are all equal, the model cannot be
+            loaded, or ``out`` holds something else.
 
     >>> from rungwise.data.scored_pairs import read_scored_pairs
     >>> train_cross_encoder(read_scored_pairs("stsbenchmark"), "grader").test       # doctest: +SKIP
@@ -95,12 +96,18 @@ def train_cross_encoder(
         if split not in pairs.splits:
             raise UserError(f"{pairs.name}: no pair is in split {split!r}; draw splits, or name them so")
     if scale is not None:
-        if not scale[0] < scale[1]:
+        if not -math.inf < scale[0] < scale[1] < math.inf:
             raise UserError(f"scale must be (low, high) with low < high, got {scale}")
         pairs = within(pairs, *scale)
         if {TRAIN, DEV} - set(pairs.splits):
             raise UserError(f"{pairs.name}: no pair is left that is scored on {scale[0]:g}..{scale[1]:g}; correct it")
     low, high = scale or score_range(pairs)
+    chooses = pairs.split(DEV).scores
+    if np.ptp(chooses) == 0:
+        raise UserError(
+            f"{pairs.name}: the dev pairs ({len(chooses)}) all have the score {chooses[0]:g}, so that no epoch agrees"
+            " with them better than another; give dev pairs with different scores, or none, and some are drawn"
+        )
     place, folder = choose_device(device), Path(out).expanduser()
     with (
         replacing_folder(folder, CROSS_ENCODER, "a model of pairs") as draft,

@@ -92,7 +92,7 @@ def run_epochs(
         if not best or found.dev.together > max(one.dev.together for one in epochs):
             best = {name: weight.detach().clone() for name, weight in network.state_dict().items()}
         epochs.append(found)
-        watching.say(f"epoch {found.number}: loss {found.loss:.4f}, dev {found.dev}, {rate:.0f} pairs/s")
+        watching.say(f"epoch {found.number}: loss {found.loss:.4f}, dev {found.dev.numbers}, {rate:.0f} pairs/s")
     network.load_state_dict(best)
     return tuple(epochs)
 
