@@ -27,8 +27,8 @@ def tokens(caption: str) -> list[str]:
     ['a', 'man', "'s", 't-shirt', ',', 'is', "n't", 'it']
     """
     text = html.unescape(caption).lower().replace("’", "'")
-    for short, whole in known.SHORT.items():
-        text = text.replace(short, whole)
+    for short, parts in known.SHORT.items():
+        text = text.replace(short, parts)
     joined: list[str] = []
     for token in _TOKEN.findall(text):
         whole = known.WHOLE.get((joined[-1], token)) if joined else None
