@@ -294,6 +294,18 @@ def test_a_cross_encoder_is_looked_through_as_well(model: Path, mark: Path) -> N
     assert not mark.exists()
 
 
+def test_a_model_of_pairs_is_no_sentence_model(tmp_path: Path) -> None:
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    transformers.BertForSequenceClassification(config).save_pretrained(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
+    transformers.BertTokenizer(str(tmp_path / "vocab.txt"), model_max_length=16).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="scores pairs of texts and has no vectors of single ones") as refused:
+        load_sentence_model(tmp_path, "cpu")
+    assert "\n" not in str(refused.value)
+
+
 def test_a_sound_folder_passes(sound: Path) -> None:
     check_model_folder(sound)
     assert checked_folder(sound, "sentence model") == str(sound)

