@@ -266,7 +266,7 @@ def refuse_own_opinion(relevance: Any, model_hash: str, similarity: Any = None) 
     rungwise.core.errors.UserError: the degrees of relevance are the opinion of the model that is judged (5eed); ...
     """
     judged = {model_hash, similarity.second_hash if isinstance(similarity, Reranked) else ""} - {""}
-    named = getattr(relevance, "models", frozenset())
+    named: frozenset[str] = getattr(relevance, "models", frozenset())
     # Whoever names a model by hand may have copied the beginning that messages print.
     own = sorted(
         one for one in judged for other in named if one == other or (len(other) >= _SHOWN and one.startswith(other))
