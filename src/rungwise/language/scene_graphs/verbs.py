@@ -31,8 +31,8 @@ class Place:
     @property
     def helped(self) -> bool:
         """After "is", "can", "to", "who" or "they", also with "not" between."""
-        said = (word for word in reversed(self.before) if word.text not in known.NEGATIONS)
-        return next(said, self.last).kind in ("be", "modal", "to", "pronoun", "who")
+        between = self.last.text in known.NEGATIONS and len(self.before) > 1
+        return (self.before[-2] if between else self.last).kind in ("be", "modal", "to", "pronoun", "who")
 
     @property
     def only(self) -> bool:
