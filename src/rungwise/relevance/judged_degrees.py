@@ -140,14 +140,15 @@ def _positions(judged: RatedPairs, data: ImageCaptions) -> tuple[Positions, Posi
     issues, other = list(judged.issues), []
     for at, (where, *ids) in enumerate(zip(judged.places, judged.first, judged.second, strict=True)):
         found = [finder(one) for finder, one in zip(find, ids, strict=True)]
-        unknown = next((side for side, one in enumerate(found) if one is None), None)
-        if unknown is not None:
+        here = [one for one in found if one is not None]
+        if len(here) < len(found):
+            unknown = found.index(None)
             issues.append(Issue(f"judgement of an unknown {kinds[unknown]}", where, repr(ids[unknown])))
-        elif judged.text_hashes and hash_of_text(data.captions[found[1]]) != judged.text_hashes[at]:
+        elif judged.text_hashes and hash_of_text(data.captions[here[1]]) != judged.text_hashes[at]:
             other.append(Issue("judgement of another caption", where, f"{ids[1]!r} had another text"))
         else:
             kept.append(at)
-            places.append(found)
+            places.append(here)
     refuse_other_captions(judged.name, other, len(kept), len(judged))
     issues += other
     if not kept:
