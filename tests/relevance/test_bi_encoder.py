@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
@@ -60,6 +61,15 @@ def test_half_precision_is_close_and_has_a_hash_of_its_own(model, source):
     low = BiEncoder(CAPTIONS, OWNERS, model, precision="bfloat16")
     np.testing.assert_allclose(low.dense(), source.dense(), atol=0.03)
     assert low.content_hash() != source.content_hash()
+
+
+def test_what_was_saved_in_half_precision_computes_in_single(model, tmp_path):
+    half = load_sentence_model(PACKAGED_MODEL, device="cpu").bfloat16()
+    half.save(str(tmp_path / "half"))
+    again = load_sentence_model(tmp_path / "half", device="cpu")
+    assert {weight.dtype for weight in again.parameters()} == {torch.float32}
+    vectors = BiEncoder(CAPTIONS, OWNERS, again).pair_block(np.arange(4), np.arange(4))
+    np.testing.assert_allclose(vectors.diagonal(), 1, atol=1e-5)
 
 
 def test_a_folder_and_a_name_are_one_model(model, source, tmp_path):

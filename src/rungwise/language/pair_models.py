@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from rungwise.language.sentence_models import (
     loading,
     sentence_folder,
     without_bars,
+    without_reports,
 )
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def load_pair_model(
     alone: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     network: Any
     head: dict[str, Any] = {} if outputs is None else {"num_labels": outputs}
-    with without_bars(), loading(model, "sequence-classification"), _without_reports():
+    with without_bars(), loading(model, "sequence-classification"), without_reports():
         tokenizer: Any = AutoTokenizer.from_pretrained(place, **alone)
         network, found = AutoModelForSequenceClassification.from_pretrained(
             place,
@@ -137,18 +137,6 @@ def said_scale(model: str | Path) -> str | None:
     said = found.get(SAID) if isinstance(found, Mapping) else None
     scale = said.get("scale") if isinstance(said, Mapping) else None
     return "sigmoid" if scale == "sigmoid" else None
-
-
-@contextmanager
-def _without_reports() -> Iterator[None]:
-    """Where weights are missing transformers prints a table of them; what matters of it is said in one line."""
-    logging: Any = importlib.import_module("transformers.utils.logging")  # untyped in transformers
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
 
 
 def _check_weights(model: str | Path, network: Any, found: Mapping[str, Any], *, new_outputs: bool) -> None:

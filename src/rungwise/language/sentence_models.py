@@ -55,6 +55,7 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
+        model.float()  # whatever it was saved in: the precision is that of the computation
         model.encode([TRIED], show_progress_bar=False)
         return model
 
@@ -107,6 +108,22 @@ def without_bars() -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()
+
+
+@contextmanager
+def without_reports() -> Iterator[None]:
+    """Load models of transformers without its remarks on their files; what matters of these is said in one line.
+
+    >>> with without_reports():                                             # doctest: +SKIP
+    ...     model = AutoModel.from_pretrained("folder")
+    """
+    logging: Any = importlib.import_module("transformers.utils.logging")  # untyped in transformers
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 @contextmanager

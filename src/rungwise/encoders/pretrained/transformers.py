@@ -7,8 +7,7 @@ that the library makes of the folder, kept as the rules that it ends up with.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +25,7 @@ from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check
 from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.pretrained.weights import checkpoint_files, load_half
 from rungwise.language.model_folders import check_files, check_rules
-from rungwise.language.sentence_models import loading
+from rungwise.language.sentence_models import loading, without_reports
 
 LIBRARY = "transformers"
 CONFIG = "config.json"
@@ -285,20 +284,8 @@ def load_tokenizer(folder: Path) -> Any:
     maker = getattr(library, name, None)
     if maker is None:
         raise UserError(f"{file}: to read it takes a newer transformers; run: pip install -U transformers")
-    with quietly(), loading(folder, "transformers"):
+    with without_reports(), loading(folder, "transformers"):
         return maker.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Within it, the library keeps what it has to say of configurations to itself; what matters is checked here."""
-    logging: Any = importlib.import_module("transformers.utils.logging")
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
 
 
 def rules_of(loaded: Any, folder: Path) -> str:
