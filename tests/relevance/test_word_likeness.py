@@ -47,3 +47,10 @@ def test_the_packaged_model_finds_a_pup_nearer_to_a_dog_than_to_a_car():
     assert pup @ dog > likeness.least
     assert pup @ dog > pup @ car + 0.2
     assert likeness.fingerprint == by_sentences().fingerprint
+
+
+def test_a_cosine_that_cannot_be_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(UserError, match="least must be a cosine below 1, got 7"):
+        by_word_vectors("nowhere.txt", least=7)
+    with pytest.raises(UserError, match="least must be a cosine below 1, got nan"):
+        by_sentences("./nowhere", least=float("nan"))

@@ -43,8 +43,12 @@ class WordLikeness:
     fingerprint: str
 
     def __post_init__(self) -> None:
-        if not -1 <= self.least < 1:
-            raise UserError(f"least must be a cosine below 1, got {self.least}")
+        _check_least(self.least)
+
+
+def _check_least(least: float) -> None:
+    if not -1 <= least < 1:
+        raise UserError(f"least must be a cosine below 1, got {least}")
 
 
 def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_OF_WORDS) -> WordLikeness:
@@ -61,6 +65,7 @@ def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_O
     >>> by_word_vectors(words).vectors(["pup", "unknown"]).round(1).tolist()
     [[0.800000011920929, 0.6000000238418579], [0.0, 0.0]]
     """
+    _check_least(least)  # before a file is read
     if isinstance(vectors, WordVectors):
         digest = hashlib.sha256(json.dumps(vectors.row).encode())
         digest.update(np.ascontiguousarray(vectors.table, "<f4").data)
@@ -98,6 +103,7 @@ def by_sentences(
     """
     from rungwise.relevance.bi_encoder import BiEncoder
 
+    _check_least(least)  # before a model is loaded
     loaded = load_sentence_model(model, device)
 
     def encode(words: Sequence[str]) -> NDArray[np.float32]:
