@@ -34,10 +34,9 @@ if TYPE_CHECKING:
     from rungwise.similarity import Similarity
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
-
+"""What the field prints first."""
 _SHOWN = 12
 """Characters of a fingerprint that messages print at least."""
-"""What the field prints first."""
 
 
 def evaluate(
