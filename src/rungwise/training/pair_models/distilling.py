@@ -104,7 +104,7 @@ def distil(
         seeded(settings.seed, place),
         on_threads(threads),
     ):
-        student = load_sentence_model(model, place).float()  # steps are too small for weights of half the bits
+        student = load_sentence_model(model, place)
         before = _measured(student, pairs)
         train = _with_drawn(student, pairs, captions, unlabelled, settings.seed)
         drawn = len(train) - len(pairs.split(TRAIN))
