@@ -28,8 +28,7 @@ def change_cells(result: Result) -> list[tuple[str, str, str, str]]:
     for name, before in result.judgements.before.items():
         now, unit = result.numbers[name], result.units[name]
         difference = now - before
-        # A change that is too small to be shown has no sign.
-        shown = number_text(difference, unit).replace(number_text(-0.0, unit), number_text(0.0, unit))
+        shown = number_text(difference, unit)
         signed = f"+{shown}" if difference > 0 and shown.strip("0.") else shown
         rows.append((name, number_text(before, unit), number_text(now, unit), signed))
     return rows

@@ -328,14 +328,14 @@ def notes_of(result: Result) -> list[str]:
 
 
 def number_text(value: float, unit: str) -> str:
-    """A number as tables show it; a dash for NaN.
+    """A number as tables show it; a dash for NaN, and no sign where all digits are 0.
 
-    >>> number_text(56.72, "percent"), number_text(0.23456, "correlation")
-    ('56.7', '0.2346')
+    >>> number_text(56.72, "percent"), number_text(0.23456, "correlation"), number_text(-0.04, "percent")
+    ('56.7', '0.2346', '0.0')
     """
     if math.isnan(value):
         return "-"
-    return f"{value:.4f}" if unit in (CORRELATION, FRACTION) else f"{value:.1f}"
+    return f"{value:z.4f}" if unit in (CORRELATION, FRACTION) else f"{value:z.1f}"
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -117,7 +117,7 @@ def _defined(value: float) -> float | None:
 
 
 def _number(value: float | None) -> str:
-    return "not defined" if value is None else f"{round(value, 2) + 0:.2f}"  # no -0.00
+    return "not defined" if value is None else f"{value:z.2f}"
 
 
 def _pairs(count: int) -> str:

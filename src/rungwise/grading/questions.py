@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -59,11 +60,6 @@ class Questions:
     asked: tuple[Question, ...]
     issues: tuple[Issue, ...] = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_place", {self.ids(place): place for place in range(len(self.asked))})
-        named = [(*self.ids(place), self.text(place)) for place in range(len(self.asked))]
-        object.__setattr__(self, "_version", hash_of_text(json.dumps(named))[:16])
-
     def __len__(self) -> int:
         """How many pairs."""
         return len(self.asked)
@@ -83,13 +79,17 @@ class Questions:
 
     def find(self, image: str, caption: str) -> int | None:
         """The place of a pair; None where nobody is asked about it."""
-        found: int | None = self._place.get((image, caption))  # type: ignore[attr-defined]
-        return found
+        return self._place.get((image, caption))
 
-    @property
+    @cached_property
     def version(self) -> str:
         """By which a page knows whether its places still name the same pairs with the same texts."""
-        return self._version  # type: ignore[attr-defined,no-any-return]
+        named = [(*self.ids(place), self.text(place)) for place in range(len(self))]
+        return hash_of_text(json.dumps(named))[:16]
+
+    @cached_property
+    def _place(self) -> dict[tuple[str, str], int]:
+        return {self.ids(place): place for place in range(len(self))}
 
 
 def read_questions(path: Path, data: ImageCaptions, *, shuffle: bool = True, seed: int = 0) -> Questions:

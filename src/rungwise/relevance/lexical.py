@@ -100,6 +100,15 @@ class Counted:
         return {"document_frequencies": self.frequencies.content_hash()} if self.given else {}
 
 
+def tokeniser_choice(tokeniser: Tokeniser) -> Mapping[str, str]:
+    """The tokeniser among a source's choices: its name, and nothing for the usual one.
+
+    >>> tokeniser_choice(str.split), tokeniser_choice(ptb)
+    ({'tokenizer': 'str.split'}, {})
+    """
+    return {} if tokeniser is ptb else {"tokenizer": name_of(tokeniser)}
+
+
 @dataclass(frozen=True)
 class _Captions:
     """Consecutive captions in tokens."""
@@ -278,7 +287,7 @@ class ConsensusSource(RowsSource):
     ) -> None:
         super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images, threads=threads)
         self.stemming = stemming
-        self._tokenizer = None if tokenizer is ptb else name_of(tokenizer)
+        self._tokenizer = tokeniser_choice(tokenizer)
         self._counted = Counted(
             self.captions,
             self.image_of_caption,
@@ -311,7 +320,7 @@ class ConsensusSource(RowsSource):
 
     def choices(self) -> Mapping[str, Any]:
         """The options, and the tokeniser unless it is the usual one."""
-        return {**super().choices(), **({} if self._tokenizer is None else {"tokenizer": self._tokenizer})}
+        return {**super().choices(), **self._tokenizer}
 
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and tokens."""

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from rungwise.core.sharing import Share, in_turn
 from rungwise.language.stemming import stemmed
-from rungwise.language.tokenisers import Tokeniser, name_of, ptb
+from rungwise.language.tokenisers import Tokeniser, ptb
 from rungwise.relevance.base import Block, Direction, Frequencies, Reference
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.inverted_index import InvertedIndex, Rows
-from rungwise.relevance.lexical import Counted, Weights, sparse_rows, unit
+from rungwise.relevance.lexical import Counted, Weights, sparse_rows, tokeniser_choice, unit
 from rungwise.relevance.ngrams import DocumentFrequencies, NgramCounts
 
 
@@ -95,7 +95,7 @@ class TfIdf(PairRows):
         )
         self.orders = orders
         self.stemming = stemming
-        self._tokenizer = None if tokenizer is ptb else name_of(tokenizer)
+        self._tokenizer = tokeniser_choice(tokenizer)
         self._threads = threads
         self._counted = Counted(
             self.captions,
@@ -128,7 +128,7 @@ class TfIdf(PairRows):
 
     def choices(self) -> Mapping[str, Any]:
         """The options, and the tokeniser unless it is the usual one."""
-        return {**super().choices(), **({} if self._tokenizer is None else {"tokenizer": self._tokenizer})}
+        return {**super().choices(), **self._tokenizer}
 
     def hashed(self) -> Iterator[bytes]:
         """Captions, ownership and tokens."""
