@@ -13,7 +13,7 @@ from rungwise.grading.app import create_grading_app
 from rungwise.grading.questions import Questions
 from rungwise.relevance.judgements import read_judgements
 from rungwise.serving import background_app
-from tests.page.browser import expect
+from tests.page.browser import expect, expect_drawn
 
 LOOKS: dict[str, dict[str, Any]] = {
     "desktop": {},
@@ -42,7 +42,7 @@ def test_thirty_seconds_with_the_keyboard_alone(address: str, new_page: Any, que
     expect(page.locator("#count")).to_have_text("0 of 4")
     expect(page.locator("#caption")).to_have_text(questions.text(0))
     expect(page.locator("#picture-role")).to_have_text("Picture, the query")
-    assert page.locator("#picture").evaluate("one => one.decode().then(() => one.naturalWidth)") == 32
+    expect_drawn(page.locator("#picture"), 32)
     press(page, "4", "1 of 4")
     expect(page.locator("#caption")).to_have_text(questions.text(1))
     expect(page.locator("#caption-role")).to_have_text("Caption, the query")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.page.browser import expect
+from tests.page.browser import expect, expect_drawn
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_shows_all_that_is_known(page, site):
     facts = page.locator("#detail-facts")
     for fact in ("title", "No. 4", "year", "2004", "kind", "card", "for sale", "yes", "size", "160 × 120", "004.png"):
         expect(facts).to_contain_text(fact)
-    assert page.locator("#detail-picture").evaluate("e => e.decode().then(() => e.naturalWidth)") > 0
+    expect_drawn(page.locator("#detail-picture"), 160)
     expect(page.locator("#detail-similar li").nth(5)).to_be_visible()
 
 

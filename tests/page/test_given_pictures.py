@@ -3,7 +3,7 @@
 import base64
 import re
 
-from tests.page.browser import expect
+from tests.page.browser import expect, expect_drawn
 
 DROP = """([kind, data]) => {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
@@ -27,7 +27,7 @@ def given(page):
     expect(page.locator("#source-title")).to_have_text("More like your picture")
     expect(page.locator("#results a.open").first).to_contain_text("on blue")
     expect(page.locator("#fitting-list li").first).to_be_visible()
-    assert page.locator("#source-picture").evaluate("e => e.decode().then(() => e.naturalWidth)") > 0
+    expect_drawn(page.locator("#source-picture"), 90)
 
 
 def test_choosing(page, site, picture):

@@ -4,7 +4,7 @@ import re
 
 from rungwise.index import Index
 from rungwise.serving import background
-from tests.page.browser import expect
+from tests.page.browser import expect, expect_drawn
 from tests.page.collection import LONG, ODD_ID, PaletteModel
 
 
@@ -128,7 +128,7 @@ def test_an_id_may_be_any_text(page, site):
     page.locator("#detail-like").click()
     expect(page.locator("#results a.open").first).to_be_visible()
     expect(page.locator("#source-link")).to_be_visible()
-    assert page.locator("#source-picture").evaluate("e => e.decode().then(() => e.naturalWidth)") > 0
+    expect_drawn(page.locator("#source-picture"), 160)
 
 
 def test_a_filter_that_cannot_be_read_is_said(page, site):
