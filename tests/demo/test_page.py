@@ -44,7 +44,7 @@ def test_searching_keeps_the_query_in_the_address(new_page, address):
     page.locator("#query").fill("a blue circle")
     page.locator("#query").press("Enter")
     expect(page.locator("#truth")).to_contain_text("2 facts")
-    assert page.url.endswith("?q=a%20blue%20circle")
+    expect(page).to_have_url(f"{address}?q=a%20blue%20circle")
     page.go_back()
     expect(page.locator("#query")).not_to_have_value("a blue circle")
 

@@ -1,8 +1,11 @@
 """What tests of the page expect of it; a module that imports this is skipped where playwright is not installed."""
 
+import time
 from typing import Any
 
 import pytest
+
+SCROLLING = 20  # seconds for all pictures to come, on a busy machine
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
@@ -16,3 +19,11 @@ def expect_drawn(picture: Any, width: int) -> None:
     expect(picture).to_be_visible()
     expect(picture).to_have_js_property("complete", True)
     expect(picture).to_have_js_property("naturalWidth", width)
+
+
+def scroll_to_the_end(page: Any) -> None:
+    """Scrolls until the page says that there is no more."""
+    patience = time.monotonic() + SCROLLING
+    while not page.locator("#end").inner_text() and time.monotonic() < patience:
+        page.mouse.wheel(0, 6000)
+        page.wait_for_timeout(50)

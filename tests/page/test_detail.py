@@ -62,7 +62,7 @@ def test_closing_gives_the_place_and_the_focus_back(found, way):
     else:
         found.go_back()
     expect(found.locator("#detail")).to_be_hidden()
-    assert "show=" not in found.url
+    expect(found).not_to_have_url(re.compile("show="))
     expect(link).to_be_focused()
     assert found.evaluate("scrollY") == before
 
@@ -76,7 +76,7 @@ def test_its_address_can_be_shared(found, new_page):
     expect(other.locator("#detail-place")).to_contain_text("4 of")
     other.keyboard.press("Escape")
     expect(other.locator("#detail")).to_be_hidden()
-    assert other.url.endswith("?q=blue&fold=false&end=false")
+    expect(other).to_have_url(re.compile(r"\?q=blue&fold=false&end=false$"))
 
 
 def test_a_neighbour_leads_on(found):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.page.browser import expect
+from tests.page.browser import expect, scroll_to_the_end
 from tests.page.ends import bands, judged
 
 FEW = "&where=year < 2003"  # 18 pictures
@@ -61,11 +61,7 @@ def test_more_comes_as_one_scrolls_up_to_the_end_and_beyond_it_on_request(page, 
     assert headings(page) == ["Exactly 10", "Close 40", "Relevance ends here"]
     page.get_by_role("button", name="Show less related pictures").click()
     expect(tiles(page).nth(89)).to_be_attached()
-    for _ in range(20):
-        page.mouse.wheel(0, 6000)
-        page.wait_for_timeout(50)
-        if page.locator("#end").inner_text():
-            break
+    scroll_to_the_end(page)
     expect(page.locator("#end")).to_have_text("That is all: 131 pictures.")
     assert len(set(page.locator("#results a.open").evaluate_all("all => all.map(a => a.dataset.id)"))) == 131
 
@@ -128,7 +124,7 @@ def test_nothing_relevant_among_the_filtered_leads_out_of_the_filter(page, site)
     page.get_by_role("button", name="Remove the filters: 5 pictures then").click()
     expect(page.get_by_role("heading", name="Exactly 3")).to_be_visible()
     expect(page.locator("#nothing")).to_be_hidden()
-    assert "where" not in page.url
+    expect(page).not_to_have_url(re.compile("where"))
 
 
 def test_a_filter_that_lets_nothing_through_can_be_removed(page, site):
@@ -164,5 +160,5 @@ def test_the_end_can_be_switched_off(page, site):
     page.get_by_label("Stop where relevance ends").uncheck()
     page.get_by_role("button", name="Show pictures").click()
     expect(tiles(page)).to_have_count(18)
-    assert "end=false" in page.url
+    expect(page).to_have_url(re.compile("end=false"))
     assert headings(page) == []

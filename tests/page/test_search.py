@@ -4,7 +4,7 @@ import re
 
 from rungwise.index import Index
 from rungwise.serving import background
-from tests.page.browser import expect, expect_drawn
+from tests.page.browser import expect, expect_drawn, scroll_to_the_end
 from tests.page.collection import LONG, ODD_ID, PaletteModel
 
 
@@ -31,11 +31,7 @@ def test_finds_and_says_how_many(page, site):
 def test_loads_more_as_one_scrolls_and_none_twice(page, site):
     page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
-    for _ in range(20):
-        page.mouse.wheel(0, 4000)
-        page.wait_for_timeout(50)
-        if page.locator("#end").inner_text():
-            break
+    scroll_to_the_end(page)
     expect(page.locator("#end")).to_have_text("That is all: 131 pictures.")
     expect(page.locator("#announcer")).to_have_text("131 pictures")
     found = ids(page)
@@ -46,11 +42,7 @@ def test_where_the_server_gives_no_more_it_is_said(page, site):
     page.route("**/about", lambda route: route.fulfill(json={**route.fetch().json(), "max_offset": 60}))
     page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#about")).to_contain_text("131 pictures")
-    for _ in range(20):
-        page.mouse.wheel(0, 4000)
-        page.wait_for_timeout(50)
-        if page.locator("#end").inner_text():
-            break
+    scroll_to_the_end(page)
     expect(page.locator("#end")).to_contain_text("These are the first 90 pictures.")
 
 
