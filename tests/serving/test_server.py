@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -119,9 +120,11 @@ def program(index: Index, slow: float = 0.0, graceful: float = 20.0) -> Iterator
 
 def until_it_lets_nobody_in(address: str) -> None:
     place = urlsplit(address)
-    with suppress(ConnectionRefusedError):
+    # A connection that waits to be let in is reset where the door is shut meanwhile.
+    with suppress(ConnectionRefusedError, ConnectionResetError):
         while True:
             socket.create_connection((place.hostname, place.port), timeout=PATIENCE).close()
+            time.sleep(0.001)
 
 
 def begun(address: str, path: str, body: bytes = b"") -> socket.socket:
