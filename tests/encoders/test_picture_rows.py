@@ -165,7 +165,7 @@ def test_work_is_begun_on_every_core_and_given_in_order(threads: int) -> None:
 
     def prepare(position: int) -> torch.Tensor:
         if position < threads:
-            together.wait(timeout=30)
+            together.wait(timeout=120)
         names.add(threading.current_thread().name)
         return torch.tensor(position)
 

@@ -465,9 +465,13 @@ async def test_nothing_is_kept_of_a_client_that_left(world: World) -> None:
     assert not connection.cycle.body
     left = weakref.ref(connection)
     world.answering.set()
-    await asyncio.sleep(0.01)
     del connection
-    assert left() is None
+    for _ in range(1000):  # until the answer that nobody waits for is given
+        if left() is None:
+            break
+        await asyncio.sleep(0.01)
+    else:
+        pytest.fail("what was sent is kept")
 
 
 @in_world()
