@@ -2,7 +2,7 @@
 
 Both on generated scenes, whose relevance is exact: the tables of docs/relevance.md and docs/scene-graphs.md.
 
-    python benchmarks/what_sources_see.py [--vectors GLOVE.txt] [--cross-encoder FOLDER] [--scenes 1000] [--few 100]
+    python benchmarks/what_sources_see.py [--vectors GLOVE.txt] [--cross-encoder FOLDER] [--scenes 1000] [--few 60]
 
 The first table asks every source for one picture: the rows are captions that say the same, and captions of other
 pictures. The second asks for all captions of all other pictures of a collection: Kendall's tau-b between a source's
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path, help="word vectors for CBoW, such as GloVe's text format")
     parser.add_argument("--cross-encoder", type=Path, help="a folder that train-cross-encoder wrote")
     parser.add_argument("--scenes", type=int, default=1000, help="pictures of the second table")
-    parser.add_argument("--few", type=int, default=100, help="pictures of the third table, with the cross-encoder")
+    parser.add_argument("--few", type=int, default=60, help="pictures of the third table, with the cross-encoder")
     asked = parser.parse_args()
     console = Console(width=170)
     made = sources(asked.vectors, asked.cross_encoder)
