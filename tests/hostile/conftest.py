@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile import shim
 from tests.hostile.counting import Report
 
 ROOT = Path(__file__).parents[2]
+
+with_shim = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing() or "")
+"""What cuts, kills and fills a disk needs the shim, and so a compiler."""
 
 
 def run_kit(folder: Path, *arguments: str) -> Report:

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.hostile import shim, traced
+from tests.hostile import traced
+from tests.hostile.conftest import with_shim
 from tests.hostile.counting import Report
 
-pytestmark = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing() or "")
+pytestmark = with_shim
 
 
 @pytest.mark.long

@@ -6,12 +6,10 @@ from random import Random
 
 import pytest
 
-from tests.hostile import shim
+from tests.hostile.conftest import with_shim
 from tests.hostile.counting import Report
 from tests.hostile.disk import CUTS, Cut, after, put, some_writes
 from tests.hostile.shim import Operation
-
-with_shim = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing() or "")
 
 
 @with_shim

@@ -111,7 +111,7 @@ def test_nobody_there_is_one_line_after_a_while(monkeypatch: pytest.MonkeyPatch)
     start = time.monotonic()
     with pytest.raises(UserError, match=r"milvus://.*/pets: the server does not answer \(asked for 1 s\)"):
         MilvusStore.open(f"milvus://127.0.0.1:{free_port()}/pets", "pictures")
-    assert 0.4 < time.monotonic() - start < 30
+    assert 0.4 < time.monotonic() - start < 8
     monkeypatch.setenv("MILVUS_PATIENCE", "soon")
     with pytest.raises(UserError, match="MILVUS_PATIENCE is 'soon'"):
         MilvusStore.open("milvus://127.0.0.1/pets", "pictures")

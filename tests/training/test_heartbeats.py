@@ -46,7 +46,7 @@ class OnePlace:
         return all(key in self.notes for key in keys)
 
 
-def until(happened: Callable[[], object], seconds: float = 60) -> None:
+def until(happened: Callable[[], object], seconds: float = 20) -> None:
     begun = time.monotonic()
     while not happened():
         assert time.monotonic() - begun < seconds
@@ -161,7 +161,7 @@ def test_a_killed_process_ends_the_run_which_goes_on_to_the_bit(tmp_path: Path, 
     os.kill(workers[lost], signal.SIGKILL)
     killed = time.monotonic()
     status, _, errors = finished(running)
-    assert time.monotonic() - killed < 180
+    assert time.monotonic() - killed < 60
     assert status != 0
     assert not any(map(is_alive, workers.values()))
     assert len(lines_of(errors)) == 1, errors
@@ -195,7 +195,7 @@ def test_a_process_that_stands_still_ends_the_run(tmp_path: Path) -> None:
     os.kill(workers[1], signal.SIGSTOP)  # as where a network is gone: nothing is closed
     stopped = time.monotonic()
     try:
-        until(lambda: not is_alive(workers[0]))
+        until(lambda: not is_alive(workers[0]), 30)
     finally:
         os.kill(workers[1], signal.SIGKILL)
     assert time.monotonic() - stopped > 2
@@ -252,7 +252,7 @@ def test_a_lost_machine_ends_the_run_which_goes_on_to_the_bit(tmp_path: Path, lo
     os.kill(both[lost].pid, signal.SIGKILL)
     killed = time.monotonic()
     said = [finished(one) for one in both]
-    assert time.monotonic() - killed < 180
+    assert time.monotonic() - killed < 90
     assert all(status != 0 for status, _, _ in said)
     assert not any(map(is_alive, workers.values()))
     assert len(lines_of(said[1 - lost][2])) == 1, said
