@@ -10,9 +10,11 @@ import pytest
 
 from tests.published import Published
 
+pytest_plugins = ["tests.tiers"]
+
 # How long an example takes says something of the machine, not of the program.
-hypothesis.settings.register_profile("no deadline", deadline=None)
-hypothesis.settings.load_profile("no deadline")
+hypothesis.settings.register_profile("no clock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("no clock")
 
 FOLDER = os.environ.get("RUNGWISE_DATA", "")
 _skipped: list[str] = []

@@ -5,54 +5,8 @@ import sys
 
 import pytest
 
+from tests.floors import FLOORS, allowed
 from tests.house import PACKAGE, imports_of, modules, room_of
-
-FLOORS = (
-    "core",
-    "similarity",
-    "losses",
-    "metrics",
-    "calibration",
-    "data",
-    "language",
-    "relevance",
-    "scenes",
-    "encoders",
-    "models",
-    "evaluation",
-    "training",
-    "doctor",
-    "index",
-    "quality",
-    "planning",
-    "serving",
-    "grading",
-    "demo",
-    "cli",
-    "__main__",
-    "",  # the package itself, which nothing below may import
-)
-"""Rooms from the ground up; a room imports from lower ones only."""
-
-APART = {
-    "metrics": {"similarity", "losses"},
-    "calibration": {"similarity", "losses"},
-    "data": {"similarity", "losses", "metrics", "calibration"},
-    "language": {"similarity", "losses", "metrics", "calibration", "data"},
-    "relevance": {"similarity", "losses", "metrics", "calibration"},
-    "scenes": {"similarity", "losses", "metrics", "calibration"},
-    "encoders": {"losses", "metrics", "calibration", "relevance", "scenes"},
-    "models": {"losses", "metrics", "relevance", "scenes"},
-    "evaluation": {"losses", "scenes", "encoders", "models"},
-    "doctor": {"losses", "metrics", "calibration", "similarity", "evaluation"},
-    "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor"},
-    "quality": {"losses", "scenes", "encoders", "training", "doctor"},
-    "planning": {"losses", "metrics", "calibration", "language", "relevance", "scenes", "encoders", "evaluation"}
-    | {"training", "doctor", "quality"},
-    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor", "quality"}
-    | {"planning"},
-}
-"""Lower rooms that are none of a room's business."""
 
 
 def test_every_room_has_a_floor():
@@ -64,12 +18,12 @@ def test_a_room_imports_from_lower_floors_only(room):
     """Imports inside functions and those for type checkers count as well."""
     mine = [module for module in modules() if room_of(module) == room]
     assert mine, f"there is no room {room!r}"
-    allowed = {room, *FLOORS[: FLOORS.index(room)]} - APART.get(room, set()) - {""}
+    lower = {room} | allowed(room)
     wrong = [
         f"{modules()[module].relative_to(PACKAGE)}:{line}: {room} may not import {name}"
         for module in mine
         for name, line in imports_of(module).items()
-        if room_of(name) not in allowed
+        if room_of(name) not in lower
     ]
     assert not wrong, "\n" + "\n".join(wrong)
 
