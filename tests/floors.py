@@ -1,4 +1,4 @@
-"""The floors of docs/architecture.md as data, for the tests that hold them and for ``start.py``, which imports nothing else."""
+"""The floors of docs/architecture.md as data: for the tests that hold them, and for ``start.py``."""
 
 FLOORS = (
     "core",

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import gammaln
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.doctor.finding import Finding
@@ -29,6 +28,8 @@ def of_chance(data: ImageCaptions, k: int) -> tuple[float, float]:
     >>> [round(number, 1) for number in of_chance(data, 1)]
     [50.0, 22.0]
     """
+    from scipy.special import gammaln
+
     count = np.bincount(data.image_of_caption, minlength=len(data))
     count, captions, images = count[count > 0], len(data.captions), len(data)
     # The first K of a random list hold none of an image's captions: C(M - c, K) / C(M, K).

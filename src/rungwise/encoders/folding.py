@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 
 import torch
-from timm.layers.norm_act import BatchNormAct2d
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
@@ -27,6 +26,8 @@ def folded(network: nn.Module, pixels: Tensor) -> nn.Module:
     >>> [type(layer).__name__ for layer in folded(network, torch.randn(1, 3, 8, 8))]
     ['Conv2d', 'Identity', 'ReLU']
     """
+    from timm.layers.norm_act import BatchNormAct2d
+
     made = copy.deepcopy(network).requires_grad_(False)
     with torch.inference_mode():
         pairs, expected = _pairs(made, pixels)
@@ -57,6 +58,8 @@ def folded(network: nn.Module, pixels: Tensor) -> nn.Module:
 
 def _pairs(network: nn.Module, pixels: Tensor) -> tuple[list[tuple[nn.Conv2d, str]], Tensor]:
     """Convolutions with the name of the batch normalisation that reads their output, and the network's output."""
+    from timm.layers.norm_act import BatchNormAct2d
+
     names = {module: name for name, module in network.named_modules()}
     last: dict[int, tuple[nn.Conv2d, Tensor]] = {}  # the tensor is held, so that no other takes its number
     pairs: list[tuple[nn.Conv2d, str]] = []

@@ -14,7 +14,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import timm
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -313,6 +312,8 @@ def _fetched(backbone: str) -> dict[str, Any]:
     Raises:
         UserError: If the weights cannot be had; it says how they are.
     """
+    import timm
+
     declared = timm.get_pretrained_cfg(backbone, allow_unregistered=True)
     name = declared.hf_hub_id if declared is not None else None
     if not name:
@@ -332,6 +333,8 @@ def _fetched(backbone: str) -> dict[str, Any]:
 
 def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
     """``timm.create_model`` without a classifier, in channels-last memory (faster on CPUs and tensor cores)."""
+    import timm  # takes seconds, which a configuration does not need
+
     where = _fetched(config.backbone) if pretrained else {}
     try:
         network = timm.create_model(config.backbone, pretrained=pretrained, num_classes=0, **where, **config.options)
@@ -356,6 +359,8 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
 
 def _close_to(name: str, most: int = 3) -> list[str]:
     """Names of timm's list that may have been meant: networks, and where a dot is written, their weights, too."""
+    import timm
+
     known = timm.list_pretrained() if "." in name else timm.list_models()
     return get_close_matches(name.lower(), known, most, 0.0)
 
