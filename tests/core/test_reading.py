@@ -1,10 +1,17 @@
+"""The doors through which files are opened, and that nothing else in the package opens any.
+
+A reader that takes the doors needs no test of its own that it refuses pipes, devices, sockets and folders.
+"""
+
+import ast
 import os
 import socket
-import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rungwise.core import reading
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
 from rungwise.core.reading import (
@@ -19,6 +26,7 @@ from rungwise.core.reading import (
     require_there,
     user_path,
 )
+from tests.house import modules, tree_of
 
 PSEUDO_FILE = Path("/proc/self/pagemap")
 
@@ -43,22 +51,31 @@ def make_device(path):
 )
 def test_only_regular_files_are_opened_and_none_is_waited_for(tmp_path, monkeypatch, make, what):
     monkeypatch.chdir(tmp_path)  # names of sockets are short
-    path = tmp_path.relative_to(tmp_path) / "a.csv"
+    path = Path("a.csv")
     make(path)
-    said: list[str] = []
-
-    def read() -> None:
-        for reader in (lambda: read_bytes(path, "text_bytes"), lambda: require_regular(path)):
-            try:
-                reader()
-            except UserError as error:
-                said.append(str(error))
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    thread.join(20)
-    assert said == [f"a.csv: is {what}, not a file; give a regular file"] * 2
     assert not is_regular(path)
+    refused = f"^a.csv: is {what}, not a file; give a regular file$"
+    for reader in (read_bytes, read_text, read_json):
+        with pytest.raises(UserError, match=refused):
+            reader(path, "text_bytes")
+    with pytest.raises(UserError, match=refused):
+        require_regular(path)
+    with pytest.raises(UserError, match=refused), opened(path, None):
+        pass
+    if make is make_socket:
+        return  # the system itself opens no socket
+    # It took the place of a file after the first look.
+    monkeypatch.setattr(reading, "require_regular", lambda path, limit: 0)
+    with pytest.raises(UserError, match=refused), opened(path, None):
+        pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are files on POSIX alone")
+def test_a_link_that_leads_round_in_a_circle_gets_one_line(tmp_path):
+    (tmp_path / "a.csv").symlink_to("a.csv")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_bytes(tmp_path / "a.csv", "text_bytes")
+    assert not is_regular(tmp_path / "a.csv")
 
 
 def test_missing_files_are_an_error_of_their_own(tmp_path):
@@ -198,3 +215,118 @@ def test_home_folders(monkeypatch, tmp_path):
     assert user_path("~/a") == tmp_path / "a"
     with pytest.raises(UserError, match="there is no such home folder"):
         user_path("~nobody of this name")
+
+
+DOORS = {
+    "opened", "read_bytes", "read_text", "read_json", "require_regular", "mapped", "opened_npz", "opened_parquet",
+    "checked_folder", "sentence_folder",
+}  # fmt: skip
+"""Functions that look before they open; the last two look through whole folders of models."""
+OPEN_BY_THEMSELVES = {
+    "Image.open", "InferenceSession", "ParquetFile", "SentenceTransformer", "ZipFile", "bz2.open",
+    "codecs.open", "copy2", "copyfile", "copytree", "csv.read_csv", "from_file", "from_pretrained", "genfromtxt",
+    "gzip.open", "io.open", "load_file", "load_model", "loadmat", "loadtxt", "lzma.open", "memmap", "mmap.mmap",
+    "np.fromfile", "np.load", "onnx.load", "open", "os.open", "parquet.read_table", "pq.read_table", "safe_open",
+    "shutil.copy", "spacy.load", "sqlite3.connect", "tarfile.open", "torch.load",
+}  # fmt: skip
+"""What reads the file of a name or path that it is given: the last name of what is called, or its last two."""
+
+ALREADY_OPEN = "is handed a file that a door has opened"
+OF_THE_PACKAGE = "a file of this package"
+OWN_MODEL = "a class of this package, which takes the doors"
+OWN_WORK = "a file that it has just written itself"
+WITHOUT_A_DOOR = {
+    "rungwise.core.drafts._lock": "a folder, to lock it",
+    "rungwise.core.files.appending": "appends, and reads nothing",
+    "rungwise.core.files.sync_file": OWN_WORK,
+    "rungwise.core.files.sync_folder": "a folder, to bring it to the disk",
+    "rungwise.core.memory._peak_of_late": "what the system says of this process",
+    "rungwise.data.parquet.parquet_file": "those that call it have looked",
+    "rungwise.data.picture_files.open_header": ALREADY_OPEN,
+    "rungwise.demo.making.train_one": OWN_MODEL,
+    "rungwise.demo.sides.Side.open": OWN_MODEL,
+    "rungwise.evaluation.published.printed": OF_THE_PACKAGE,
+    "rungwise.index.lance_tables.Tables.acknowledge": OWN_WORK,
+    "rungwise.index.places.at_hand": OWN_WORK,
+    "rungwise.language.scene_graphs.chunking.fingerprint": OF_THE_PACKAGE,
+    "rungwise.language.scene_graphs.dependencies.dependency_parser": "a model of spaCy, which is a program to trust",
+    "rungwise.models.exporting._compared": OWN_WORK,
+    "rungwise.models.exporting._finish": OWN_WORK,
+    "rungwise.models.graphs.Graph._open": "is handed bytes",
+    "rungwise.models.publishing._with_seal_of_card": "a file whose seal was checked",
+    "rungwise.models.vsepp_files._refuse_packed": ALREADY_OPEN,
+    "rungwise.relevance.shards.write_in_shards": "a method of this package that opens what is left to do",
+    "rungwise.training.recipes._read": OF_THE_PACKAGE,
+    "rungwise.training.stages._Whole.keep": OWN_MODEL,
+}
+"""Functions that call one of those without a door, and why they may."""
+
+
+def test_readers_open_by_the_doors_alone():
+    found = {}
+    for module in modules():
+        for function, nodes in functions_of(module):
+            calls = [node for node in nodes if isinstance(node, ast.Call)]
+            if not any(isinstance(call.func, ast.Name) and call.func.id in DOORS for call in calls):
+                found[function] = [f"line {call.lineno}: {ast.unparse(call)[:100]}" for call in calls if reads(call)]
+    found = {function: lines for function, lines in found.items() if lines}
+    bare = {function: lines for function, lines in found.items() if function not in WITHOUT_A_DOOR}
+    assert not bare, "open these by a door of rungwise.core, or say above why they may do without"
+    assert not WITHOUT_A_DOOR.keys() - found.keys(), "these open nothing any more: take them from the list"
+
+
+def functions_of(module: str) -> Iterator[tuple[str, list[ast.AST]]]:
+    """Each function and method by its dotted name with all that is in it; under the module's name what is outside."""
+    outside: list[ast.AST] = []
+    waiting: list[tuple[str, ast.stmt]] = [(module, node) for node in tree_of(module).body]
+    for name, node in waiting:  # which classes lengthen
+        if isinstance(node, ast.ClassDef):
+            waiting += [(f"{name}.{node.name}", inner) for inner in node.body]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{name}.{node.name}", list(ast.walk(node))
+        else:
+            outside += ast.walk(node)
+    yield module, outside
+
+
+def reads(call: ast.Call) -> bool:
+    """Whether a call opens a file to read it."""
+    names = ast.unparse(call.func).split(".")
+    said = [ast.unparse(value) for value in (*call.args, *(named.value for named in call.keywords))]
+    if names[-1] in ("read_text", "read_bytes"):
+        return len(names) > 1  # else it is the door of that name
+    if ".".join(names[-2:]) in OPEN_BY_THEMSELVES:
+        mode = said[1] if names[-1] == "open" and len(said) > 1 else ""
+    elif names[-1] == "open":  # of a path, whose first argument is the mode; another one is a method of the package
+        mode = said[0] if said else ""
+        if mode and not mode.startswith("'"):
+            return False
+    else:
+        return names[-1] in OPEN_BY_THEMSELVES
+    if mode.startswith("'"):
+        return "r" in mode
+    return "O_WRONLY" not in mode
+
+
+@pytest.mark.parametrize(
+    ("code", "opens"),
+    [
+        ("open(path)", True),
+        ("open(path, 'w')", False),
+        ("path.open()", True),
+        ("(folder / name).open('rb+')", True),
+        ("draft.open('xb')", False),
+        ("os.open(path, os.O_RDONLY)", True),
+        ("os.open(path, os.O_WRONLY | os.O_CREAT)", False),
+        ("path.read_text(encoding='utf-8')", True),
+        ("read_text(path, 'text_bytes')", False),
+        ("np.load(path)", True),
+        ("json.loads(text)", False),
+        ("Index.open(folder)", False),
+        ("pyarrow.parquet.ParquetFile(path)", True),
+    ],
+)
+def test_what_opens_a_file_is_seen(code, opens):
+    call = ast.parse(code, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert reads(call) == opens
