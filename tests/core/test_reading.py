@@ -230,6 +230,7 @@ OPEN_BY_THEMSELVES = {
     "shutil.copy", "spacy.load", "sqlite3.connect", "tarfile.open", "torch.load",
 }  # fmt: skip
 """What reads the file of a name or path that it is given: the last name of what is called, or its last two."""
+LAST_NAMES = {"read_text", "read_bytes"} | {name.rpartition(".")[2] for name in OPEN_BY_THEMSELVES}
 
 ALREADY_OPEN = "is handed a file that a door has opened"
 OF_THE_PACKAGE = "a file of this package"
@@ -291,7 +292,10 @@ def functions_of(module: str) -> Iterator[tuple[str, list[ast.AST]]]:
 
 def reads(call: ast.Call) -> bool:
     """Whether a call opens a file to read it."""
-    names = ast.unparse(call.func).split(".")
+    called = call.func
+    if (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)) not in LAST_NAMES:
+        return False
+    names = ast.unparse(called).split(".")
     said = [ast.unparse(value) for value in (*call.args, *(named.value for named in call.keywords))]
     if names[-1] in ("read_text", "read_bytes"):
         return len(names) > 1  # else it is the door of that name
