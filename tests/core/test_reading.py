@@ -5,6 +5,7 @@ A reader that takes the doors needs no test of its own that it refuses pipes, de
 
 import ast
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -265,7 +266,8 @@ WITHOUT_A_DOOR = {
 
 def test_readers_open_by_the_doors_alone():
     found = {}
-    for module in modules():
+    named = re.compile(rf"\b({'|'.join(LAST_NAMES)})\(")
+    for module in [module for module, file in modules().items() if named.search(file.read_text(encoding="utf-8"))]:
         for function, nodes in functions_of(module):
             calls = [node for node in nodes if isinstance(node, ast.Call)]
             if not any(isinstance(call.func, ast.Name) and call.func.id in DOORS for call in calls):
