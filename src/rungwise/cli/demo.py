@@ -35,6 +35,7 @@ class Demo:
         browser: Open the page.
         port: Number after the colon. 0 takes any that is free.
         check: Try everything in a temporary folder. The page is asked for its answers, and that is all.
+        small: Few pictures and few steps, in half a minute of processor time. The models learn little.
         device: Where the models compute, such as cpu or cuda. Default cuda where there is one.
     """
 
@@ -43,6 +44,7 @@ class Demo:
     browser: bool = True
     port: int = 8000
     check: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+    small: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)
 
 
@@ -56,13 +58,13 @@ def main(arguments: list[str]) -> int:
     device = chosen_device(asked.device)
     if asked.check:
         with tempfile.TemporaryDirectory() as folder:
-            demo = _made(Places(Path(folder)), device)
+            demo = _made(Places(Path(folder)), device, small=asked.small)
             with background_app(lambda names, _: create_demo_app(demo, allowed_hosts=names)) as address:
                 _ask(address, demo)
             say("the page, its searches and its pictures answered")
         return 0
     places = Places(asked.folder)
-    demo = _made(places, device, again=asked.again)
+    demo = _made(places, device, again=asked.again, small=asked.small)
     _say_commands(places, demo)
     serve_app(
         lambda names, _: create_demo_app(demo, allowed_hosts=names),
@@ -73,7 +75,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _made(places: Places, device: str, *, again: bool = False) -> Made:
+def _made(places: Places, device: str, *, again: bool = False, small: bool = False) -> Made:
     """What an earlier demo made, or this one makes now."""
     from rungwise.demo.table import rendered
     from rungwise.demo.whole import made_before
@@ -83,18 +85,19 @@ def _made(places: Places, device: str, *, again: bool = False) -> Made:
     if demo is not None:
         say(f"found in {places.folder}: two models of an earlier demo; --again trains anew")
     else:
-        demo = _make(places, device, again=again)
+        demo = _make(places, device, again=again, small=small)
     for compared in demo.results.compared:
         console.print(f"\n{rendered(compared)}", highlight=False, soft_wrap=True)
     say(f"\nready after {time.monotonic() - started:.0f} s")
     return demo
 
 
-def _make(places: Places, device: str, *, again: bool) -> Made:
+def _make(places: Places, device: str, *, again: bool, small: bool) -> Made:
     from rungwise.demo.making import forget
     from rungwise.demo.pair import titles
+    from rungwise.demo.places import FEW_SCENES, SCENES
     from rungwise.demo.progress import Bars
-    from rungwise.demo.whole import make
+    from rungwise.demo.whole import FEW_QUERIES, QUERIES, make
 
     if again:
         forget(places)
@@ -110,6 +113,8 @@ def _make(places: Places, device: str, *, again: bool) -> Made:
             Bars(titles(), console),
             device,
             drawing=drawn,
+            scenes=FEW_SCENES if small else SCENES,
+            queries=FEW_QUERIES if small else QUERIES,
             done=lambda part, seconds: say(f"{part}: {seconds:.0f} s"),
         )
 

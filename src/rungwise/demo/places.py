@@ -24,6 +24,9 @@ RECIPES: dict[Name, str] = {"triplet": "scenes_triplet", "degrees": "scenes"}
 SCENES = SceneConfig(pictures=12_000, side=64, val_share=0.03, test_share=0.05)
 """What the demo generates."""
 
+FEW_SCENES = SceneConfig(pictures=120, side=64, val_share=0.2, test_share=0.4)
+"""What it generates when it only has to show that all of it works."""
+
 RELEVANT_FROM = 0.75
 """The degree from which a picture counts as relevant: three quarters of what a query says is true of it."""
 

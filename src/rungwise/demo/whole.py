@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 QUERIES = 100
 """Searches for held-out combinations that are measured."""
 
+FEW_QUERIES = 20
+"""Of so few pictures as :data:`rungwise.demo.places.FEW_SCENES` has."""
+
 _MEASURED, _SHOWN = 1, 2
 """Seeds of the searches: recipes are chosen on those of seed 0; what the page offers is not among those measured."""
 
