@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.floors import FLOORS, allowed
+from tests.rooms import FLOORS, allowed
 from tests.house import PACKAGE, imports_of, modules, room_of
 
 

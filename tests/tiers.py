@@ -23,44 +23,76 @@ STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn
 
 
 class _Watch:
-    """What the running test may not do, and what it did all the same."""
+    """What one test may not do, and what it did all the same."""
 
-    def __init__(self) -> None:
-        self.test: str | None = None
+    running: _Watch | None = None
+
+    def __init__(self, test: str) -> None:
+        self.test = test
         self.refused: list[str] = []
-        self._older: set[int] = set()
-
-    def begin(self, item: pytest.Item) -> None:
-        self.refused = []
         # Threads of a server that another test shares with this one go on as they like.
-        self._older = {thread.ident or 0 for thread in threading.enumerate()} - {threading.get_ident()}
-        self.test = None if any(item.get_closest_marker(mark) for mark in FREE) else item.nodeid
-
-    def end(self) -> None:
-        self.test = None
+        self._older = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
 
     def refuse(self, what: str) -> None:
         """Raise in the test that is held to the rule; noted as well, since a program may catch what is raised."""
-        if self.test is None or threading.get_ident() in self._older:
+        if threading.get_ident() in self._older:
             return
         line = f"{self.test} {what}: tests of the usual tier may not; mark it slow, or hand the program a double"
         self.refused.append(line)
         raise AssertionError(line)
 
 
-_watch = _Watch()
+_WATCH = pytest.StashKey[_Watch]()
+
+
+def _refuse(what: str) -> None:
+    if _Watch.running:
+        _Watch.running.refuse(what)
+
+
+class _Passed:
+    """Which tests passed in an earlier run of the same state of the tree: the file that ``--passed`` names."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.file: Path | None = config.getoption("--passed")
+        self.speaks = not hasattr(config, "workerinput")
+        # The processes of a run must collect the same tests, also one that takes another's place: one reads the file.
+        self.tests: list[str] = self._read() if self.speaks else config.workerinput["passed"]  # type: ignore[attr-defined]
+
+    def _read(self) -> list[str]:
+        if self.file is None or not self.file.is_file():
+            return []
+        lines = self.file.read_text(encoding="utf-8").splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith("\n")]  # one without an end was cut off
+        self.file.write_text("".join(whole), encoding="utf-8")
+        return [line.strip() for line in whole]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["passed"] = self.tests
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        known = set(self.tests)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in known])
+        items[:] = [item for item in items if item.nodeid not in known]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self.file and self.speaks and report.when == "call" and report.passed:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(f"{report.nodeid}\n")
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if event in STARTS_A_PROCESS:
-        _watch.refuse(f"starts a process ({event} {str(arguments)[:200]})")
+        _refuse(f"starts a process ({event} {str(arguments)[:200]})")
 
 
 def _guarded(function: Callable[..., Any], says: Callable[..., str | None]) -> Callable[..., Any]:
     def instead(*arguments: Any, **named: Any) -> Any:
         what = says(*arguments, **named)
         if what:
-            _watch.refuse(what)
+            _refuse(what)
         return function(*arguments, **named)
 
     return instead
@@ -70,8 +102,14 @@ def _sleeping(seconds: float, *_: Any, **__: Any) -> str | None:
     return f"sleeps for {seconds} s" if seconds else None  # 0 lets another thread or task go first
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--passed FILE``: what it lists is left out, and what passes is added, so that hours of tests can be resumed."""
+    parser.addoption("--passed", type=Path, help="leave out the tests that this file lists, and add those that pass")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Put the guard in place; it stays, since an audit hook cannot be taken away."""
+    config.pluginmanager.register(_Passed(config))
     if getattr(sys, "_rungwise_guard", False):  # a run of pytest within a test
         return
     sys._rungwise_guard = True  # type: ignore[attr-defined]
@@ -89,8 +127,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
     """Hold the test to the rule from its first fixture on."""
-    _watch.begin(item)
-    yield
+    _Watch.running = None
+    if not any(item.get_closest_marker(mark) for mark in FREE):
+        _Watch.running = item.stash[_WATCH] = _Watch(item.nodeid)
+    try:
+        yield
+    except BaseException:
+        _Watch.running = None
+        raise
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -99,9 +143,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     try:
         yield
     finally:
-        _watch.end()
-    if _watch.refused:
-        pytest.fail("\n".join(_watch.refused), pytrace=False)
+        _Watch.running = None
+    if _WATCH in item.stash and item.stash[_WATCH].refused:
+        pytest.fail("\n".join(item.stash[_WATCH].refused), pytrace=False)
 
 
 def room_of(nodeid: str) -> str:

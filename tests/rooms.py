@@ -1,0 +1,110 @@
+"""The rooms, which may import which, and what to test after a change. Imports nothing: ``start.py`` reads it."""
+
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+FLOORS = (
+    "core",
+    "similarity",
+    "losses",
+    "metrics",
+    "calibration",
+    "data",
+    "language",
+    "relevance",
+    "scenes",
+    "encoders",
+    "models",
+    "evaluation",
+    "training",
+    "doctor",
+    "index",
+    "quality",
+    "planning",
+    "serving",
+    "grading",
+    "demo",
+    "cli",
+    "__main__",
+    "",  # the package itself, which nothing below may import
+)
+"""Rooms from the ground up; a room imports from lower ones only."""
+
+APART = {
+    "metrics": {"similarity", "losses"},
+    "calibration": {"similarity", "losses"},
+    "data": {"similarity", "losses", "metrics", "calibration"},
+    "language": {"similarity", "losses", "metrics", "calibration", "data"},
+    "relevance": {"similarity", "losses", "metrics", "calibration"},
+    "scenes": {"similarity", "losses", "metrics", "calibration"},
+    "encoders": {"losses", "metrics", "calibration", "relevance", "scenes"},
+    "models": {"losses", "metrics", "relevance", "scenes"},
+    "evaluation": {"losses", "scenes", "encoders", "models"},
+    "doctor": {"losses", "metrics", "calibration", "similarity", "evaluation"},
+    "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor"},
+    "quality": {"losses", "scenes", "encoders", "training", "doctor"},
+    "planning": {"losses", "metrics", "calibration", "language", "relevance", "scenes", "encoders", "evaluation"}
+    | {"training", "doctor", "quality"},
+    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor", "quality"}
+    | {"planning"},
+}
+"""Lower rooms that are none of a room's business."""
+
+
+def allowed(room: str) -> set[str]:
+    """Other rooms that a room may import."""
+    return set(FLOORS[: FLOORS.index(room)]) - APART.get(room, set()) - {""}
+
+
+def with_those_above(rooms: set[str]) -> set[str]:
+    """These rooms and all that may come to import them, through other rooms too."""
+    found = set(rooms)
+    for room in FLOORS:  # from the ground up, so that one pass finds what stands on what was found
+        if room and allowed(room) & found:
+            found.add(room)
+    return found
+
+
+def rooms() -> set[str]:
+    """Names of rooms: folders of the package and of the tests."""
+    folders = [*(ROOT / "src" / "rungwise").iterdir(), *(ROOT / "tests").iterdir()]
+    return {one.name for one in folders if one.is_dir() and not one.name.startswith((".", "_"))}
+
+
+def files_of(chosen: set[str]) -> list[str]:
+    """What pytest is given for some rooms: their tests, their doctests, and the tests beside the rooms."""
+    folders = [ROOT / part / room for room in sorted(chosen) for part in ("tests", "src/rungwise")]
+    beside = sorted((ROOT / "tests").glob("test_*.py"))
+    return [str(one.relative_to(ROOT)) for one in [*folders, *beside] if one.exists()]
+
+
+def changed(since: str) -> set[str] | None:
+    """Rooms that differ from a commit, with those that may import them; None where a change concerns all rooms.
+
+    Raises:
+        subprocess.CalledProcessError: Git does not know the commit, or this is no clone.
+    """
+    touched: set[str] = set()
+    for path in _differing(since):
+        parts = Path(path).parts
+        inner = parts[2:] if parts[:2] == ("src", "rungwise") else parts[1:]
+        if parts[0] in ("docs", "benchmarks", "deploy", ".ci") or (len(parts) == 1 and path.endswith(".md")):
+            continue  # the tests beside the rooms read these, and always run
+        if parts[0] not in ("src", "tests"):
+            return None  # the project's own settings
+        if len(inner) > 1:
+            touched.add(inner[0])
+        elif not inner[0].startswith("test_"):
+            return None  # what all tests share, or the package itself
+    return with_those_above(touched)
+
+
+def _differing(since: str) -> list[str]:
+    """Paths of what git follows and differs, and of what it does not follow yet."""
+    found = []
+    for command in (["diff", "--name-only", since], ["ls-files", "--others", "--exclude-standard"]):
+        run = subprocess.run(["git", *command], cwd=ROOT, check=True, capture_output=True, text=True)
+        found += run.stdout.splitlines()
+    return found
