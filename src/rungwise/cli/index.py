@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,6 +19,7 @@ from rungwise.cli.models import (
     encoding_in,
     load_in_worker,
     location,
+    model_files,
     read_dual_encoder,
     say_cut,
     say_default,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from rungwise.index.looking import Files
     from rungwise.index.update import Changes
     from rungwise.models import DualEncoder
+    from rungwise.models.contracts import IndexEncoder
+    from rungwise.models.lazy_model import LazyModel, ModelFiles
 
 _EXAMPLES = (
     "rungwise index photos",
@@ -111,12 +114,11 @@ def main(arguments: list[str]) -> int:
     out = asked.out or beside(asked.pictures)
     again = storage.is_index(out) and not asked.overwrite
     run = _Again(asked, out) if again else _First(asked, out)
-    precision = "float32" if asked.ray and asked.precision == "auto" else asked.precision
-    with encoding_in(run.name, precision, asked.least_cosine), ExitStack() as held:
+    with run.held:
         if asked.ray is not None:
             from rungwise.core.cluster import cluster
 
-            run.ray = held.enter_context(cluster(asked.ray, workers=asked.workers, from_outside=False))
+            run.ray = run.held.enter_context(cluster(asked.ray, workers=asked.workers, from_outside=False))
         run.once()
         if asked.watch:
             run.watch()
@@ -142,11 +144,14 @@ class _Run:
     """One run of the command: the model, the index, and what is printed of both.
 
     Attributes:
+        name: Of the model.
+        model: Open, or opened when it first encodes.
         ray: The module, connected, where Ray's workers open and encode the pictures.
+        held: What ends with the run.
     """
 
     name: str
-    model: DualEncoder
+    model: IndexEncoder
     ray: Any = None
     index: Index | None = None
 
@@ -154,13 +159,28 @@ class _Run:
         from rungwise.index.addresses import named
 
         self.asked, self.out, self.place = asked, out, named(out)
+        self.held = ExitStack()
 
     def once(self) -> None:
         """Read the collection, say what is odd about it, and bring the index up to date."""
         raise NotImplementedError
 
-    def _load(self, name: str) -> DualEncoder:
-        return read_dual_encoder(name, self.asked.device, altered=self.asked.altered_model)
+    def _opened(self) -> DualEncoder:
+        """The model, which from now on computes as the command line says; its files are known then."""
+        asked = self.asked
+        precision = "float32" if asked.ray and asked.precision == "auto" else asked.precision
+        self.held.enter_context(encoding_in(self.name, precision, asked.least_cosine))
+        files = self._files
+        place = self.name if files is None else files.place
+        model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
+        if files is not None:
+            files.keep(model)
+        return model
+
+    @cached_property
+    def _files(self) -> ModelFiles | None:
+        """Of the model; None where it is not told by them."""
+        return None if self.asked.altered_model else model_files(self.name)
 
     def _changed(self, data: ImageCaptions, progress: Callable[[int], None] | None = None) -> Changes:
         """The index brought up to date with a collection."""
@@ -188,8 +208,6 @@ class _Run:
 
     def _update(self, data: ImageCaptions) -> None:
         """Bring the index up to date, and say what was done."""
-        say_columns(data)
-        say_cut(self.model, data.captions)
         start = time.perf_counter()
         try:
             with progress_bar("pictures", len(data)) as advance:
@@ -256,13 +274,46 @@ class _Again(_Run):
         assert self.index is not None
         data = read_collection(self.asked.pictures, self.asked.allow_empty)
         say_issues(data.issues)
-        self.model = self._load(self.name)
-        if self.asked.model and not self.index.is_of(self.model):
-            raise UserError(
-                f"{self.place}: was made with another model ({self.index.manifest.model_location or 'unknown'}); leave"
-                " --model out, name another folder with --out, or begin anew with --overwrite"
-            )
+        lazy = self._lazy(data.captions)
+        if lazy is not None and self.index.is_of(lazy):
+            self.model = lazy
+            say_columns(data)
+        else:
+            self.model = opened = self._opened()
+            if self.asked.model and not self.index.is_of(opened):
+                raise UserError(
+                    f"{self.place}: was made with another model ({self.index.manifest.model_location or 'unknown'});"
+                    " leave --model out, name another folder with --out, or begin anew with --overwrite"
+                )
+            say_columns(data)
+            say_cut(opened, data.captions)
         self._update(data)
+
+    def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
+        """The model, opened when something is to be encoded; None where nothing is known of its files.
+
+        Where it is said how it computes, it is opened at once, so that what cannot be is refused at once.
+
+        Args:
+            captions: Counted by then, if the model reads only the beginning of some.
+        """
+        asked, usual = self.asked, MakeIndex(self.asked.pictures)
+        said = (asked.device, asked.precision, asked.least_cosine) != (
+            usual.device,
+            usual.precision,
+            usual.least_cosine,
+        )
+        facts = None if said or self._files is None else self._files.facts()
+        if facts is None:
+            return None
+        from rungwise.models.lazy_model import LazyModel
+
+        def open_model() -> DualEncoder:
+            model = self._opened()
+            say_cut(model, captions)
+            return model
+
+        return LazyModel(facts, open_model)
 
 
 class _First(_Run):
@@ -279,24 +330,26 @@ class _First(_Run):
         from rungwise.index.encoding import require_pictures
 
         storage.refuse_strangers(self.out)
-        if self.asked.model:
-            self.model = self._load(self.name)
+        model = self._opened() if self.asked.model else None
         data = read_collection(self.asked.pictures, allow_empty=False)
         say_issues(data.issues)
         require_pictures(data)
-        if not self.asked.model:  # for a folder without pictures nothing is fetched
+        if model is None:  # for a folder without pictures nothing is fetched
             if isinstance(data.pictures, FeatureRows):
                 raise UserError(
                     f"{data.name}: rows of features need the model that was trained on them; name it: --model"
                 )
             say_default()
-            self.model = self._load(self.name)
+            model = self._opened()
+        self.model = model
+        say_columns(data)
+        say_cut(model, data.captions)
         if self.asked.overwrite:
-            self._build(data)
+            self._build(data, model)
             return
         self.index = Index.create(
             self.out,
-            self.model,
+            model,
             name=data.name,
             model_location=location(self.name),
             store=self.asked.store,
@@ -310,18 +363,16 @@ class _First(_Run):
                 storage.discard(self.out)
             raise
 
-    def _build(self, data: ImageCaptions) -> None:
+    def _build(self, data: ImageCaptions, model: DualEncoder) -> None:
         """The new index takes the place of the old one when it is whole."""
         from rungwise.index import Index
         from rungwise.index.update import Changes
 
-        say_columns(data)
-        say_cut(self.model, data.captions)
         start = time.perf_counter()
         with progress_bar("pictures", len(data)) as advance:
             self.index = Index.build(
                 data,
-                self.model,
+                model,
                 self.out,
                 model_location=location(self.name),
                 progress=advance,

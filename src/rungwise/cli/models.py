@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rungwise.encoders.inference import Precision
     from rungwise.index import Index, Meaning
     from rungwise.models import DualEncoder, PairScorer
+    from rungwise.models.lazy_model import ModelFiles
 
 DEFAULT = Source("hf", "google/siglip2-base-patch32-256")
 """What ``rungwise index`` takes where no model is named: quick on a processor, and of many languages."""
@@ -84,6 +85,14 @@ def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEn
 
     with _said_by_option():
         return load_dual_encoder(name, _device(name, device), altered=altered)
+
+
+def model_files(name: str) -> ModelFiles | None:
+    """:meth:`rungwise.models.lazy_model.ModelFiles.of`, likewise."""
+    from rungwise.models.lazy_model import ModelFiles
+
+    with _said_by_option():
+        return ModelFiles.of(name)
 
 
 def read_model_of(index: Index, name: str | None, device: str | None, *, altered: bool) -> DualEncoder:

@@ -14,14 +14,14 @@ from rungwise.data.features import FeatureRows
 from rungwise.index.store import Batch
 
 if TYPE_CHECKING:
-    from rungwise.models.contracts import DualEncoder, EncodedImages
+    from rungwise.models.contracts import EncodedImages, IndexEncoder
 
 _TEXTS_AT_ONCE = 4096
 
 Progress = Callable[[int], None]
 
 
-def encoded_texts(texts: Sequence[str], model: DualEncoder, rows: FeatureRows | None = None) -> Iterator[Batch]:
+def encoded_texts(texts: Sequence[str], model: IndexEncoder, rows: FeatureRows | None = None) -> Iterator[Batch]:
     """A row for each text, under the text itself.
 
     Args:

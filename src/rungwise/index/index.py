@@ -26,7 +26,7 @@ from rungwise.index.version1 import bring_up_to_date
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
-    from rungwise.models.contracts import DualEncoder
+    from rungwise.models.contracts import DualEncoder, IndexEncoder
 
 
 _IN_ORDER = 0.1
@@ -166,7 +166,9 @@ class Index(ReadableIndex):
         index._checked = model
         return index
 
-    def upsert(self, data: ImageCaptions, model: DualEncoder, *, progress: Progress | None = None) -> tuple[Issue, ...]:
+    def upsert(
+        self, data: ImageCaptions, model: IndexEncoder, *, progress: Progress | None = None
+    ) -> tuple[Issue, ...]:
         """Add pictures with their captions, or put them in place of those with the same ids, which then stand last.
 
         Pictures that cannot be read are left as they were in the index. A process that dies on the way leaves all
@@ -196,7 +198,7 @@ class Index(ReadableIndex):
     def update(
         self,
         data: ImageCaptions,
-        model: DualEncoder,
+        model: IndexEncoder,
         *,
         progress: Progress | None = None,
         stored: Stored | None = None,

@@ -25,7 +25,7 @@ from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
-    from rungwise.models.contracts import DualEncoder
+    from rungwise.models.contracts import DualEncoder, IndexEncoder
 
 
 _TEXTS_AT_ONCE = 64
@@ -49,7 +49,7 @@ class ReadableIndex:
         self.folder = folder
         self.left_out = left_out
         self._stamps: storage.Stamps | None = None
-        self._checked: DualEncoder | None = None
+        self._checked: IndexEncoder | None = None
         self._calibration: tuple[Calibration | None] | None = None
         self._place = None if folder is None else folder.resolve()
 
@@ -153,7 +153,7 @@ class ReadableIndex:
                 bearers |= {text: found[text] for text in some if text in found}
         return {text: bearers[text] for text in texts if text in bearers}
 
-    def check(self, model: DualEncoder) -> None:
+    def check(self, model: IndexEncoder) -> None:
         """Refuse a model that did not make this index: its vectors would mean something else.
 
         An exported model stands for the model from which it was exported, and the other way round: their vectors were
@@ -171,11 +171,11 @@ class ReadableIndex:
                 " index again with this one"
             )
 
-    def is_of(self, model: DualEncoder) -> bool:
+    def is_of(self, model: IndexEncoder) -> bool:
         """Whether a model gives the vectors of this index; see :meth:`check`."""
         return self._is_of(model, model.fingerprint)
 
-    def _is_of(self, model: DualEncoder, fingerprint: str) -> bool:
+    def _is_of(self, model: IndexEncoder, fingerprint: str) -> bool:
         ours = self.manifest
         return ours.dimension == model.dimension and bool(ours.models & {fingerprint, model.stands_for})
 

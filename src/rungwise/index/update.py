@@ -28,7 +28,7 @@ from rungwise.index.store import Store
 from rungwise.index.thumbnails import Thumbnails
 
 if TYPE_CHECKING:
-    from rungwise.models.contracts import DualEncoder
+    from rungwise.models.contracts import IndexEncoder
 
 _IDS_AT_ONCE = 4096
 
@@ -110,7 +110,7 @@ class Update:
         self,
         target: Target,
         data: ImageCaptions,
-        model: DualEncoder,
+        model: IndexEncoder,
         *,
         left_out: Sequence[LeftOut] = (),
         whole: bool = True,

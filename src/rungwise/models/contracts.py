@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -384,6 +384,35 @@ class DualEncoder(PairScorer):
             self.encode_captions(read.texts, cache=cache),
             self.similarity,
         )
+
+
+class IndexEncoder(Protocol):
+    """What an index that is brought up to date asks of a model; every :class:`DualEncoder` gives it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """See :attr:`PairScorer.fingerprint`."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """See :attr:`DualEncoder.dimension`."""
+        ...
+
+    @property
+    def stands_for(self) -> str:
+        """See :attr:`DualEncoder.stands_for`."""
+        ...
+
+    def encode_image(
+        self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None
+    ) -> EncodedImages:
+        """See :meth:`DualEncoder.encode_image`."""
+        ...
+
+    def encode_captions(self, texts: Texts, *, progress: Progress | None = None, cache: Path | None = None) -> Vectors:
+        """See :meth:`DualEncoder.encode_captions`."""
+        ...
 
 
 def refuse_unreadable(issues: Sequence[Issue]) -> None:

@@ -6,11 +6,7 @@ says what to fetch, with which command, and where to put it.
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 from rungwise.core.errors import UserError
-from rungwise.core.hub import hub_folder
 from rungwise.encoders.pretrained.source import Source
 from rungwise.encoders.pretrained.towers import ImageHalf, TextHalf
 
@@ -29,10 +25,8 @@ def open_image(source: str) -> ImageHalf:
     from rungwise.encoders.pretrained import sentence_transformers, transformers
 
     if where.library == "st":
-        return transformers.open_image(
-            sentence_transformers.inner(_fetched(where, sentence_transformers.PATTERNS)).folder
-        )
-    return transformers.open_image(_fetched(where, transformers.PATTERNS))
+        return transformers.open_image(sentence_transformers.inner(where.fetched()).folder)
+    return transformers.open_image(where.fetched())
 
 
 def open_text(source: str) -> TextHalf:
@@ -45,9 +39,8 @@ def open_text(source: str) -> TextHalf:
     from rungwise.encoders.pretrained import sentence_transformers, transformers
 
     if where.library == "st":
-        inner = sentence_transformers.inner(_fetched(where, sentence_transformers.PATTERNS))
-        return sentence_transformers.open_text(inner)
-    return transformers.open_text(_fetched(where, transformers.PATTERNS))
+        return sentence_transformers.open_text(sentence_transformers.inner(where.fetched()))
+    return transformers.open_text(where.fetched())
 
 
 def _parsed(source: str) -> Source:
@@ -56,10 +49,3 @@ def _parsed(source: str) -> Source:
         raise UserError(f"source {source!r}: write hf:, open_clip: or st:, and a folder or a name after it")
     found.require_library()
     return found
-
-
-def _fetched(source: Source, patterns: tuple[str, ...]) -> Path:
-    """The folder of a model, which is fetched if it is a name."""
-    own = source.library == "st" and re.fullmatch(r"[\w.-]+", source.place) and source.place[0] != "."
-    name = f"sentence-transformers/{source.place}" if own else source.place  # as that library takes short names
-    return source.folder or hub_folder(name, patterns, prefix=f"{source.library}:")

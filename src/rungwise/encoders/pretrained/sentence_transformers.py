@@ -18,17 +18,6 @@ from rungwise.encoders.pretrained.towers import TextHalf
 from rungwise.language.model_folders import stays_inside
 
 MODULES = "modules.json"
-PATTERNS = (
-    "*.json",
-    "*.txt",
-    "*.model",
-    "model*.safetensors",
-    "0_*/*.json",
-    "0_*/*.txt",
-    "0_*/*.model",
-    "0_*/model*.safetensors",
-)
-"""What is fetched of a repository."""
 _READERS = ("CLIPModel", "Transformer")
 _FOLLOWERS = ("Normalize",)
 _PACKAGE = "sentence_transformers."

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from rungwise.core.errors import UserError
+from rungwise.core.hub import hub_folder
 from rungwise.core.reading import is_regular, read_json
 
 Library = Literal["hf", "open_clip", "st"]
 
+_PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
+"""What is fetched of a repository of transformers; of sentence-transformers, in the folder of its first module too."""
 
 _EXTRAS: dict[str, tuple[str, str]] = {
     "hf": ("transformers", "hf"),
@@ -84,6 +88,21 @@ class Source:
         """Where it is on this machine, if a folder is meant."""
         path = Path(self.place).expanduser()
         return path if path.is_dir() else None
+
+    def fetched(self) -> Path:
+        """The folder of a model of transformers or sentence-transformers, which is fetched if it is a name.
+
+        Raises:
+            UserError: If it cannot be had.
+        """
+        if (here := self.folder) is not None:
+            return here
+        prefix = f"{self.library}:"
+        if self.library != "st":
+            return hub_folder(self.place, _PATTERNS, prefix=prefix)
+        own = re.fullmatch(r"[\w.-]+", self.place) and self.place[0] != "."
+        name = f"sentence-transformers/{self.place}" if own else self.place  # as that library takes short names
+        return hub_folder(name, (*_PATTERNS, *(f"0_*/{one}" for one in _PATTERNS)), prefix=prefix)
 
     def require_library(self) -> None:
         """Refuse to go on where the library that makes its networks is not installed.

@@ -29,8 +29,6 @@ from rungwise.language.sentence_models import loading, without_reports
 
 LIBRARY = "transformers"
 CONFIG = "config.json"
-PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
-"""What is fetched of a repository."""
 FAMILIES = ("clip", "siglip", "siglip2")
 """Values of ``model_type``: SigLIP 2 at a fixed resolution is ``siglip``, and ``siglip2`` for pictures of any size."""
 _CLASSES = {"clip": "CLIP", "siglip": "Siglip", "siglip2": "Siglip2"}

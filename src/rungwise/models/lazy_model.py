@@ -1,0 +1,189 @@
+"""A model that is opened when something is to be encoded, and is known by its files until then.
+
+To open a model takes torch and seconds, and whether an index is of a model takes its fingerprint alone. That follows
+from the bytes of the model's files and from the libraries that read them. So it is kept in the cache under the SHA-256
+of both, where it can never be stale. A model whose files are others than those that were opened before is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+
+from rungwise.core.cache_folder import default_cache
+from rungwise.core.configuration import STRICT, from_plain
+from rungwise.core.errors import UserError
+from rungwise.core.files import replacing
+from rungwise.core.reading import read_json, stamp
+from rungwise.core.seals import digest_of, names_below
+from rungwise.core.version import __version__
+from rungwise.encoders.pretrained.source import Source
+from rungwise.models.average import members_of
+from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
+from rungwise.models.folder import ModelFolder
+
+_READERS = ("torch", "timm", "transformers", "tokenizers", "open_clip_torch", "onnxruntime")
+"""Libraries that have a say in what is read of a model's files."""
+_NEVER_READ = {".bin", ".ckpt", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth"}
+"""Weights in other formats beside those of a published model."""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What an index asks of a model before anything is encoded.
+
+    Attributes:
+        fingerprint: As :attr:`PairScorer.fingerprint <rungwise.models.contracts.PairScorer.fingerprint>`.
+        dimension: As :attr:`DualEncoder.dimension <rungwise.models.contracts.DualEncoder.dimension>`.
+        stands_for: As :attr:`DualEncoder.stands_for <rungwise.models.contracts.DualEncoder.stands_for>`.
+    """
+
+    __pydantic_config__ = STRICT
+
+    fingerprint: str
+    dimension: int
+    stands_for: str
+
+    @classmethod
+    def of(cls, model: DualEncoder) -> ModelFacts:
+        """Those of a model that is open."""
+        return cls(model.fingerprint, model.dimension, model.stands_for)
+
+
+class ModelFiles:
+    """The files of a model on this machine, by which it is recognised.
+
+    Args:
+        place: The model as :func:`rungwise.models.load` takes it.
+        folder: Where the files are.
+        library: That published it; empty for a model of rungwise.
+
+    Attributes:
+        place: As given.
+    """
+
+    def __init__(self, place: str, folder: Path, library: str = "") -> None:
+        self.place = place
+        self._folder = folder
+        self._library = library
+        self._stamps = self._now()
+
+    @classmethod
+    def of(cls, source: str) -> ModelFiles | None:
+        """The files of a model, fetched where they are on the hub; None where only opening the model finds them.
+
+        Args:
+            source: As :func:`rungwise.models.load` takes it.
+
+        Raises:
+            UserError: As :func:`rungwise.models.load`, if there is no model, or it cannot be fetched.
+            AlteredModelError: If its seal is damaged.
+        """
+        if members_of(source) is not None:
+            return None
+        published = Source.named(source)
+        if published is None:
+            folder = ModelFolder.open(source).path
+            return cls(source if Path(source).is_dir() else str(folder), folder)
+        published.require_library()
+        if published.library == "open_clip" and published.folder is None:  # which may be a name of that library's list
+            return None
+        folder = published.fetched()
+        return cls(f"{published.library}:{folder}", folder, published.library)
+
+    @cached_property
+    def _note(self) -> Path | None:
+        """Where facts of a model with these files are kept; None where a file cannot be read."""
+        try:
+            content = {name: digest_of(self._folder / name) for name in self._stamps}
+        except (OSError, UserError):  # which opening the model explains
+            return None
+        readers = [__version__, *map(_version, _READERS)]
+        known = json.dumps([self._library, readers, content], sort_keys=True)
+        return default_cache() / "models" / f"{hashlib.sha256(known.encode()).hexdigest()}.json"
+
+    def facts(self) -> ModelFacts | None:
+        """What was kept of a model with these files; None where none was opened before."""
+        if self._note is None:
+            return None
+        try:
+            return from_plain(ModelFacts, read_json(self._note), str(self._note))
+        except UserError:  # missing or damaged
+            return None
+
+    def keep(self, model: DualEncoder) -> None:
+        """Keep the facts of the model that was read from these files, unless they were written to meanwhile."""
+        if self._note is None or self._now() != self._stamps:
+            return
+        with suppress(OSError, UserError), replacing(self._note) as draft:  # without them it is opened again
+            draft.write_text(json.dumps(asdict(ModelFacts.of(model))), encoding="utf-8")
+
+    def _now(self) -> dict[str, tuple[int, ...] | None]:
+        """What changes when a file is written to, by its name; hidden folders are no part of a model."""
+        names = sorted(name for name in names_below(self._folder) if not any(one[0] == "." for one in name.split("/")))
+        if self._library:
+            names = [name for name in names if Path(name).suffix not in _NEVER_READ]
+        return {name: stamp(self._folder / name) for name in names}
+
+
+def _version(library: str) -> str:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+class LazyModel:
+    """A model that is opened when it first encodes.
+
+    Args:
+        facts: Known of it.
+        open_model: Opens it.
+    """
+
+    def __init__(self, facts: ModelFacts, open_model: Callable[[], DualEncoder]) -> None:
+        self._facts = facts
+        self._open_model = open_model
+
+    @property
+    def fingerprint(self) -> str:
+        """See :attr:`PairScorer.fingerprint <rungwise.models.contracts.PairScorer.fingerprint>`."""
+        return self._facts.fingerprint
+
+    @property
+    def dimension(self) -> int:
+        """See :attr:`DualEncoder.dimension <rungwise.models.contracts.DualEncoder.dimension>`."""
+        return self._facts.dimension
+
+    @property
+    def stands_for(self) -> str:
+        """See :attr:`DualEncoder.stands_for <rungwise.models.contracts.DualEncoder.stands_for>`."""
+        return self._facts.stands_for
+
+    def encode_image(
+        self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None
+    ) -> EncodedImages:
+        """See :meth:`DualEncoder.encode_image <rungwise.models.contracts.DualEncoder.encode_image>`."""
+        return self._model.encode_image(pictures, progress=progress, cache=cache)
+
+    def encode_captions(self, texts: Texts, *, progress: Progress | None = None, cache: Path | None = None) -> Vectors:
+        """See :meth:`DualEncoder.encode_captions <rungwise.models.contracts.DualEncoder.encode_captions>`."""
+        return self._model.encode_captions(texts, progress=progress, cache=cache)
+
+    @cached_property
+    def _model(self) -> DualEncoder:
+        """The model, open.
+
+        Raises:
+            UserError: If it is another one by now.
+        """
+        model = self._open_model()
+        if ModelFacts.of(model) != self._facts:
+            raise UserError("the files of the model were changed since the run began; run it again")
+        return model
