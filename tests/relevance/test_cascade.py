@@ -86,38 +86,6 @@ def test_an_interrupted_run_is_resumed(tmp_path, monkeypatch):
     assert set(stopped.asked) | set(resumed.asked) == set(whole.asked)
 
 
-@pytest.mark.parametrize("rate", [49, 5000])
-def test_scores_are_in_the_file_every_few_seconds(tmp_path, monkeypatch, rate):
-    """Whatever the rate is, an interruption costs little, and fast sources are not slowed by many small additions."""
-    clock = [0.0]
-    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
-
-    class Every(CaptionPairSource):
-        symmetric, fingerprint = False, "every"
-
-        def pair_block(self, first, second):
-            return np.ones((len(first), len(second)), np.float32)
-
-        def pair_scores(self, first, second):
-            clock[0] += len(first) / rate
-            return np.zeros(len(first), np.float32)
-
-    texts = [str(number) for number in range(100)]
-    source = Every(texts, np.arange(100))
-    times = []
-    file = tmp_path / "scores"
-
-    def look(report):
-        times.append((clock[0], file.stat().st_size // 24 - 1, report.scored))
-
-    Cascade(source, source, cache=file, progress=look).dense()
-    ends, kept, scored = zip(*times, strict=True)
-    assert kept == scored
-    assert kept[-1] == 10_000
-    assert np.diff([0, *ends]).max() < 5
-    assert len(times) < max(20, clock[0])
-
-
 def test_a_threshold_must_be_a_number():
     with pytest.raises(UserError, match="threshold must be a number, got nan"):
         Cascade(Coarse(), Fine(), threshold=float("nan"))

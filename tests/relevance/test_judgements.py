@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
@@ -174,6 +174,7 @@ def test_damaged_lines_are_listed_and_the_others_count(path: Path) -> None:
 NAME = st.text(min_size=1, max_size=30).filter(str.strip)
 
 
+@settings(max_examples=30)
 @given(NAME, NAME, NAME, st.sampled_from(["", "i2t", "t2i"]))
 def test_any_text_is_an_id_and_a_name(
     tmp_path_factory: pytest.TempPathFactory, image: str, caption: str, who: str, direction: str
@@ -189,14 +190,16 @@ def _twenty(path: Path, who: str) -> None:
         add_judgement(path, of(f"p{number}", 1 + number % 4, who))
 
 
+@pytest.mark.slow
 def test_many_who_judge_at_once_lose_nothing(path: Path) -> None:
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(lambda number: _twenty(path, f"thread {number}"), range(3)))
-    processes = [multiprocessing.get_context("fork").Process(target=_twenty, args=(path, f"p{n}")) for n in range(2)]
+    processes = [multiprocessing.get_context("spawn").Process(target=_twenty, args=(path, f"p{n}")) for n in range(2)]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
+        assert process.exitcode == 0
     found = read_judgements(path)
     assert len(found) == 100
     assert not found.issues

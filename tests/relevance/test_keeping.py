@@ -4,6 +4,8 @@ Also tests rungwise.relevance.config.keeping.
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from rungwise.relevance.config import KINDS, Building, source_config
 from rungwise.relevance.config import words as word_sources
 from rungwise.relevance.config.keeping import Recipe, files_hash, made_once
 from rungwise.relevance.config.models import PairModelConfig
-from rungwise.relevance.kept import Kept
+from rungwise.relevance.kept import Kept, KeptFolder
 from rungwise.relevance.restored import RestoredPairRows, RestoredVectors, kept_rows
 
 CAPTIONS = ("a black dog runs on grass", "a dog is running", "a black cat sleeps", "a man rides a red bicycle")
@@ -167,31 +169,56 @@ def test_a_place_that_cannot_be_written_costs_time_alone(tmp_path: Path) -> None
     assert (tmp_path / "relevance").read_text() == "a file stands here"
 
 
+def made() -> Degrees:
+    return TfIdf(DATA.captions, DATA.image_of_caption)
+
+
+def restored(kept: Kept) -> Degrees:
+    return RestoredPairRows(kept, DATA.captions, DATA.image_of_caption)
+
+
+RECIPE = Recipe({}, kept_rows, restored)
+
+
+def test_what_another_run_made_in_the_meantime_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, making = Told(), KeptFolder.making
+
+    @contextmanager
+    def after_another(self: KeptFolder, key: str) -> Iterator[None]:
+        monkeypatch.setattr(KeptFolder, "making", making)
+        made_once("tfidf", DATA, RECIPE, tmp_path, made, said.append)
+        with self.making(key):
+            yield
+
+    monkeypatch.setattr(KeptFolder, "making", after_another)
+    found = made_once("tfidf", DATA, RECIPE, tmp_path, made, said.append)
+    assert (said.made, said.found) == (1, 1)
+    np.testing.assert_array_equal(found.dense(), made().dense())
+
+
+@pytest.mark.slow
 def test_two_runs_at_once_make_it_once(tmp_path: Path) -> None:
     said, begun, released = Told(), threading.Event(), threading.Event()
     results: list[Degrees] = []
 
     def make() -> Degrees:
         begun.set()
-        assert released.wait(60)
-        return TfIdf(DATA.captions, DATA.image_of_caption)
-
-    def restore(kept: Kept) -> Degrees:
-        return RestoredPairRows(kept, DATA.captions, DATA.image_of_caption)
+        released.wait()
+        return made()
 
     def run() -> None:
-        results.append(made_once("tfidf", DATA, Recipe({}, kept_rows, restore), tmp_path, make, said.append))
+        results.append(made_once("tfidf", DATA, RECIPE, tmp_path, make, said.append))
 
     threads = [threading.Thread(target=run) for _ in range(3)]
     for thread in threads:
         thread.start()
-    assert begun.wait(60)
+    begun.wait()
     released.set()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert (said.made, said.found) == (1, 2)
     for one in results:
-        np.testing.assert_array_equal(one.dense(), TfIdf(DATA.captions, DATA.image_of_caption).dense())
+        np.testing.assert_array_equal(one.dense(), made().dense())
 
 
 def test_sources_that_are_quick_say_that_they_were_made(tmp_path: Path) -> None:

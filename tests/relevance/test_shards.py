@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ class Embedded(VectorSource):
 
     fingerprint = "embedded"
 
-    @property
+    @cached_property
     def vectors(self):
         rows = [np.random.default_rng(list(text.encode())).normal(size=48) for text in self.captions]
         return normalised(np.array(rows, np.float32))
@@ -81,13 +82,12 @@ def test_shards_are_to_the_bit_what_one_run_writes(name, direction, tmp_path, mo
     monkeypatch.setattr(vectors, "_QUERIES", 5)
     monkeypatch.setattr(lexical, "_IMAGES", 25)
     source = SOURCES[name](*collection())
-    for k in (1, 7, 1000):
-        expected = at_once(source, tmp_path / f"at once {k}", k, direction)
-        for shards in (1, 2, 3, 7):
-            found, made = sharded(source, tmp_path, shards, k=k, direction=direction)
-            assert found == expected
-            assert [shard.number for shard in made] == list(range(1, shards + 1))
-            assert sum(shard.queries for shard in made) == (IMAGES if direction == "i2t" else 300)
+    for k, shards in ((1, 3), (7, 1), (7, 7), (1000, 2)):
+        expected = at_once(source, tmp_path / f"at once {k}, {shards}", k, direction)
+        found, made = sharded(source, tmp_path, shards, k=k, direction=direction)
+        assert found == expected
+        assert [shard.number for shard in made] == list(range(1, shards + 1))
+        assert sum(shard.queries for shard in made) == (IMAGES if direction == "i2t" else 300)
 
 
 def test_the_best_of_blocks_of_images_are_the_best_of_all(monkeypatch):
@@ -99,6 +99,7 @@ def test_the_best_of_blocks_of_images_are_the_best_of_all(monkeypatch):
         np.testing.assert_array_equal(source.topk(12, direction, range(10, 31))[0], expected[10:31])
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_bits(two_workers: None, tmp_path):
     for name in ("cider-d, apart", "tfidf, paired", "vectors"):
         place = tmp_path / name
@@ -109,6 +110,18 @@ def test_workers_give_the_same_bits(two_workers: None, tmp_path):
         assert found == at_once(source, place / "at once", 5, "t2i")
 
 
+def test_weights_that_are_made_in_parts_have_the_same_bits(monkeypatch):
+    texts, owners = collection()
+    expected = CIDErD(texts, owners)
+    monkeypatch.setattr("rungwise.relevance.counting.CAPTIONS", 90)
+    parts = []
+    found = CIDErD(texts, owners, share=noting(parts))
+    assert len(parts) > 1
+    assert found.content_hash() == expected.content_hash()
+    assert found.weights.answers.tobytes() == expected.weights.answers.tobytes()
+
+
+@pytest.mark.slow
 def test_weights_that_workers_make_have_the_same_bits(two_workers: None, monkeypatch):
     texts, owners = collection()
     expected = CIDErD(texts, owners)
@@ -133,6 +146,27 @@ def noting(ranked):
     return share
 
 
+def goes_on(tmp_path):
+    """A run whose first shard of three stands ranks the others alone, and gives what one run gives."""
+    ranked, said = [], []
+    source = SOURCES["cider-d"](*collection())
+    found, made = sharded(source, tmp_path, 3, share=noting(ranked), say=said.append)
+    assert ranked == [range(100, 200), range(200, 300)]
+    assert [shard.found for shard in made] == [True, False, False]
+    assert "1 of 3 shards found" in said[0]
+    assert found == at_once(source, tmp_path / "at once", 5, "t2i")
+
+
+def test_a_run_that_was_interrupted_goes_on_where_it_was(tmp_path):
+    def interrupted(line):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sharded(SOURCES["cider-d"](*collection()), tmp_path, 3, say=interrupted)
+    goes_on(tmp_path)
+
+
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path):
     """The driver is killed as soon as it has said that one shard stands."""
     program = (
@@ -145,13 +179,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path):
     )
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, cwd=Path(__file__).parents[2])
     assert ended.returncode == -signal.SIGKILL
-    ranked, said = [], []
-    source = SOURCES["cider-d"](*collection())
-    found, made = sharded(source, tmp_path, 3, share=noting(ranked), say=said.append)
-    assert ranked == [range(100, 200), range(200, 300)]
-    assert [shard.found for shard in made] == [True, False, False]
-    assert "1 of 3 shards found" in said[0]
-    assert found == at_once(source, tmp_path / "at once", 5, "t2i")
+    goes_on(tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["values", "indices", "cut", "no seal", "gone", "note"])

@@ -85,6 +85,7 @@ class PairCache:
 
     Args:
         path: The file, made when missing; None keeps scores in memory only.
+        clock: Tells how many seconds a run took.
 
     Attributes:
         skipped: Records of the file that were damaged.
@@ -100,8 +101,9 @@ class PairCache:
     (array([0.5], dtype=float32), array([ True]))
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self._path = path
+        self._clock = clock
         self._keys = np.empty(0, KEY)
         self._scores = np.empty(0, np.float32)
         self._added: list[tuple[NDArray[np.void], NDArray[np.float32]]] = []
@@ -174,9 +176,9 @@ class PairCache:
         while start < len(missing):
             run = missing[start : start + size]
             start += len(run)
-            began = time.perf_counter()
+            began = self._clock()
             scores[run] = score(run)
-            seconds = time.perf_counter() - began
+            seconds = self._clock() - began
             self.add(keys[run], scores[run])
             if ran is not None:
                 ran(len(run), len(missing) - start, seconds)
