@@ -70,18 +70,22 @@ class Current:
     Args:
         searcher: An index and the model that built it.
         seconds: At least so long after a look at the index comes the next.
+        clock: Seconds from any moment on.
 
     Attributes:
         problem: Why another index that stands in the folder now is not served; None if there is none. It names no path:
             everybody who searches may read it.
     """
 
-    def __init__(self, searcher: Searcher, seconds: float = _SECONDS_BETWEEN) -> None:
+    def __init__(
+        self, searcher: Searcher, seconds: float = _SECONDS_BETWEEN, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._seconds = seconds
+        self._clock = clock
         self._lock = Lock()
         self._changing = Lock()
         self._loading: Thread | None = None
-        self._looked = monotonic()
+        self._looked = clock()
         self._refused: tuple[Stamps, float] | None = None
         self._folder = searcher.index.folder
         # Stamps of our own: an index that this process changes is another version too.
@@ -93,11 +97,11 @@ class Current:
 
     def now(self) -> Served:
         """The version for one request; a newer one is looked for, and read in the background."""
-        if self._folder is None or monotonic() - self._looked < self._seconds:
+        if self._folder is None or self._clock() - self._looked < self._seconds:
             return self._served
         with self._lock:
-            if monotonic() - self._looked >= self._seconds and self._loading is None:
-                self._looked = monotonic()
+            if self._clock() - self._looked >= self._seconds and self._loading is None:
+                self._looked = self._clock()
                 look = stamps(self._folder)
                 if look != self._look and not self._refused_lately(look):
                     self._loading = Thread(target=self._load, args=(self._folder, look), daemon=True)
@@ -139,7 +143,7 @@ class Current:
         if self._refused is None:
             return False
         refused, when = self._refused
-        return refused == look and monotonic() - when < _SECONDS_UNTIL_RETRY
+        return refused == look and self._clock() - when < _SECONDS_UNTIL_RETRY
 
     def _load(self, folder: Path, look: Stamps) -> None:
         problem = "it cannot be read; the server's log says why"
@@ -159,7 +163,7 @@ class Current:
             with self._lock:
                 if problem != self.problem:
                     _log.warning("the index cannot be opened anew; the old one is served on: %s", reason)
-                self._refused, self.problem = (look, monotonic()), problem
+                self._refused, self.problem = (look, self._clock()), problem
         finally:
             with self._lock:
                 self._loading = None

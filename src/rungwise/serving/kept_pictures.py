@@ -8,10 +8,11 @@ names a picture by 128 bits of a keyed hash of its content.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -55,6 +56,7 @@ class KeptPictures:
         model: Fingerprint of the model; vectors of others are never given.
         room: Bytes that are kept; those unused for longest go first.
         seconds: For which one is kept after it was last used.
+        clock: Seconds since 1970, which the files bear as their times.
 
     >>> import tempfile
     >>> kept = KeptPictures(Path(tempfile.mkdtemp()) / "sent", "9a3f", room=1 << 20, seconds=60)
@@ -63,8 +65,11 @@ class KeptPictures:
     (b'a small JPEG', True)
     """
 
-    def __init__(self, folder: Path, model: str, *, room: int, seconds: float) -> None:
+    def __init__(
+        self, folder: Path, model: str, *, room: int, seconds: float, clock: Callable[[], float] = time.time
+    ) -> None:
         self.seconds = seconds
+        self._clock = clock
         self._folder = folder
         self._model = model
         self._room = room
@@ -83,8 +88,10 @@ class KeptPictures:
                 self._folder.chmod(0o700)
             name = hashlib.blake2b(self._model.encode() + b"\0" + picture, key=self._key(), digest_size=16).hexdigest()
             path = self._path(name)
-            with replacing(path) as draft, draft.open("wb") as file:
-                np.savez(file, vector=np.asarray(vector, np.float32), thumbnail=np.frombuffer(thumbnail, np.uint8))
+            with replacing(path) as draft:
+                with draft.open("wb") as file:
+                    np.savez(file, vector=np.asarray(vector, np.float32), thumbnail=np.frombuffer(thumbnail, np.uint8))
+                self._touch(draft)
             if self._size is not None:
                 self._size += path.stat().st_size
             if self._size is None or self._size > self._room:
@@ -97,15 +104,19 @@ class KeptPictures:
             return None
         path = self._path(name)
         try:
-            if path.stat().st_mtime < time.time() - self.seconds:
+            if path.stat().st_mtime < self._clock() - self.seconds:
                 path.unlink(missing_ok=True)
                 return None
             with opened_npz(path) as found:
                 kept = KeptPicture(found["vector"].astype(np.float32), found["thumbnail"].astype(np.uint8).tobytes())
-            path.touch()
+            self._touch(path)
         except (OSError, UserError, ValueError, KeyError):
             return None
         return kept
+
+    def _touch(self, path: Path) -> None:
+        now = self._clock()
+        os.utime(path, (now, now))
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.npz"
@@ -120,7 +131,7 @@ class KeptPictures:
 
     def _sweep(self) -> None:
         """Remove what is too old, and of the rest what was unused for longest until there is room again."""
-        oldest, kept = time.time() - self.seconds, 0
+        oldest, kept = self._clock() - self.seconds, 0
         for used, size, path in sorted(self._stored(), reverse=True):
             if used < oldest or kept + size > _ROOM_AFTER_SWEEP * self._room:
                 path.unlink(missing_ok=True)

@@ -38,16 +38,18 @@ class Lane:
         threads: How many work at once.
         yielding: Whether they leave the processor to other threads where both want it; only Linux can tell threads
             apart.
+        clock: Seconds from any moment on.
 
     >>> lane = Lane(threads=1)
     >>> lane.submit(lambda: 6 * 7, client="192.0.2.7").result()
     42
     """
 
-    def __init__(self, threads: int, *, yielding: bool = False) -> None:
+    def __init__(self, threads: int, *, yielding: bool = False, clock: Callable[[], float] = monotonic) -> None:
         self._threads = ThreadPoolExecutor(
             threads, thread_name_prefix="rungwise-lane", initializer=_yield_to_others if yielding else None
         )
+        self._clock = clock
         self._lock = Lock()
         self._free = threads
         self._waiting: list[_Job] = []
@@ -65,7 +67,7 @@ class Lane:
         outcome: Future[T] = Future()
         with self._lock:
             number = next(self._numbers)
-            due = monotonic() + patience * (1 + self._under_way[client])
+            due = self._clock() + patience * (1 + self._under_way[client])
             self._under_way[client] += 1
             heapq.heappush(self._waiting, _Job(due, number, work, outcome))
         # Not the job itself, which holds the outcome, and with it an error and all that its frames hold, in a circle.

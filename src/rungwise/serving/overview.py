@@ -10,7 +10,7 @@ import logging
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock, Thread
@@ -80,12 +80,16 @@ class Overview:
 class Overviews:
     """The overview of what is served, made when it is first asked for.
 
+    Args:
+        clock: Seconds from any moment on.
+
     >>> Overviews().at_hand is None
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.at_hand: Overview | None = None
+        self._clock = clock
         self._lock = Lock()
         self._making: Thread | None = None
         self._not_before = 0.0
@@ -96,7 +100,7 @@ class Overviews:
             at_hand = self.at_hand
             if at_hand is not None and at_hand.version == served.version:
                 return at_hand
-            if self._making is None and monotonic() >= self._not_before:
+            if self._making is None and self._clock() >= self._not_before:
                 self._making = Thread(target=self._make, args=(served,), daemon=True)
                 self._making.start()
             return at_hand
@@ -109,7 +113,7 @@ class Overviews:
             making.join()
 
     def _make(self, served: Served) -> None:
-        start = monotonic()
+        start = self._clock()
         try:
             made = overview(served)
             with self._lock:
@@ -119,7 +123,8 @@ class Overviews:
         finally:
             with self._lock:
                 self._making = None
-                self._not_before = monotonic() + min(600.0, _REST * (monotonic() - start))
+                now = self._clock()
+                self._not_before = now + min(600.0, _REST * (now - start))
 
 
 def overview(served: Served) -> Overview:
