@@ -41,7 +41,7 @@ def test_a_full_disk_ends_the_events_and_not_the_run(tmp_path: Path, capfd: pyte
     for number in range(30):
         watcher.step(StepReport(number, 1, number, 30, 1.0, 10.0, batch_loss=0.4, spread=0.1))
     watcher.epoch(EpochReport(30, 1, 1, NUMBERS, best=True))
-    queue._worker.join(10)
+    queue._worker.join()
     watcher.epoch(EpochReport(30, 1, 1, NUMBERS, best=True))
     watcher.close()
     assert said == [f"{tmp_path}: no more TensorBoard events (no space left on device); the run goes on without them"]
@@ -65,6 +65,16 @@ def test_lines_of_steps_say_what_a_laboratory_plots(tmp_path: Path) -> None:
         "total_step": 10, "epoch": 1, "loss": 0.5, "learning_rate": 1e-3, "gradient_norm": 1.5, "spread": None,
         "pairs_per_second": 100.0, "seconds": 4.0, "data_seconds": 0.25,
     }  # fmt: skip
+
+
+def test_lines_are_written_once_a_second_at_most(tmp_path: Path) -> None:
+    moments = iter([0.0, 0.5, 1.0, 1.0, 1.5])
+    watcher = StepsWatcher(tmp_path / STEPS, 1, clock=lambda: next(moments))
+    watcher.step(reported(10))
+    assert not (tmp_path / STEPS).exists()
+    watcher.step(reported(20))
+    watcher.step(reported(30))
+    assert numbers_in(tmp_path / STEPS) == [(10, 0.5), (20, 0.5)]
 
 
 @pytest.mark.parametrize("torn", ["", '{"total_step": 30, "lo', "\0\0\0", "[1]\n", '{"step": 1}\n'])

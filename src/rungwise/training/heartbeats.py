@@ -57,21 +57,32 @@ class Heartbeats:
         world: How many there are.
         lost_after: Seconds without a sign of life after which a process counts as lost.
         lost: Told once, from a thread, what happened; ends the process.
+        clock: Seconds that never go back.
     """
 
     def __init__(
-        self, board: Board, rank: int, world: int, *, lost_after: float, lost: Callable[[str], object]
+        self,
+        board: Board,
+        rank: int,
+        world: int,
+        *,
+        lost_after: float,
+        lost: Callable[[str], object],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._board, self._rank, self._lost_after, self._lost = board, rank, lost_after, lost
+        self._clock = clock
         self._interval = min(_LONGEST_INTERVAL, lost_after / _BEATS)
         self._parent = os.getppid()
         self._over = threading.Event()
-        now = time.monotonic()
+        now = clock()
         self._heard = dict.fromkeys((other for other in range(world) if other != rank), now)
+        self._seen: dict[int, bytes] = {}
+        self._beats = 0
         self._answered = now
         self._failure = ""
         # Two threads: one that waits for the board cannot look at the clock.
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._beat, self._watch)]
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._beat_on, self._watch)]
 
     def start(self) -> None:
         """Begin to show signs of life."""
@@ -82,35 +93,37 @@ class Heartbeats:
         """From now on nobody counts as lost."""
         self._over.set()
 
-    def _beat(self) -> None:
-        """Show a sign of life and look for those of the others, again and again."""
-        seen: dict[int, bytes] = {}
-        beats = 0
+    def beat(self) -> None:
+        """Show a sign of life, and look for those of the others."""
         try:
-            while not self._over.is_set():
-                beats += 1
-                self._board.set(f"alive/{self._rank}", str(beats))
-                for other in self._heard:
-                    if self._board.check([f"alive/{other}"]):
-                        sign = self._board.get(f"alive/{other}")
-                        if seen.get(other) != sign:
-                            seen[other], self._heard[other] = sign, time.monotonic()
-                self._answered = time.monotonic()
-                self._over.wait(self._interval)
+            self._beats += 1
+            self._board.set(f"alive/{self._rank}", str(self._beats))
+            for other in self._heard:
+                if self._board.check([f"alive/{other}"]):
+                    sign = self._board.get(f"alive/{other}")
+                    if self._seen.get(other) != sign:
+                        self._seen[other], self._heard[other] = sign, self._clock()
+            self._answered = self._clock()
         except RuntimeError as error:
             self._failure = str(error)
+
+    def _beat_on(self) -> None:
+        """Beat again and again, as long as the board answers."""
+        while not self._over.is_set() and not self._failure:
+            self.beat()
+            self._over.wait(self._interval)
 
     def _watch(self) -> None:
         """Look at the clock, again and again."""
         while not self._over.wait(self._interval):
-            if happened := self._happened():
+            if happened := self.happened():
                 if not self._over.is_set():
                     self._lost(happened)
                 return
 
-    def _happened(self) -> str:
+    def happened(self) -> str:
         """What is wrong; nothing while all live."""
-        now, world = time.monotonic(), len(self._heard) + 1
+        now, world = self._clock(), len(self._heard) + 1
         if os.getppid() != self._parent:
             return f"what started process {self._rank} of {world} is gone"
         if self._failure or now - self._answered > self._lost_after:
@@ -236,15 +249,21 @@ def _leave_word(board: Board, rank: int) -> None:
         return
 
 
-def _ended(board: Board, rank: int, world: int) -> int | None:
-    """The process that has left word that it ends."""
-    until = time.monotonic() + _SECONDS_FOR_A_REASON
+def _ended(
+    board: Board,
+    rank: int,
+    world: int,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> int | None:
+    """The process that has left word that it ends; None where there is no word within a while."""
+    until = clock() + _SECONDS_FOR_A_REASON
     try:
-        while time.monotonic() < until:
+        while clock() < until:
             for other in range(world):
                 if other != rank and board.check([f"ended/{other}"]):
                     return other
-            time.sleep(0.1)
+            sleep(0.1)
     except RuntimeError:
         return None
     return None

@@ -112,7 +112,13 @@ class StepsWatcher(_FileWatcher):
 
     what = "lines of steps"
 
-    def __init__(self, path: Path, first_step: int, say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self,
+        path: Path,
+        first_step: int,
+        say: Callable[[str], None] = print,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Continue (or start) the lines of a run.
 
         Args:
@@ -120,13 +126,15 @@ class StepsWatcher(_FileWatcher):
             first_step: Lines of this step and later ones are dropped, as a resumed run repeats them; so is a line that
                 was cut off.
             say: Takes a sentence for a person.
+            clock: Seconds that never go back.
 
         Raises:
             UserError: If a link, or something that is no file, stands there.
         """
         super().__init__(path, say)
         self._lines: list[str] = []
-        self._written = time.monotonic()
+        self._clock = clock
+        self._written = clock()
         if path.is_symlink():
             raise UserError(f"{path}: a link stands here; remove it, or name another folder")
         if path.exists():
@@ -140,7 +148,7 @@ class StepsWatcher(_FileWatcher):
         """Note a line."""
         numbers = {name: getattr(report, name) for name in _COLUMNS}
         self._lines.append(json.dumps({name: one if math.isfinite(one) else None for name, one in numbers.items()}))
-        if time.monotonic() - self._written >= _LIVE_SECONDS:
+        if self._clock() - self._written >= _LIVE_SECONDS:
             self.saving()
 
     def saving(self) -> None:
@@ -148,7 +156,7 @@ class StepsWatcher(_FileWatcher):
         lines, self._lines = self._lines, []
         if lines:
             self._unless_it_failed(lambda: self._write(lines))
-        self._written = time.monotonic()
+        self._written = self._clock()
 
     def close(self) -> None:
         """Write what is left."""
