@@ -1,6 +1,7 @@
 """What holds for every loss."""
 
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 import torch
@@ -35,6 +36,12 @@ def family(request):
     return FAMILIES[request.param]
 
 
+def every_family_with(name, *values):
+    """Every loss with one of the values in turn: what they choose is done by the base class, once for all."""
+    pairs = zip(FAMILIES.items(), cycle(values), strict=False)
+    return pytest.mark.parametrize(("family", name), [pytest.param(f, v, id=f"{n}-{v}") for (n, f), v in pairs])
+
+
 def within(loss, block):
     images, captions = block.shape
     if not loss.reads.within:
@@ -46,7 +53,7 @@ def within(loss, block):
     }
 
 
-@pytest.mark.parametrize("reduction", ["sum", "mean", "none"])
+@every_family_with("reduction", "sum", "mean", "none")
 def test_square_blocks_never_ask_the_host_for_a_value(family, reduction):
     # Tensors of the meta device hold no values: reading one, as a GPU's host would wait for it, raises.
     loss = family(reduction=reduction).to("meta")
@@ -67,7 +74,7 @@ def test_a_rectangular_block_without_pairs_costs_nothing_and_keeps_its_gradient(
         assert value == 0
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@every_family_with("dtype", torch.float16, torch.bfloat16)
 def test_half_precision_is_computed_in_float32(family, dtype):
     block = torch.randn(8, 8).to(dtype)
     relevance = torch.rand(8, 8)
@@ -79,7 +86,7 @@ def test_half_precision_is_computed_in_float32(family, dtype):
     torch.testing.assert_close(half, whole)
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (5, 8)])
+@every_family_with("shape", (8, 8), (5, 8))
 def test_autocast_changes_nothing(family, shape):
     torch.manual_seed(0)
     images = torch.arange(shape[1]) % shape[0]
@@ -111,7 +118,7 @@ def test_mean_is_the_sum_over_the_pairs_and_none_adds_up_to_the_sum(family):
     torch.testing.assert_close(values["sum"] / 7, values["mean"])
 
 
-@pytest.mark.parametrize("extra", ["mask", "keep", "pair"])
+@every_family_with("extra", "mask", "keep", "pair")
 def test_queries_of_a_larger_block_lose_what_they_lose_in_it(family, extra):
     torch.manual_seed(0)
     block, relevance, batch = torch.randn(9, 9, requires_grad=True), torch.rand(9, 9), 4
@@ -183,10 +190,12 @@ def test_a_loss_declares_all_that_it_reads_and_no_more(family):
     assert (value(Unprovided) != value()) == loss.reads.draws
 
 
-def test_mask_above_reads_relevance(family):
-    assert family(mask_above=0.5).reads.relevance
+@pytest.mark.parametrize("name", ["SumOfHinges", "MultiModalNCE", "SmoothNDCG", "Weighted"])
+def test_mask_above_reads_relevance(name):
+    assert FAMILIES[name](mask_above=0.5).reads.relevance
 
 
-def test_a_misspelt_argument_is_refused(family):
-    with pytest.raises(TypeError, match="positive"):
-        family()(torch.zeros(3, 3), positive=torch.eye(3, dtype=torch.bool))
+def test_a_misspelt_argument_is_refused():
+    for family in FAMILIES.values():
+        with pytest.raises(TypeError, match="positive"):
+            family()(torch.zeros(3, 3), positive=torch.eye(3, dtype=torch.bool))

@@ -3,7 +3,7 @@ import torch
 
 from rungwise.losses import ContrastiveSum, MultiModalNCE
 from tests.losses import loss_reference as reference
-from tests.losses.conftest import BLOCKS
+from tests.losses.conftest import BLOCKS, TREATED
 
 
 def within(count, seed):
@@ -21,8 +21,7 @@ def shares(positives, extra):
     return images, captions
 
 
-@pytest.mark.parametrize(("extra", "mask_above"), [("mask", None), ("keep", None), ("pair", None), ("mask", 0.6)])
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize(("name", "extra", "mask_above"), TREATED)
 def test_equals_loops(name, extra, mask_above):
     block, relevance, positives = BLOCKS[name]
     n, m = block.shape

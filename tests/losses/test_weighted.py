@@ -35,11 +35,6 @@ def test_what_does_not_fit_is_refused():
         Weighted([SumOfHinges(), SumOfHinges(reduction="mean")], [1.0, 1.0])
 
 
-def test_a_misspelt_argument_is_refused():
-    with pytest.raises(TypeError, match="positive"):
-        Weighted([SumOfHinges()], [1.0])(torch.zeros(3, 3), positive=torch.eye(3, dtype=torch.bool))
-
-
 def test_extra_positives_are_each_loss_own():
     s, same = torch.randn(4, 4), torch.ones(4, 4, dtype=torch.bool)
     parts = [SumOfHinges(extra_positives="mask"), SumOfHinges(extra_positives="keep")]

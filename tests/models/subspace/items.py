@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,12 @@ from rungwise.models.subspace.views import View, Views
 
 METHODS = (CCA, SCM, GMLDA, GMMFA, MvDA, MLCCA, LCFS, LGCFL)
 SUPERVISED = tuple(method for method in METHODS if method is not CCA)
+
+
+def in_turn(methods: Sequence[Any], values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Every method and every value at least once: what meets all methods in the class that they share."""
+    count = max(len(methods), len(values))
+    return list(islice(zip(cycle(methods), cycle(values), strict=False), count))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rungwise.models.subspace import CCA, GMLDA, GMMFA, MLCCA, SCM, MvDA, Subspace
 from rungwise.models.subspace import gmmfa as gmmfa_module
@@ -13,8 +11,7 @@ from rungwise.models.subspace import views as views_module
 from tests.models.subspace.items import METHODS, Items, several_labels, some_items
 
 Method = type[Subspace]
-seeds = st.integers(0, 10_000)
-few = settings(max_examples=8, deadline=None)
+each_seed = pytest.mark.parametrize("seed", range(3))
 ROTATED = (CCA, SCM, GMLDA, GMMFA, MvDA, MLCCA)
 """Methods that read covariances alone; the regressions leave out features one by one."""
 
@@ -31,8 +28,7 @@ def rotation(rng: np.random.Generator, size: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(seed=seeds)
-@few
+@each_seed
 def test_the_order_of_items_does_not_matter(method: Method, seed: int) -> None:
     items = some_items(seed)
     order = np.random.default_rng(seed).permutation(len(items))
@@ -42,8 +38,7 @@ def test_the_order_of_items_does_not_matter(method: Method, seed: int) -> None:
 
 @pytest.mark.parametrize("pca", [1.0, 0.9])
 @pytest.mark.parametrize("method", ROTATED)
-@given(seed=seeds)
-@few
+@each_seed
 def test_features_may_be_rotated(method: Method, pca: float, seed: int) -> None:
     items, rng = some_items(seed), np.random.default_rng(seed)
     other = Items(items.images @ rotation(rng, 5), items.texts @ rotation(rng, 4), items.labels)
@@ -51,8 +46,7 @@ def test_features_may_be_rotated(method: Method, pca: float, seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(seed=seeds)
-@few
+@each_seed
 def test_signs_of_features_do_not_matter(method: Method, seed: int) -> None:
     items = some_items(seed)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], 5)
@@ -61,8 +55,7 @@ def test_signs_of_features_do_not_matter(method: Method, seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", [CCA, MvDA, MLCCA])
-@given(seed=seeds)
-@few
+@each_seed
 def test_without_a_ridge_each_feature_may_have_its_own_unit(method: Method, seed: int) -> None:
     items, rng = some_items(seed), np.random.default_rng(seed)
     other = Items(items.images * rng.uniform(0.1, 10, 5), items.texts * rng.uniform(0.1, 10, 4), items.labels)
@@ -70,9 +63,8 @@ def test_without_a_ridge_each_feature_may_have_its_own_unit(method: Method, seed
     np.testing.assert_allclose(scores(method, other, **plain), scores(method, items, **plain), atol=2e-3)
 
 
+@pytest.mark.parametrize(("seed", "size"), [(0, 1 / 1024), (1, 4.0), (2, 2.0**20)])
 @pytest.mark.parametrize("method", ROTATED)
-@given(seed=seeds, size=st.sampled_from([1 / 1024, 4.0, 2.0**20]))
-@few
 def test_both_views_may_have_another_unit(method: Method, seed: int, size: float) -> None:
     """With the ridge as well, which is a share of the features' variance. SCM's regression has a ridge of its own."""
     items = some_items(seed)
@@ -81,8 +73,7 @@ def test_both_views_may_have_another_unit(method: Method, seed: int, size: float
 
 
 @pytest.mark.parametrize("method", [CCA, MvDA, MLCCA])
-@given(seed=seeds)
-@few
+@each_seed
 def test_one_view_may_have_another_unit(method: Method, seed: int) -> None:
     items = some_items(seed)
     other = Items(items.images * 1024, items.texts, items.labels)
@@ -90,8 +81,7 @@ def test_one_view_may_have_another_unit(method: Method, seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", [CCA, GMLDA, MvDA, MLCCA])
-@given(seed=seeds)
-@few
+@each_seed
 def test_items_may_all_stand_twice(method: Method, seed: int) -> None:
     items = some_items(seed)
     twice = Items(*(np.concatenate([one, one]) for one in (items.images, items.texts, items.labels)))
@@ -99,8 +89,7 @@ def test_items_may_all_stand_twice(method: Method, seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(seed=seeds)
-@few
+@each_seed
 def test_names_of_classes_do_not_matter(method: Method, seed: int) -> None:
     items = some_items(seed)
     expected = scores(method, items)
@@ -115,10 +104,8 @@ def test_names_of_classes_do_not_matter(method: Method, seed: int) -> None:
         np.testing.assert_allclose(scores(method, items, labels), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(("several", "seed", "values"), [(False, 0, 1), (True, 1, 23), (True, 2, 300)])
 @pytest.mark.parametrize("method", METHODS)
-@given(seed=seeds, values=st.integers(1, 300))
-@few
 def test_blocks_of_any_size_give_the_same_model(method: Method, several: bool, seed: int, values: int) -> None:
     items = some_items(seed)
     labels = several_labels(items) if several else items.labels

@@ -10,7 +10,7 @@ import torch
 
 from rungwise.core.errors import UserError
 from rungwise.models.subspace import CCA, GMLDA, GMMFA, LCFS, LGCFL, SCM, MvDA, Subspace
-from tests.models.subspace.items import METHODS, SUPERVISED, several_labels, some_items
+from tests.models.subspace.items import METHODS, SUPERVISED, in_turn, several_labels, some_items
 
 ITEMS = some_items(count=30)
 IMAGES, TEXTS, LABELS = ITEMS.images, ITEMS.texts, ITEMS.labels
@@ -77,9 +77,12 @@ DEGENERATE = {
 @pytest.mark.parametrize("case", DEGENERATE)
 @every_method
 def test_degenerate_features_are_fitted(method: Method, case: str) -> None:
+    """With the usual settings, and with others in turn."""
     images, texts = DEGENERATE[case]
     labels = np.arange(len(images)) % 2 if len(images) < 30 else LABELS
-    for settings in settings_of(method):
+    usual, *others = settings_of(method)
+    turn = METHODS.index(method) + list(DEGENERATE).index(case)
+    for settings in (usual, others[turn % len(others)]):
         fits(method, images, texts, labels, **settings)
 
 
@@ -130,8 +133,7 @@ def test_cca_reads_no_labels() -> None:
     np.testing.assert_array_equal(labelled.block(IMAGES, TEXTS), alone.block(IMAGES, TEXTS))
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), "", (), np.float32("nan")])
-@every_supervised
+@pytest.mark.parametrize(("method", "missing"), in_turn(SUPERVISED, [None, float("nan"), "", (), np.float32("nan")]))
 def test_items_without_a_label_are_left_out_and_counted(method: Method, missing: Any) -> None:
     labels = [missing if item % 5 == 4 else int(label) for item, label in enumerate(LABELS)]
     model = fits(method, IMAGES, TEXTS, labels)
@@ -151,8 +153,7 @@ def test_several_labels_are_fitted(method: Method) -> None:
         assert not model.config.fitted.single
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e300])
-@every_method
+@pytest.mark.parametrize(("method", "number"), in_turn(METHODS, [np.nan, np.inf, -np.inf, 1e300]))
 def test_numbers_that_are_none_name_their_row(method: Method, number: float) -> None:
     images, texts = IMAGES.copy(), TEXTS.copy()
     images[4, 2] = number
@@ -161,8 +162,7 @@ def test_numbers_that_are_none_name_their_row(method: Method, number: float) -> 
     assert "row 7 (from 0): holds numbers that are not finite" in refused(method, IMAGES, texts, kernel="gaussian")
 
 
-@pytest.mark.parametrize("number", [0.0, 3.3, 1e-20])
-@every_method
+@pytest.mark.parametrize(("method", "number"), in_turn(METHODS, [0.0, 3.3, 1e-20]))
 def test_features_must_vary(method: Method, number: float) -> None:
     for settings in settings_of(method):
         told = refused(method, np.full((30, 5), number), TEXTS, **settings)
@@ -171,29 +171,29 @@ def test_features_must_vary(method: Method, number: float) -> None:
         assert "text features do not vary: every row is the same" in told
 
 
-@pytest.mark.parametrize(
-    ("images", "texts", "labels", "words"),
-    [
-        (IMAGES[:20], TEXTS, LABELS, "image_features has 20 rows and text_features has 30"),
-        (IMAGES, TEXTS, LABELS[:20], "labels: 20 of them for 30 rows"),
-        (IMAGES, TEXTS, np.eye(3)[LABELS[:20]], "labels: 20 of them for 30 rows"),
-        (IMAGES[:, 0], TEXTS, LABELS, "image_features: an array of shape (30,)"),
-        (IMAGES, TEXTS[:, 0], LABELS, "text_features: an array of shape (30,)"),
-        (IMAGES, np.stack([TEXTS, TEXTS], axis=1), LABELS, "text_features: rows of shape (2, 4)"),
-        (5.0, TEXTS, LABELS, "image_features: an array of shape ()"),
-        ([[1.0, 2.0], [3.0]], TEXTS, LABELS, "image_features: rows of several lengths"),
-        (IMAGES.astype(object), TEXTS, LABELS, "and type object"),
-        (IMAGES.astype(str), TEXTS, LABELS, "and type <U"),
-        (IMAGES.astype(complex), TEXTS, LABELS, "and type complex128"),
-        (IMAGES[:, :0], TEXTS, LABELS, "image.width must lie in 1..1048576, got 0"),
-        (IMAGES, TEXTS, 2 * np.eye(3)[LABELS], "holds 0 and 1 alone"),
-        (IMAGES, TEXTS, "a" * 30, "expected one label for each row"),
-        (IMAGES[:1], TEXTS[:1], LABELS[:1], "at least two items, got 1; give more"),
-        (IMAGES[:0], TEXTS[:0], LABELS[:0], "at least two items, got 0; give more"),
-    ],
-)
-@every_method
-def test_what_is_no_data_is_refused(method: Method, images: Any, texts: Any, labels: Any, words: str) -> None:
+NO_DATA: list[tuple[Any, Any, Any, str]] = [
+    (IMAGES[:20], TEXTS, LABELS, "image_features has 20 rows and text_features has 30"),
+    (IMAGES, TEXTS, LABELS[:20], "labels: 20 of them for 30 rows"),
+    (IMAGES, TEXTS, np.eye(3)[LABELS[:20]], "labels: 20 of them for 30 rows"),
+    (IMAGES[:, 0], TEXTS, LABELS, "image_features: an array of shape (30,)"),
+    (IMAGES, TEXTS[:, 0], LABELS, "text_features: an array of shape (30,)"),
+    (IMAGES, np.stack([TEXTS, TEXTS], axis=1), LABELS, "text_features: rows of shape (2, 4)"),
+    (5.0, TEXTS, LABELS, "image_features: an array of shape ()"),
+    ([[1.0, 2.0], [3.0]], TEXTS, LABELS, "image_features: rows of several lengths"),
+    (IMAGES.astype(object), TEXTS, LABELS, "and type object"),
+    (IMAGES.astype(str), TEXTS, LABELS, "and type <U"),
+    (IMAGES.astype(complex), TEXTS, LABELS, "and type complex128"),
+    (IMAGES[:, :0], TEXTS, LABELS, "image.width must lie in 1..1048576, got 0"),
+    (IMAGES, TEXTS, 2 * np.eye(3)[LABELS], "holds 0 and 1 alone"),
+    (IMAGES, TEXTS, "a" * 30, "expected one label for each row"),
+    (IMAGES[:1], TEXTS[:1], LABELS[:1], "at least two items, got 1; give more"),
+    (IMAGES[:0], TEXTS[:0], LABELS[:0], "at least two items, got 0; give more"),
+]
+
+
+@pytest.mark.parametrize(("method", "given"), in_turn(METHODS, NO_DATA))
+def test_what_is_no_data_is_refused(method: Method, given: tuple[Any, Any, Any, str]) -> None:
+    images, texts, labels, words = given
     assert words in refused(method, images, texts, labels)
     assert words in refused(method, images, texts, labels, kernel="gaussian")
 
@@ -243,21 +243,21 @@ def test_a_refused_fit_may_be_repeated(method: Method) -> None:
     assert narrower.fingerprint == method().fit(IMAGES[:, :3], TEXTS[:, :2], LABELS).fingerprint
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"nothing": 1}, "nothing: unexpected, there is no such setting"),
-        ({"dimension": 0}, "dimension must lie in"),
-        ({"dimension": "many"}, "dimension: Input should be a valid integer"),
-        ({"pca": 0}, "pca must lie above 0"),
-        ({"pca": float("nan")}, "pca must lie above 0"),
-        ({"kernel": "laplace"}, "kernel: Input tag 'laplace'"),
-        ({"kernel": {"kind": "gaussian", "gamma": -1.0}}, "kernel.gamma must be positive"),
-        ({"kind": "vse"}, "kind: Input should be"),
-    ],
-)
-@every_method
-def test_settings_are_checked(method: Method, settings: dict[str, Any], words: str) -> None:
+NO_SETTINGS: list[tuple[dict[str, Any], str]] = [
+    ({"nothing": 1}, "nothing: unexpected, there is no such setting"),
+    ({"dimension": 0}, "dimension must lie in"),
+    ({"dimension": "many"}, "dimension: Input should be a valid integer"),
+    ({"pca": 0}, "pca must lie above 0"),
+    ({"pca": float("nan")}, "pca must lie above 0"),
+    ({"kernel": "laplace"}, "kernel: Input tag 'laplace'"),
+    ({"kernel": {"kind": "gaussian", "gamma": -1.0}}, "kernel.gamma must be positive"),
+    ({"kind": "vse"}, "kind: Input should be"),
+]
+
+
+@pytest.mark.parametrize(("method", "given"), in_turn(METHODS, NO_SETTINGS))
+def test_settings_are_checked(method: Method, given: tuple[dict[str, Any], str]) -> None:
+    settings, words = given
     with pytest.raises(UserError) as caught:
         method(**settings)
     assert str(caught.value).startswith(f"{method.__name__}: ")
@@ -265,8 +265,10 @@ def test_settings_are_checked(method: Method, settings: dict[str, Any], words: s
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method not in (LCFS, LGCFL)])
-@pytest.mark.parametrize("regularisation", [-1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    ("method", "regularisation"),
+    in_turn([method for method in METHODS if method not in (LCFS, LGCFL)], [-1.0, float("nan"), float("inf")]),
+)
 def test_regularisation_is_checked(method: Method, regularisation: float) -> None:
     with pytest.raises(UserError, match="regularisation must be at least 0"):
         method(regularisation=regularisation)
