@@ -7,16 +7,14 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
-from rungwise.index import Index
-from rungwise.serving import create_app, shapes
+from rungwise.serving import shapes
 from rungwise.serving.answers import json_answer
-from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+from tests.colour_model import COLOURS, picture_bytes
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> TestClient:
-    data = colour_pictures(tmp_path / "photos", ["red", "blue"])
-    return TestClient(create_app(Index.build(data, ColourModel(), tmp_path / "index"), ColourModel()))
+def client(reader: TestClient) -> TestClient:
+    return reader
 
 
 def test_halves_of_characters_become_question_marks_everywhere() -> None:

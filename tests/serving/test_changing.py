@@ -8,8 +8,8 @@ from fastapi.testclient import TestClient
 from rungwise.index import Index
 from rungwise.serving import ServingLimits, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+from tests.serving.conftest import MIXED, TOKEN
 
-TOKEN = "correct-horse"
 RED = picture_bytes(COLOURS["red"])
 
 
@@ -76,11 +76,12 @@ def test_a_picture_that_is_deleted_is_gone_and_its_file_only_if_it_was_sent_here
 
 
 @pytest.mark.parametrize("body", [b"", b"hello", RED[:60]])
-def test_what_is_no_picture_is_not_added(client: TestClient, index: Index, body: bytes) -> None:
-    answer = client.post("/items?id=new", content=body)
+def test_what_is_no_picture_is_not_added(refuser: TestClient, shared_index: Index, body: bytes) -> None:
+    before = found(refuser)
+    answer = refuser.post("/items?id=new", content=body)
     assert (answer.status_code, list(answer.json())) == (422, ["error"])
-    assert added(index) == []
-    assert found(client) == {"0-green", "1-blue"}
+    assert added(shared_index) == []
+    assert found(refuser) == before
 
 
 @pytest.mark.parametrize(
@@ -90,42 +91,41 @@ def test_what_is_no_picture_is_not_added(client: TestClient, index: Index, body:
         '{"": 1}', '{"a": 123456789012345678901234567890}', "[" * 9000, json.dumps({str(n): 1 for n in range(101)}),
     ],
 )  # fmt: skip
-def test_columns_that_make_no_sense_are_refused(client: TestClient, index: Index, columns: str) -> None:
-    answer = client.post("/items", params={"id": "new", "columns": columns}, content=RED)
+def test_columns_that_make_no_sense_are_refused(refuser: TestClient, shared_index: Index, columns: str) -> None:
+    answer = refuser.post("/items", params={"id": "new", "columns": columns}, content=RED)
     assert (answer.status_code, list(answer.json())) == (422, ["error"])
-    assert added(index) == []
+    assert added(shared_index) == []
 
 
 @pytest.mark.parametrize(
     "asked", [{}, {"id": ""}, {"id": "x" * 501}, {"id": "a", "caption": " "}, {"id": "a", "caption": "x" * 2001}]
 )
-def test_ids_and_captions_have_limits(client: TestClient, asked: dict[str, str]) -> None:
-    assert client.post("/items", params=asked, content=RED).status_code == 422
+def test_ids_and_captions_have_limits(refuser: TestClient, asked: dict[str, str]) -> None:
+    assert refuser.post("/items", params=asked, content=RED).status_code == 422
 
 
-def test_nothing_is_changed_without_a_token(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel()))
-    assert not client.get("/about").json()["writable"]
-    for answer in (client.post("/items?id=new", content=RED), client.delete("/items/0-green")):
+def test_nothing_is_changed_without_a_token(reader: TestClient, shared_index: Index) -> None:
+    assert not reader.get("/about").json()["writable"]
+    for answer in (reader.post("/items?id=new", content=RED), reader.delete("/items/0-red")):
         assert answer.status_code == 403
         assert "token" in answer.json()["error"]
-    assert len(Index.open(index.folder)) == 2
+    assert len(Index.open(shared_index.folder)) == len(MIXED)
 
 
-def test_an_index_in_no_folder_is_not_changed(index: Index) -> None:
-    free = Index(index.manifest, index.picture_store, index.caption_store)
+def test_an_index_in_no_folder_is_not_changed(shared_index: Index) -> None:
+    free = Index(shared_index.manifest, shared_index.picture_store, shared_index.caption_store)
     client = TestClient(create_app(free, ColourModel(), token=TOKEN), headers={"authorization": f"Bearer {TOKEN}"})
     assert not client.get("/about").json()["writable"]
     assert client.post("/items?id=new", content=RED).status_code == 403
 
 
-def test_limits_of_pictures_hold_for_those_that_are_added(index: Index) -> None:
+def test_limits_of_pictures_hold_for_those_that_are_added(shared_index: Index) -> None:
     limits = ServingLimits(upload_pixels=100, upload_bytes=5000)
-    app = create_app(index, ColourModel(), token=TOKEN, limits=limits)
+    app = create_app(shared_index, ColourModel(), token=TOKEN, limits=limits)
     client = TestClient(app, headers={"authorization": f"Bearer {TOKEN}"})
     assert client.post("/items?id=new", content=RED).status_code == 413
     assert client.post("/items?id=new", content=bytes(5001)).status_code == 413
-    assert added(index) == []
+    assert added(shared_index) == []
 
 
 def test_an_id_is_never_a_path(client: TestClient, index: Index, tmp_path: Path) -> None:

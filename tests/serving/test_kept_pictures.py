@@ -1,6 +1,5 @@
 import os
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -8,15 +7,27 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, create_app
+from rungwise.serving import create_app
 from rungwise.serving.kept_pictures import KeptPictures
-from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+from tests.colour_model import COLOURS, ColourModel, picture_bytes
 
 VECTOR = np.array([0.6, 0.8], np.float32)
 
 
-def kept(folder: Path, *, model: str = "m", room: int = 1 << 20, seconds: float = 60.0) -> KeptPictures:
-    return KeptPictures(folder / "sent", model, room=room, seconds=seconds)
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1.0e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def kept(
+    folder: Path, clock: Clock | None = None, *, model: str = "m", room: int = 1 << 20, seconds: float = 60.0
+) -> KeptPictures:
+    return KeptPictures(folder / "sent", model, room=room, seconds=seconds, clock=clock or Clock())
 
 
 def test_what_was_kept_comes_back_also_to_the_next_server(tmp_path: Path) -> None:
@@ -47,25 +58,31 @@ def test_vectors_of_another_model_are_not_given(tmp_path: Path) -> None:
 
 
 def test_what_is_too_old_is_gone_and_what_is_used_stays(tmp_path: Path) -> None:
-    store = kept(tmp_path, seconds=1000)
+    clock = Clock()
+    store = kept(tmp_path, clock, seconds=1000)
     used, unused = (store.keep(content, VECTOR, b"x") for content in (b"used", b"unused"))
-    for name, age in ((used, 900), (unused, 1100)):
-        then = time.time() - age
-        os.utime(tmp_path / "sent" / f"{name}.npz", (then, then))
+    for _ in range(3):
+        clock.now += 900
+        assert store.get(used) is not None
     assert store.get(unused) is None
-    assert store.get(used) is not None
-    assert (tmp_path / "sent" / f"{used}.npz").stat().st_mtime > time.time() - 500
     assert not (tmp_path / "sent" / f"{unused}.npz").exists()
 
 
+def test_what_is_too_old_goes_when_room_is_made(tmp_path: Path) -> None:
+    clock = Clock()
+    kept(tmp_path, clock).keep(b"old", VECTOR, b"x")
+    clock.now += 61
+    kept(tmp_path, clock).keep(b"new", VECTOR, b"x")
+    assert len(list((tmp_path / "sent").glob("*.npz"))) == 1
+
+
 def test_there_is_never_more_than_there_is_room_for(tmp_path: Path) -> None:
-    room = 20_000
-    store = kept(tmp_path, room=room)
+    room, clock = 20_000, Clock()
+    store = kept(tmp_path, clock, room=room)
     names = []
     for number in range(30):
         names.append(store.keep(bytes([number]), VECTOR, bytes(2000)))
-        then = time.time() - 40 + number
-        os.utime(tmp_path / "sent" / f"{names[-1]}.npz", (then, then))
+        clock.now += 1
         assert sum(file.stat().st_size for file in (tmp_path / "sent").glob("*.npz")) <= room
     assert store.get(names[-1]) is not None
     assert store.get(names[0]) is None
@@ -86,15 +103,14 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, content: bytes) -> No
     assert store.get(name) is None
 
 
-def test_an_address_with_a_picture_works_after_the_server_was_started_anew(tmp_path: Path) -> None:
-    index = Index.build(colour_pictures(tmp_path / "photos", ["red", "blue"]), ColourModel(), tmp_path / "index")
-    first, second = (TestClient(create_app(index, ColourModel(), kept=tmp_path / "sent")) for _ in range(2))
+def test_an_address_with_a_picture_works_after_the_server_was_started_anew(shared_index: Index, tmp_path: Path) -> None:
+    first, second = (TestClient(create_app(shared_index, ColourModel(), kept=tmp_path / "sent")) for _ in range(2))
     sent = first.post("/pictures", content=picture_bytes(COLOURS["blue"])).json()["picture"]
-    assert second.get("/search", params={"picture": sent, "k": 1}).json()["hits"][0]["id"] == "1-blue"
+    assert second.get("/search", params={"picture": sent, "k": 1}).json()["hits"][0]["id"] == "2-blue"
     thumbnail = second.get(f"/pictures/{sent}")
     assert thumbnail.headers["content-type"] == "image/jpeg"
     again = second.get(f"/pictures/{sent}", headers={"if-none-match": thumbnail.headers["etag"]})
     assert again.status_code == 304
-    forgetful = create_app(index, ColourModel(), kept=tmp_path / "sent", limits=ServingLimits(kept_seconds=1e-9))
+    os.utime(tmp_path / "sent" / f"{sent}.npz", (0, 0))  # unused since 1970
     for address in (f"/search?picture={sent}", f"/pictures/{sent}", f"/captions?picture={sent}"):
-        assert "send it again" in TestClient(forgetful).get(address).json()["error"]
+        assert "send it again" in second.get(address).json()["error"]

@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from pathlib import Path
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from fastapi import FastAPI
@@ -12,17 +13,17 @@ from rungwise.core.errors import UserError
 from rungwise.index import Index, Searcher
 from rungwise.serving import create_app, readiness
 from rungwise.serving.current import Current
-from tests.colour_model import ColourModel, colour_pictures
+from tests.colour_model import ColourModel
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Index:
-    return Index.build(colour_pictures(tmp_path / "photos", ["red", "blue"]), ColourModel(), tmp_path / "index")
+def index(shared_index: Index) -> Index:
+    return shared_index
 
 
 def test_a_server_whose_store_answers_is_ready(index: Index) -> None:
     answer = TestClient(create_app(index, ColourModel())).get("/ready")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "pictures": 2})
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "pictures": 5})
 
 
 def test_a_server_whose_store_is_away_lives_and_is_not_ready_until_it_is_back(
@@ -45,22 +46,30 @@ def test_a_server_whose_store_is_away_lives_and_is_not_ready_until_it_is_back(
 
 
 def test_a_store_that_hangs_is_asked_once_and_holds_up_nobody(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = FastAPI()
-    app.include_router(readiness.routes(Current(Searcher(index, ColourModel())), seconds=0.05))
-    asked, release = [], threading.Event()
+    asked: list[object] = []
+    begun, release = threading.Event(), threading.Event()
+
+    class Noted(ThreadPoolExecutor):
+        def submit(self, work: Callable[..., object], /, *given: object, **named: object) -> Future[object]:
+            asked.append(work)
+            return super().submit(work, *given, **named)
 
     def hanging(*_: object) -> int:
-        asked.append(1)
-        release.wait(10)
+        begun.set()
+        release.wait()
         return 2
 
+    monkeypatch.setattr(readiness, "ThreadPoolExecutor", Noted)
+    app = FastAPI()
+    app.include_router(readiness.routes(Current(Searcher(index, ColourModel())), seconds=1e-9))
     monkeypatch.setattr(type(index.picture_store), "count", hanging)
     client = TestClient(app)
     try:
         for _ in range(3):
             answer = client.get("/ready")
             assert answer.status_code == 503
-            assert "did not answer within 0.05 s" in answer.json()["detail"]
+            assert "did not answer within 1e-09 s" in answer.json()["detail"]
+        begun.wait()
         assert len(asked) == 1
     finally:
         release.set()

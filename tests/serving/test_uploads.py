@@ -7,6 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.uploads import Uploads
+from tests.serving.loops import run
 
 
 def request_of(parts: AsyncIterator[bytes | None], length: str | None = None) -> Request:
@@ -49,7 +50,7 @@ def test_a_body_counts_until_its_answer() -> None:
             assert (body, uploads.held) == (b"abc", 3)
         assert uploads.held == 0
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_memory_is_given_back_when_the_client_leaves_in_the_middle() -> None:
@@ -61,18 +62,19 @@ def test_memory_is_given_back_when_the_client_leaves_in_the_middle() -> None:
                     pass
             assert uploads.held == 0
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_a_slow_body_is_408_and_gives_its_place_back() -> None:
     async def ask() -> None:
-        uploads = Uploads(ServingLimits(body_seconds=0.02, uploads_per_client=1))
+        uploads = Uploads(ServingLimits(body_seconds=60, uploads_per_client=1))
         for _ in range(2):
             refused = await refusal(uploads, request_of(never()))
             assert (refused.status_code, refused.headers["Connection"]) == (408, "close")
+            assert "within 60 s" in refused.detail
         assert uploads.held == 0
 
-    asyncio.run(ask())
+    run(ask())
 
 
 @pytest.mark.parametrize("length", ["11", "9" * 5000, None])
@@ -82,7 +84,7 @@ def test_too_many_bytes_are_413_announced_or_not(length: str | None) -> None:
         assert (await refusal(uploads, request_of(parts_of(bytes(6), bytes(6)), length))).status_code == 413
         assert uploads.held == 0
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_a_client_has_a_few_places_and_all_together_have_some_more() -> None:
@@ -100,7 +102,7 @@ def test_a_client_has_a_few_places_and_all_together_have_some_more() -> None:
         async with uploads.received(request_of(parts_of(b"5")), "a") as body:
             assert body == b"5"
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_bytes_have_a_limit_in_all() -> None:
@@ -111,4 +113,4 @@ def test_bytes_have_a_limit_in_all() -> None:
             assert uploads.held == 6
         assert uploads.held == 0
 
-    asyncio.run(ask())
+    run(ask())

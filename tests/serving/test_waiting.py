@@ -7,6 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from rungwise.serving.lanes import Lane
 from rungwise.serving.waiting import BusyError, outcome
+from tests.serving.loops import run
 
 
 def request_of(left: asyncio.Event) -> Request:
@@ -26,39 +27,40 @@ def test_result_and_error_come_through() -> None:
         with pytest.raises(ZeroDivisionError):
             await outcome(lane.submit(lambda: 1 / 0, client="a"), request, 30)
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_a_client_that_leaves_frees_its_place() -> None:
     async def ask() -> None:
         left, work = asyncio.Event(), Future()
-        asyncio.get_running_loop().call_later(0.01, left.set)
+        asyncio.get_running_loop().call_later(29, left.set)
         with pytest.raises(ClientDisconnect):
             await outcome(work, request_of(left), 30)
         assert work.cancelled()
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_what_does_not_begin_in_time_is_dropped() -> None:
     async def ask() -> None:
         work = Future()
         with pytest.raises(BusyError):
-            await outcome(work, request_of(asyncio.Event()), 0.01)
+            await outcome(work, request_of(asyncio.Event()), 30)
         assert work.cancelled()
+        assert asyncio.get_running_loop().time() == pytest.approx(30)
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_what_has_begun_is_waited_for() -> None:
     async def ask() -> None:
         begun, go = threading.Event(), threading.Event()
-        work = Lane(threads=1).submit(lambda: (begun.set(), go.wait(30), "done")[2], client="a")
-        assert begun.wait(30)
-        asyncio.get_running_loop().call_later(0.05, go.set)
-        assert await outcome(work, request_of(asyncio.Event()), 0.01) == "done"
+        work = Lane(threads=1).submit(lambda: (begun.set(), go.wait(), "done")[2], client="a")
+        begun.wait()
+        asyncio.get_running_loop().call_later(31, go.set)
+        assert await outcome(work, request_of(asyncio.Event()), 30) == "done"
 
-    asyncio.run(ask())
+    run(ask())
 
 
 def test_shutdown_passes_through_and_frees_the_place() -> None:
@@ -71,4 +73,4 @@ def test_shutdown_passes_through_and_frees_the_place() -> None:
             await task
         assert work.cancelled()
 
-    asyncio.run(ask())
+    run(ask())

@@ -1,0 +1,39 @@
+"""An index and its application that every test may read, made once; whoever changes them makes some of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+
+from rungwise.index import Index
+from rungwise.serving import ServingLimits, create_app
+from tests.colour_model import ColourModel, colour_pictures
+
+MIXED = ["red", "green", "blue", "red", "yellow"]
+TOKEN = "correct-horse"
+PATIENT = ServingLimits(waiting_seconds=1e6)
+"""However busy the machine is, nobody is told to come again."""
+
+
+@pytest.fixture(scope="session")
+def shared_index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    """Five pictures, two of them alike."""
+    folder = tmp_path_factory.mktemp("served")
+    return Index.build(colour_pictures(folder / "photos", MIXED), ColourModel(), folder / "index")
+
+
+@pytest.fixture(scope="session")
+def reader(shared_index: Index) -> Iterator[TestClient]:
+    """Asks an application that nobody can change."""
+    with TestClient(create_app(shared_index, ColourModel(), limits=PATIENT), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def refuser(shared_index: Index) -> Iterator[TestClient]:
+    """Has the token of an application of the same pictures, for requests that are to change nothing."""
+    app = create_app(shared_index, ColourModel(), token=TOKEN, limits=PATIENT)
+    with TestClient(app, headers={"authorization": f"Bearer {TOKEN}"}, raise_server_exceptions=False) as client:
+        yield client
