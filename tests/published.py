@@ -3,6 +3,8 @@
 import io
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,9 +51,6 @@ class Published:
     def __init__(self, home: Path) -> None:
         self.home = home
         pytest.importorskip("transformers")
-        import torch
-
-        torch.manual_seed(0)
 
     @cached_property
     def clip(self) -> Path:
@@ -70,7 +69,8 @@ class Published:
             vision_config=_tower(image_size=32, patch_size=8),
             projection_dim=24,
         )
-        transformers.CLIPModel(config).save_pretrained(folder)
+        with _same_weights():
+            transformers.CLIPModel(config).save_pretrained(folder)
         seen = transformers.CLIPImageProcessor(size={"shortest_edge": 37}, crop_size={"height": 32, "width": 32})
         seen.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -88,7 +88,8 @@ class Published:
             ),
             vision_config=_tower(image_size=48, patch_size=8),
         )
-        transformers.SiglipModel(config).save_pretrained(folder)
+        with _same_weights():
+            transformers.SiglipModel(config).save_pretrained(folder)
         seen = transformers.SiglipImageProcessor(size={"height": 48, "width": 48})
         transformers.SiglipProcessor(seen, tokenizer).save_pretrained(folder)
         return folder
@@ -105,7 +106,8 @@ class Published:
             ),
             vision_config=_tower(num_patches=16, patch_size=16),
         )
-        transformers.Siglip2Model(config).save_pretrained(folder)
+        with _same_weights():
+            transformers.Siglip2Model(config).save_pretrained(folder)
         transformers.Siglip2ImageProcessor(patch_size=16, max_num_patches=256).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return folder
@@ -196,13 +198,24 @@ class Published:
         (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": towers, "preprocess_cfg": seen}))
         custom = towers.get("custom_text") or "hf_model_name" in towers["text_cfg"]
         family = open_clip.CustomTextCLIP if custom else open_clip.CLIP
-        model = family(**{key: value for key, value in towers.items() if key != "custom_text"})
-        for weight in model.parameters():
-            if weight.ndim > 1:
-                torch.nn.init.normal_(weight, std=0.1)
+        with _same_weights():
+            model = family(**{key: value for key, value in towers.items() if key != "custom_text"})
+            for weight in model.parameters():
+                if weight.ndim > 1:
+                    torch.nn.init.normal_(weight, std=0.1)
         tensors = {key: value.contiguous() for key, value in model.state_dict().items()}
         save_file(tensors, folder / "open_clip_model.safetensors")
         return folder
+
+
+@contextmanager
+def _same_weights() -> Iterator[None]:
+    """Within it, a model is drawn alike whatever was drawn before, and what is drawn after does not change."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 def _tower(**settings: Any) -> dict[str, Any]:

@@ -5,6 +5,9 @@ Every YAML block of README.md and docs/ parses as the configuration of a trainin
 """
 
 import re
+from contextlib import redirect_stdout
+from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ import yaml
 from rungwise.cli import COMMANDS, main
 from rungwise.cli.relevance import TASKS
 from rungwise.core.configuration import from_plain
+from rungwise.core.errors import UserError
 from rungwise.relevance.config import KINDS
 from rungwise.training.fit_config import config_type
 
@@ -23,6 +27,7 @@ COMMAND = re.compile(r"(?:torchrun .* -m |\.venv/bin/|[A-Z_]+=\S+ )?rungwise (.*
 OPTION = re.compile(r"(?<!\S)--[a-z][\w.-]*")
 
 
+@cache
 def blocks(language: str) -> list[tuple[str, str]]:
     """Place and text of every block of a language, over all documents."""
     found = []
@@ -35,6 +40,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
     return found
 
 
+@cache
 def commands() -> list[tuple[str, list[str]]]:
     """Place and words of every ``rungwise`` command, also of one that torchrun starts."""
     lines = ((place, line) for place, text in blocks("") for line in text.replace("\\\n", " ").splitlines())
@@ -42,27 +48,66 @@ def commands() -> list[tuple[str, list[str]]]:
     return [(place, command[1].split()) for place, command in matches if command]
 
 
-@pytest.mark.parametrize(("place", "text"), blocks("yaml"))
-def test_settings_parse(place, text):
-    settings = yaml.safe_load(text)
-    from_plain(config_type(settings), settings, place)
+@pytest.mark.parametrize("document", sorted({place.rpartition(":")[0] for place, _ in blocks("yaml")}))
+def test_settings_parse(document):
+    wrong = []
+    for place, text in blocks("yaml"):
+        if place.rpartition(":")[0] == document:
+            try:
+                settings = yaml.safe_load(text)
+                from_plain(config_type(settings), settings, place)
+            except (UserError, yaml.YAMLError) as error:
+                wrong.append(f"{place}: {error}")
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
-@pytest.mark.parametrize(("place", "words"), commands())
-def test_options_exist(place, words, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "1000")
-    monkeypatch.chdir(REPOSITORY)
+@cache
+def help_of(named: tuple[str, ...]) -> str:
+    """What ``--help-all`` of a command lists."""
+    listed = StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(listed):
+        patch.setenv("COLUMNS", "1000")
+        patch.chdir(REPOSITORY)
+        with pytest.raises(SystemExit):
+            main([*named, "--help-all"])
+    return listed.getvalue()
+
+
+def fault(words: list[str]) -> str | None:
+    """What a command names that there is not; None if all of it exists."""
     if words[0].startswith("--") or words == ["relevance"]:  # the latter lists the sources
-        return
-    assert words[0] in COMMANDS, place
+        return None
+    if words[0] not in COMMANDS:
+        return f"there is no command {words[0]}"
     named = words[:1]
     if words[0] == "relevance":
-        assert words[1] in {**KINDS, **TASKS}, place
+        if words[1] not in {**KINDS, **TASKS}:
+            return f"there is no source {words[1]}"
         named = words[:2]
     elif words[0] == "train" and not words[1].endswith("config.yaml") and not words[1].isupper():  # PICTURES, DATA
         named = words[:2]
-    with pytest.raises(SystemExit):
-        main([*named, "--help-all"])
-    listed = {"--help-all", *OPTION.findall(capsys.readouterr().out.replace(",", " "))}
+    listed = {"--help-all", *OPTION.findall(help_of(tuple(named)).replace(",", " "))}
     unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed]
-    assert not unknown, f"{place}: rungwise {' '.join(named)} has no {', '.join(unknown)}"
+    return f"rungwise {' '.join(named)} has no {', '.join(unknown)}" if unknown else None
+
+
+@pytest.mark.parametrize("document", sorted({place.rpartition(":")[0] for place, _ in commands()}))
+def test_options_exist(document):
+    asked = [(place, words) for place, words in commands() if place.rpartition(":")[0] == document]
+    wrong = [f"{place}: {said}" for place, words in asked if (said := fault(words))]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("serach INDEX dog", "there is no command serach"),
+        ("relevance bleu DATA", "there is no source bleu"),
+        ("search INDEX dog --tpo 3", "rungwise search has no --tpo"),
+        ("relevance tfidf DATA --top 3 --colour", "rungwise relevance tfidf has no --colour"),
+        ("relevance tfidf DATA --top 3", None),
+        ("--version", None),
+    ],
+)
+def test_what_does_not_exist_is_found(command, said):
+    assert fault(command.split()) == said

@@ -2,14 +2,13 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
 from rungwise.language.word_vectors import load_word_vectors, nouns_from
 from rungwise.relevance.cbow import CBoW
-from tests.odd_files import KINDS, on_posix, put, watched
 
 TABLE = np.array([[1.5, -2, 0.25], [0, 3, -1], [7, 8, 9]], np.float32)
 WORDS = ["the", "hund", "straße"]
@@ -50,6 +49,7 @@ def test_every_layout_gives_the_same_vectors(tmp_path, layout, pack):
     np.testing.assert_array_equal(few.table, TABLE[2:])
 
 
+@settings(max_examples=30)
 @given(st.lists(st.binary(min_size=12, max_size=12), min_size=1, max_size=4))
 def test_binary_vectors_of_any_bytes_are_read_as_they_are(tmp_path_factory, rows):
     """Whatever the numbers' bytes are, line ends and blanks among them, no vector is torn."""
@@ -154,7 +154,7 @@ def test_tags_of_both_schools_are_nouns():
         (b"\x1f\x8b" + b"\0" * 100, "cannot be read as word vectors"),
         (b"dog 1 2\n" + b"\0" * 300_000, "line 2: goes on beyond 64.0 KiB; .* set RUNGWISE_MAX_LINE_BYTES higher"),
         (b"dog" * 100_000, "line 1: goes on beyond 64.0 KiB"),
-        (packed(b"dog 1 2\n" * 300_000), "unpacked: goes on beyond 1.0 MiB; .* set RUNGWISE_MAX_UNPACKED_BYTES"),
+        (packed(b"dog 1 2\n" * 140_000), "unpacked: goes on beyond 1.0 MiB; .* set RUNGWISE_MAX_UNPACKED_BYTES"),
     ],
 )
 def test_what_claims_or_packs_too_much_is_refused_before_it_takes_memory(tmp_path, content, said):
@@ -169,17 +169,9 @@ def test_what_claims_or_packs_too_much_is_refused_before_it_takes_memory(tmp_pat
     assert "\n" not in str(caught.value)
 
 
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_a_file_is_read(tmp_path, kind):
-    put(tmp_path / "vectors.txt", kind)
-    with watched(), pytest.raises(UserError):
-        load_word_vectors(tmp_path / "vectors.txt")
-
-
 def test_a_packed_file_may_have_several_parts_with_padding_between_and_after(tmp_path):
     path = tmp_path / "vectors.txt.gz"
-    padding = bytes(64 << 20)
+    padding = bytes(1 << 20)  # more than is read at a time
     path.write_bytes(packed(b"dog 1 0\n") + padding + packed(b"cat 0 1\n") + padding)
     assert load_word_vectors(path).row == {"dog": 0, "cat": 1}
 

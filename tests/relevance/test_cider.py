@@ -48,7 +48,7 @@ def test_edge_cases_equal_a_nested_loop(source, clipped, leave_one_out, case):
     seed=st.integers(0, 99),
     leave_one_out=st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 def test_any_collection_equals_a_nested_loop(source, clipped, captions, seed, leave_one_out):
     owners = np.random.default_rng(seed).integers(0, 5, len(captions)).tolist()
     texts = [" ".join(caption) for caption in captions]
@@ -153,8 +153,7 @@ def test_every_block_has_the_same_bits(source, clipped, leave_one_out):
 
 
 @BOTH
-@pytest.mark.parametrize("leave_one_out", [False, True])
-@pytest.mark.parametrize("k", [1, 5, 1000])
+@pytest.mark.parametrize(("leave_one_out", "k"), [(False, 1), (True, 5), (False, 1000)])
 def test_topk_is_the_top_of_the_whole_matrix_ties_by_position(source, clipped, leave_one_out, k, monkeypatch):
     monkeypatch.setattr("rungwise.relevance.inverted_index._BUFFER", 500)
     texts, owners = random_collection(words=12)
@@ -240,8 +239,8 @@ def test_german_captions_go_through_every_lexical_source(real_data):
     texts, owners = flickr30k(real_data, "test", "de")
     for tokenizer in (ptb, whitespace, unicode_words):
         for source in (CIDEr, CIDErD, TfIdf):
-            degrees = source(texts[:1000], owners[:1000], tokenizer=tokenizer, leave_one_out=True).dense()
-            own = degrees[owners[:1000], np.arange(1000)]
+            degrees = source(texts[:300], owners[:300], tokenizer=tokenizer, leave_one_out=True).dense()
+            own = degrees[owners[:300], np.arange(300)]
             assert np.isfinite(degrees).all()
             assert own.mean() > 4 * degrees.mean(), (source, tokenizer)
 

@@ -11,7 +11,6 @@ from rungwise.relevance.base import Relevance
 from rungwise.relevance.human import Human
 from rungwise.relevance.judgements import Judgement, add_judgement, now
 from rungwise.relevance.stored import load
-from tests.odd_files import KINDS, on_posix, put, watched
 
 COCO = ImageCaptions(
     ("COCO_val2014_000000391895.jpg", "COCO_val2014_000000000009.jpg"),
@@ -143,6 +142,7 @@ def test_the_wrong_file_is_refused(tmp_path):
         Human.flickr8k_crowd(file, COCO)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_real_judgements_are_all_found(real_data):
     coco = read(real_data / "coco5k" / "captions.tsv", captions_only=True)
@@ -168,14 +168,6 @@ def test_grades_beyond_the_range_of_degrees_are_no_grades(tmp_path, grade):
         Human.from_csv(file, COCO)
     with pytest.raises(UserError, match="grade 1 is no finite number of 32 bits"):
         Human([0, 1], [0, 0], [1, 1e39], (2, 3))
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_a_file_is_read(tmp_path, kind):
-    put(tmp_path / "grades.csv", kind)
-    with watched(), pytest.raises(UserError, match=r"grades\.csv"):
-        Human.read(tmp_path / "grades.csv", COCO)
 
 
 def test_a_judgement_file_is_known_and_its_grades_are_means_over_graders(tmp_path):

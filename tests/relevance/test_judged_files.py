@@ -12,7 +12,6 @@ from rungwise.core.sealed_lines import hash_of_text
 from rungwise.relevance.judged import Preferences, RatedPairs, RatedTexts
 from rungwise.relevance.judged_files import read_judged
 from rungwise.relevance.judgements import Judgement, add_judgement
-from tests.odd_files import KINDS, on_posix, put, watched
 
 NAN = float("nan")
 IDS = "COCO_val2014:sentid:7,COCO_val2014:sentid:8"
@@ -233,14 +232,6 @@ def test_other_files_are_refused_in_one_line(tmp_path, content, said):
 def test_a_file_is_needed():
     with pytest.raises(UserError, match="no file is given"):
         read_judged([])
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_a_file_is_read(tmp_path, kind):
-    put(tmp_path / "grades.csv", kind)
-    with watched(), pytest.raises(UserError, match=r"grades\.csv"):
-        read_judged([tmp_path / "grades.csv"])
 
 
 @pytest.mark.real_data

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
@@ -9,6 +9,7 @@ from rungwise.relevance.labels import Labels
 some_labels = st.lists(st.sampled_from("abcd"), max_size=3)
 
 
+@settings(max_examples=30)
 @given(st.lists(some_labels, min_size=1, max_size=5), st.lists(some_labels, min_size=1, max_size=5))
 def test_equals_sets(of_images, of_captions):
     shared = [[len(set(a) & set(b)) for b in of_captions] for a in of_images]

@@ -192,6 +192,7 @@ def test_numbers_are_json_without_nan(tmp_path):
     assert plain["unknown"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_real_judgements_agree_with_words_as_the_benchmark_has_it(real_data):
     coco = read(real_data / "coco5k" / "captions.tsv", captions_only=True)

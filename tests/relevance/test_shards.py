@@ -110,17 +110,6 @@ def test_workers_give_the_same_bits(two_workers: None, tmp_path):
         assert found == at_once(source, place / "at once", 5, "t2i")
 
 
-def test_weights_that_are_made_in_parts_have_the_same_bits(monkeypatch):
-    texts, owners = collection()
-    expected = CIDErD(texts, owners)
-    monkeypatch.setattr("rungwise.relevance.counting.CAPTIONS", 90)
-    parts = []
-    found = CIDErD(texts, owners, share=noting(parts))
-    assert len(parts) > 1
-    assert found.content_hash() == expected.content_hash()
-    assert found.weights.answers.tobytes() == expected.weights.answers.tobytes()
-
-
 @pytest.mark.slow
 def test_weights_that_workers_make_have_the_same_bits(two_workers: None, monkeypatch):
     texts, owners = collection()

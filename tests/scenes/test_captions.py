@@ -29,7 +29,7 @@ ATTRIBUTE_WORDS = {*SHAPES, *COLOURS, "small", "large", "plain", "striped", "dot
 def pictures():
     config = SceneConfig(captions_per_picture=6)
     held_out = held_out_combinations()
-    return [sample_picture(config, number, held_out) for number in range(400)]
+    return [sample_picture(config, number, held_out) for number in range(150)]
 
 
 def test_every_caption_is_true_of_its_scene(pictures):

@@ -16,9 +16,9 @@ from rungwise.scenes.collection import (
     load_scene_file,
     sample_picture,
 )
-from tests.odd_files import KINDS, on_posix, put, watched
+from tests.odd_files import on_posix
 
-CONFIG = SceneConfig(pictures=300, side=32, captions_per_picture=3)
+CONFIG = SceneConfig(pictures=100, side=32, captions_per_picture=3)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 def test_folder_is_as_documented(folder):
     data = generate(folder, CONFIG)
-    assert (len(data), len(data.captions)) == (300, 900)
+    assert (len(data), len(data.captions)) == (100, 300)
     assert {path.name for path in folder.iterdir()} == {"pictures", "captions.jsonl", "scenes.json"}
     rows = [json.loads(line) for line in (folder / "captions.jsonl").read_text("utf-8").splitlines()]
     assert [row["caption"] for row in rows] == list(data.captions)
@@ -41,7 +41,7 @@ def test_folder_is_as_documented(folder):
     assert file.config == CONFIG
     held_out = held_out_combinations()
     assert file.held_out == held_out
-    for number in (0, 7, 299):
+    for number in (0, 7, 99):
         picture = sample_picture(CONFIG, number, held_out)
         assert file.scene_of(data.image_ids[number]) == file.scene_of(picture.name) == picture.scene
         assert [file.statement_of(f"{picture.name}#{n}") for n in range(3)] == [said for _, said in picture.captions]
@@ -56,7 +56,7 @@ def test_a_reader_finds_what_was_generated(folder):
 
 def test_same_configuration_gives_the_same_bytes(folder, tmp_path):
     generate(tmp_path / "again", CONFIG)
-    for name in ("captions.jsonl", "scenes.json", "pictures/scene-00000.png", "pictures/scene-00299.png"):
+    for name in ("captions.jsonl", "scenes.json", "pictures/scene-00000.png", "pictures/scene-00099.png"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
@@ -83,8 +83,8 @@ def test_interrupted_generation_is_not_taken_for_a_whole_one(tmp_path):
 
 def test_progress_reaches_the_end(tmp_path):
     calls = []
-    generate(tmp_path, replace(CONFIG, pictures=120), lambda done, total: calls.append((done, total)))
-    assert calls == [(50, 120), (100, 120), (120, 120)]
+    generate(tmp_path, replace(CONFIG, pictures=60), lambda done, total: calls.append((done, total)))
+    assert calls == [(50, 60), (60, 60)]
 
 
 def test_foreign_folder_is_left_alone(tmp_path):
@@ -117,10 +117,10 @@ def test_unknown_ids_are_refused(folder):
 
 def test_held_out_queries(folder):
     file = load_scene_file(folder)
-    queries = held_out_queries(folder, count=20)
-    assert len({query.text for query in queries}) == 20
-    assert held_out_queries(folder, count=8) == queries[:8]
-    assert held_out_queries(folder, count=20, seed=1) != queries
+    queries = held_out_queries(folder, count=10)
+    assert len({query.text for query in queries}) == 10
+    assert held_out_queries(folder, count=4) == queries[:4]
+    assert held_out_queries(folder, count=10, seed=1) != queries
     data = generate(folder, CONFIG)
     split_of = dict(zip(data.image_ids, data.splits, strict=True))
     for query in queries:
@@ -164,14 +164,6 @@ def test_scenes_that_cannot_be_drawn_or_said_are_refused(tmp_path, part, change)
     with pytest.raises(UserError, match=r"scenes\.json: damaged") as caught:
         load_scene_file(tmp_path)
     assert "\n" not in str(caught.value)
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_a_file_is_a_scene_file(tmp_path, kind):
-    put(tmp_path / "scenes.json", kind)
-    with watched(), pytest.raises(UserError, match=r"scenes\.json"):
-        load_scene_file(tmp_path)
 
 
 @on_posix

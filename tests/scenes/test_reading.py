@@ -16,7 +16,7 @@ from rungwise.scenes.relevance import SceneRelevance
 def pictures():
     config = SceneConfig(captions_per_picture=8, seed=5)
     held_out = held_out_combinations()
-    return [sample_picture(config, number, held_out) for number in range(400)]
+    return [sample_picture(config, number, held_out) for number in range(120)]
 
 
 def test_every_caption_and_query_reads_back_with_the_same_degrees(pictures):
@@ -28,7 +28,7 @@ def test_every_caption_and_query_reads_back_with_the_same_degrees(pictures):
     assert not [(text, one.unknown) for (text, _), one in zip(written, read, strict=True) if one.unknown]
     stated = SceneRelevance(scenes, [statement for _, statement in written]).dense()
     understood = SceneRelevance(scenes, [one.statement or Statement((Mention(),)) for one in read]).dense()
-    assert len(written) > 3000
+    assert len(written) > 1000
     wrong = np.flatnonzero((stated != understood).any(axis=0))
     assert not [(written[n][0], read[n].statement) for n in wrong[:5].tolist()]
 

@@ -95,9 +95,9 @@ def test_degrees_by_hand(statement, degree):
 
 
 def test_load_goes_by_id(tmp_path):
-    data = generate(tmp_path, SceneConfig(pictures=60, side=32))
+    data = generate(tmp_path, SceneConfig(pictures=12, side=32))
     whole = SceneRelevance.load(tmp_path, data).dense()
-    chosen = np.random.default_rng(0).permutation(60)[:25]
+    chosen = np.random.default_rng(0).permutation(12)[:5]
     part = data.select(chosen)
     captions = [data.caption_ids.index(name) for name in part.caption_ids]
     np.testing.assert_array_equal(SceneRelevance.load(tmp_path, part).dense(), whole[np.ix_(chosen, captions)])
@@ -112,14 +112,14 @@ def test_load_refuses_a_stranger(tmp_path):
 
 
 def test_load_knows_whose_captions_they_are(tmp_path):
-    data = generate(tmp_path, SceneConfig(pictures=30, side=32))
+    data = generate(tmp_path, SceneConfig(pictures=8, side=32))
     relevance = SceneRelevance.load(tmp_path, data)
     np.testing.assert_array_equal(relevance.image_of_caption, data.image_of_caption)
     assert describe(relevance).own == 1
     relevance.save(tmp_path / "degrees")
     assert load(tmp_path / "degrees", data=data).captions_hash == relevance.captions_hash
     with pytest.raises(UserError, match="or other ones"):
-        load(tmp_path / "degrees", data=data.select(np.arange(30)[::-1]))
+        load(tmp_path / "degrees", data=data.select(np.arange(8)[::-1]))
 
 
 def test_positions_outside_are_refused(relevance):

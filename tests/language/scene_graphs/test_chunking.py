@@ -2,7 +2,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.language.scene_graphs.chunking import parse
@@ -149,6 +149,7 @@ def test_odd_texts(caption, facts):
     assert text_of(parse(caption)) == facts
 
 
+@settings(max_examples=40)
 @given(captions)
 def test_facts_are_well_formed_and_neither_case_nor_a_full_stop_matters(caption):
     graph = parse(caption)
@@ -161,6 +162,7 @@ def test_facts_are_well_formed_and_neither_case_nor_a_full_stop_matters(caption)
     assert parse(caption.upper()) == graph == parse(f"{caption}.") == parse(f"  {caption}\n")
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=80))
 def test_any_text_is_read_the_same_twice(text):
     graph = parse(text)

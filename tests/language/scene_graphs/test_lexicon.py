@@ -1,6 +1,8 @@
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -18,13 +20,16 @@ with mock.patch.multiple(pickle, load=refused, loads=refused, Unpickler=refused)
     from rungwise.language.scene_graphs.chunking import parse
     print(len(parse("A blurkeling man qwertied two horsezz in the grassier grass.")) > 3, events)
 """
-AT_ONCE = """
-from concurrent.futures import ThreadPoolExecutor
-from rungwise.language.scene_graphs import lexicon
-with ThreadPoolExecutor(4) as pool:
-    (size,) = set(pool.map(lambda _: len(lexicon._lists().usual), range(8)))
-print(size)
-"""
+
+
+@pytest.fixture
+def read_anew() -> Iterator[None]:
+    """The lists are read when they are next asked for, and what a test made of them is forgotten."""
+    for known in (lexicon._lists, kinds_of):
+        known.cache_clear()
+    yield
+    for known in (lexicon._lists, kinds_of):
+        known.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -72,11 +77,9 @@ def test_what_a_word_mostly_is():
 
 
 @pytest.mark.parametrize("module", ["lemminflect", "textblob"])
-def test_a_missing_list_gets_one_line_that_says_what_to_install(module, monkeypatch):
+def test_a_missing_list_gets_one_line_that_says_what_to_install(module, monkeypatch, read_anew):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == module else find(name))
-    lexicon._lists.cache_clear()
-    kinds_of.cache_clear()
     with pytest.raises(UserError, match=rf"^scene graphs need {module}; run: pip install 'rungwise\[scene-graphs\]'$"):
         kinds_of("dog")
 
@@ -90,6 +93,7 @@ def test_a_list_without_its_file_gets_one_line_that_says_what_to_install(tmp_pat
         lexicon._usual_tags()
 
 
+@pytest.mark.slow
 def test_nothing_is_unpickled_and_nothing_fetched():
     found = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["True", "[]"]
@@ -101,6 +105,7 @@ def test_what_words_mostly_are_is_what_textblob_reads():
     assert lexicon._lists().usual == dict(theirs.items())
 
 
-def test_threads_that_ask_at_once_all_get_the_whole_lists():
-    found = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True, check=True)
-    assert int(found.stdout) > 90_000
+def test_threads_that_ask_at_once_all_get_the_whole_lists(read_anew):
+    with ThreadPoolExecutor(2) as pool:
+        (size,) = set(pool.map(lambda _: len(lexicon._lists().usual), range(2)))
+    assert size > 90_000
