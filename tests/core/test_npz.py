@@ -8,7 +8,6 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
 from rungwise.core.npz import opened_npz
-from tests.odd_files import KINDS, on_posix, put, watched
 
 
 def header(shape, dtype="<f4"):
@@ -89,14 +88,6 @@ def test_a_damaged_archive_is_a_value_error(tmp_path, content):
 
     with pytest.raises(ValueError):
         read()
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_a_file_is_read(tmp_path, kind):
-    put(tmp_path / "a.npz", kind)
-    with watched(), pytest.raises(UserError), opened_npz(tmp_path / "a.npz"):
-        pass
 
 
 def test_arrays_of_any_order_survive(tmp_path):

@@ -1,3 +1,4 @@
+import hashlib
 import shutil
 import subprocess
 
@@ -24,6 +25,13 @@ def test_a_whole_folder_passes(sealed):
     check_seal(sealed)
 
 
+def test_the_file_is_one_of_the_coreutils(sealed):
+    """The digest, two spaces and the name, a file a line; ``sha256sum --check`` reads it."""
+    digests = {name: hashlib.sha256((sealed / name).read_bytes()).hexdigest() for name in ("a.txt", "pictures/b c.txt")}
+    assert (sealed / SEAL).read_text() == "".join(f"{digest}  {name}\n" for name, digest in digests.items())
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="needs sha256sum")
 def test_the_coreutils_agree(sealed):
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", SEAL], cwd=sealed, check=True)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -14,7 +14,6 @@ MATRICES = hnp.arrays(
 )
 
 
-@settings(deadline=None)
 @given(MATRICES, st.integers(1, 90))
 def test_top_columns_are_the_head_of_a_stable_sort(scores, k):
     np.testing.assert_array_equal(top_columns(scores, k), np.argsort(-scores, axis=1, kind="stable")[:, :k])

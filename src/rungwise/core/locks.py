@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +21,7 @@ GRADES_LOCK = "grades.lock"
 LOCKS = frozenset({LOCK, UPDATE_LOCK, GRADES_LOCK})
 
 _SECONDS_TO_WAIT = 60.0
+_SECONDS_BETWEEN_TRIES = 0.05
 
 
 @contextmanager
@@ -44,18 +46,27 @@ def alone(folder: Path, what: str, name: str = LOCK) -> Iterator[None]:
     Traceback (most recent call last):
     rungwise.core.errors.UserError: ...: a training run writes here now; wait until it has ended, or name another folder
     """
-    with _held(folder, 0, name, f"{what} writes here now; wait until it has ended, or name another folder"):
+    with _held(folder, lambda: False, name, f"{what} writes here now; wait until it has ended, or name another folder"):
         yield
 
 
 @contextmanager
-def writing_alone(folder: Path, seconds: float | None = None, name: str = LOCK) -> Iterator[None]:
+def writing_alone(
+    folder: Path,
+    seconds: float | None = None,
+    name: str = LOCK,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
     """Within it, this process alone changes a folder; others wait for it.
 
     Args:
         folder: Made if missing.
         seconds: How long to wait for another process; a minute if None.
         name: Of the lock's file.
+        clock: Seconds from any moment on.
+        sleep: Waits for so many seconds.
 
     Raises:
         UserError: If another process does not finish in time, or the place cannot be written.
@@ -66,21 +77,33 @@ def writing_alone(folder: Path, seconds: float | None = None, name: str = LOCK) 
     """
     seconds = _SECONDS_TO_WAIT if seconds is None else seconds
     message = f"another process has been writing here for {seconds:.0f} s; try again when it has finished"
-    with _held(folder, seconds, name, message):
+    until = clock() + seconds
+
+    def wait() -> bool:
+        if clock() >= until:
+            return False
+        sleep(_SECONDS_BETWEEN_TRIES)
+        return True
+
+    with _held(folder, wait, name, message):
         yield
 
 
 @contextmanager
-def _held(folder: Path, seconds: float, name: str, refusal: str) -> Iterator[None]:
+def _held(folder: Path, wait: Callable[[], bool], name: str, refusal: str) -> Iterator[None]:
+    """Within it, the lock is held; ``wait`` is called while another has it, and says whether to try again."""
     with explained(folder):
         make_folder(folder)
-        lock = FileLock(folder / name, timeout=seconds)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise UserError(f"{folder}: {refusal}") from None
-        except NotImplementedError:
-            raise UserError(f"{folder}: this file system keeps no locks; choose another place") from None
+        lock = FileLock(folder / name, timeout=0)
+        while True:
+            try:
+                lock.acquire()
+                break
+            except Timeout:
+                if not wait():
+                    raise UserError(f"{folder}: {refusal}") from None
+            except NotImplementedError:
+                raise UserError(f"{folder}: this file system keeps no locks; choose another place") from None
     try:
         with explained(folder):
             yield
