@@ -24,9 +24,12 @@ CLASSES = {name for name in losses.__all__ if name != "warm_up"}
 
 def asked_for_its_class(path: Path) -> set[str]:
     """Losses that a file names in the second argument of isinstance."""
+    text = path.read_text(encoding="utf-8")
+    if not any(name in text for name in CLASSES):  # most files: not worth parsing
+        return set()
     return {
         inner.attr if isinstance(inner, ast.Attribute) else inner.id
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
         for inner in ast.walk(node.args[1])
         if isinstance(inner, ast.Attribute | ast.Name)

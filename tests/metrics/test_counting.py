@@ -20,7 +20,7 @@ MATRICES = some.arrays(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(MATRICES, st.data())
 def test_ranks_are_places_in_a_stable_sort(scores, data):
     rows, columns = scores.shape
@@ -35,7 +35,7 @@ def test_ranks_are_places_in_a_stable_sort(scores, data):
     np.testing.assert_array_equal(running.ranks, places[np.arange(rows), column])
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(MATRICES, st.integers(1, 90), st.integers(1, 6))
 def test_running_lists_are_the_heads_of_stable_sorts_of_columns(scores, k, step):
     scores = np.ascontiguousarray(scores.T)

@@ -43,7 +43,7 @@ def test_it_is_the_equations_number_by_number(attend: str, pooling: str, normali
     compare(regions, words, [2, 1, 3], **options)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     st.integers(1, 2), st.integers(1, 4), st.lists(st.integers(1, 4), min_size=1, max_size=3),
     st.sampled_from(["t2i", "i2t"]), st.integers(0, 100),
@@ -70,7 +70,7 @@ def test_padding_is_invisible(attend: str) -> None:
 
 
 @pytest.mark.parametrize("attend", ["t2i", "i2t"])
-@settings(deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 200), st.permutations(range(6)))
 def test_neither_blocks_nor_order_matter(attend: str, values: int, order: list[int]) -> None:
     lengths = [2, 4, 1, 2, 3, 4]
