@@ -1,3 +1,4 @@
+import io
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,36 @@ def world(tmp_path_factory):
         np.save(folder / f"{name}.npy", unit.astype(np.float32))
     np.save(folder / "relevance.npy", relevance)
     return folder, data
+
+
+@pytest.fixture
+def connected(monkeypatch):
+    """Gives an application an address where clients reach it within this process, without a socket."""
+    from fastapi.testclient import TestClient
+
+    def connect(app):
+        asked = TestClient(app, base_url="http://127.0.0.1")
+
+        class Connection:
+            """What the client uses of ``http.client.HTTPConnection``."""
+
+            def __init__(self, host, port, **_):
+                assert (host, port) == ("127.0.0.1", 80)
+
+            def request(self, method, address, body, headers):
+                answer = asked.request(method, address, content=body, headers=headers)
+                self.status, self.read = answer.status_code, io.BytesIO(answer.content).read
+
+            def getresponse(self):
+                return self
+
+            def close(self):
+                pass
+
+        monkeypatch.setattr("http.client.HTTPConnection", Connection)
+        return "http://127.0.0.1:80/"
+
+    return connect
 
 
 @pytest.fixture(autouse=True)

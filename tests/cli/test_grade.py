@@ -33,6 +33,7 @@ def judge(out: Path, data: ImageCaptions, who: str, *grades: int) -> None:
         add_judgement(out, Judgement(data.image_ids[image], data.caption_ids[7], grade, who, now(), text))
 
 
+@pytest.mark.slow
 def test_the_page_is_served_until_ctrl_c(scenes: tuple[Path, ImageCaptions], table: Path) -> None:
     command = [sys.executable, "-m", "rungwise", "grade", str(table), "--data", str(scenes[0]), "--port", "0"]
     process = subprocess.Popen([*command, "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -42,11 +43,11 @@ def test_the_page_is_served_until_ctrl_c(scenes: tuple[Path, ImageCaptions], tab
         assert line.startswith("4 pairs to grade at http://127.0.0.1:")
         assert line.endswith("(Ctrl-C ends)\n")
         assert process.stdout.readline() == f"judgements are kept in {table.with_name('judgements.jsonl')}\n"
-        with urlopen(f"{line.split()[5]}grading/about", timeout=30) as answer:
+        with urlopen(f"{line.split()[5]}grading/about") as answer:
             assert b'"pairs":4' in answer.read()
         judge(table.with_name("judgements.jsonl"), scenes[1], "Ada", 4, 1)
         process.send_signal(signal.SIGINT)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate()
     finally:
         process.kill()
         process.communicate()
@@ -83,6 +84,18 @@ def test_what_the_server_is_given(
     assert lines[2] == "2 pairs to grade at http://127.0.0.1:9/   (Ctrl-C ends)"
     assert lines[3] == f"judgements are kept in {out}"
     assert not out.exists()
+
+
+def test_what_was_said_meanwhile_is_summed_up_at_the_end(
+    scenes: tuple[Path, ImageCaptions], table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = table.with_name("judgements.jsonl")
+    monkeypatch.setattr("rungwise.serving.serve_app", lambda *_, **__: judge(out, scenes[1], "Ada", 4, 1))
+    assert main(["grade", str(table), "--data", str(scenes[0]), "--no-browser"]) == 0
+    said = capsys.readouterr().out
+    assert "judgements.jsonl: 2 judgements of 2 pairs" in said
+    assert "  Ada: 2 pairs" in said
+    assert f"evaluate MODEL {scenes[0]} --positives " in said
 
 
 def test_a_file_of_something_else_is_neither_added_to_nor_read(

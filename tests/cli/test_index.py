@@ -6,8 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -167,7 +166,6 @@ def test_nothing_is_left_of_an_index_of_nothing(
     assert not (tmp_path / "photos.index").exists()
 
 
-@pytest.mark.slow
 def test_what_does_not_go_with_ray_is_one_line(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, line in (
         (["--watch", "--ray"], "--watch looks for single changes, which one process encodes; leave --ray out"),
@@ -179,7 +177,38 @@ def test_what_does_not_go_with_ray_is_one_line(pictures: Path, capsys: pytest.Ca
         assert line in capsys.readouterr().err
 
 
-def test_watching_goes_on_through_errors_until_it_is_ended(pictures: Path, model: str, tmp_path: Path) -> None:
+def test_watching_goes_on_through_errors_until_it_is_ended(
+    pictures: Path,
+    model: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def changes(folder: Path, without: Path) -> Iterator[bool]:
+        assert (folder, without) == (Path("photos"), Path("photos.index"))
+        (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
+        yield False  # it came before the watch began
+        assert "1 added, 0 changed, 0 removed, 5 unchanged" in capsys.readouterr().out
+        pictures.rename(tmp_path / "away")
+        yield False
+        assert capsys.readouterr().out == ""
+        yield True
+        assert "no such file or folder" in capsys.readouterr().out
+        yield False
+        assert capsys.readouterr().out == ""  # it was said once
+        (tmp_path / "away").rename(pictures)
+        (pictures / "1.jpg").unlink()
+        yield False  # what failed is tried again
+        assert "0 added, 0 changed, 1 removed, 5 unchanged" in capsys.readouterr().out
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rungwise.index.watching.changes_below", changes)
+    assert main(["index", "photos", "--model", model, "--watch"]) == 0
+    assert "ended; the index is whole" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_watching_ends_by_ctrl_c(pictures: Path, model: str, tmp_path: Path) -> None:
     command = [sys.executable, "-u", "-m", "rungwise", "index", "photos", "--model", model, "--watch"]
     # Who runs these tests in the background has their Ctrl-C ignored, and programs that they start as well.
     heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
@@ -190,18 +219,10 @@ def test_watching_goes_on_through_errors_until_it_is_ended(pictures: Path, model
             assert process.stdout is not None
             return next(line for line in process.stdout if words in line)
 
-        too_long = threading.Timer(120, process.kill)  # so that a line that never comes is a failure
-        too_long.start()
         wait_for("watching photos")
-        time.sleep(1)
-        (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
+        (tmp_path / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
+        (tmp_path / "new.jpg").rename(pictures / "new.jpg")  # whole at once, so that it is never seen half written
         assert "1 added, 0 changed, 0 removed, 5 unchanged" in wait_for("added")
-        pictures.rename(tmp_path / "away")
-        wait_for("no such file or folder")
-        (tmp_path / "away").rename(pictures)
-        (pictures / "1.jpg").unlink()
-        assert "0 added, 0 changed, 1 removed, 5 unchanged" in wait_for("added")
         os.kill(process.pid, signal.SIGINT)
         wait_for("ended; the index is whole")
-        too_long.cancel()
     assert process.returncode == 0

@@ -132,17 +132,19 @@ def test_the_short_help_of_every_command_fits_a_terminal(command: str, capsys: p
     assert not cut, "their first sentences are too long for a line"
 
 
+@pytest.mark.smoke
 def test_no_command_loads_what_is_heavy_before_it_knows_what_for() -> None:
-    """The help and a refusal of each command; in one process, since each starts with the same libraries."""
+    """The help and a refusal of each command, and what needs no model, in one process that nothing else has run in."""
+    lines = [f"{command} {word}" for command in (*COMMANDS, "relevance cascade") for word in ("--help", "--no-such")]
+    lines += ["relevance", "presets", "presets sam", "table vsepp:1", "search http://127.0.0.1:9/ red"]
     code = (
         "import sys\n"
-        "from rungwise.cli import COMMANDS, main\n"
-        "for command in (*COMMANDS, 'relevance cascade'):\n"
-        "    for word in ('--help', '--no-such-option'):\n"
-        "        try: main([*command.split(), word])\n"
-        "        except SystemExit: pass\n"
-        f"        loaded = sorted(set({HEAVY!r}) & set(sys.modules))\n"
-        "        if loaded: sys.exit(f'{command} {word}: {loaded}')\n"
+        "from rungwise.cli import main\n"
+        f"for line in {lines!r}:\n"
+        "    try: main(line.split())\n"
+        "    except SystemExit: pass\n"
+        f"    loaded = sorted(set({HEAVY!r}) & set(sys.modules))\n"
+        "    if loaded: sys.exit(f'{line}: {loaded}')\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr.splitlines()[-1]

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -57,11 +55,6 @@ def test_a_system_that_there_is_not_is_refused_with_the_nearest(capsys: pytest.C
     refused = capsys.readouterr().err
     assert "there is no preset 'vsep'; do you mean vsepp" in refused
     assert len(refused.splitlines()) == 1
-
-
-def test_the_list_needs_no_torch() -> None:
-    look = "import sys; from rungwise.cli import main; main(['presets', 'sam']); assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", look], check=True, capture_output=True)
 
 
 def test_the_page_of_presets_says_what_they_are() -> None:

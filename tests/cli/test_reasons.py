@@ -1,6 +1,7 @@
 """Where in the first hits words were found, of an index of this machine and of a server."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from PIL import Image
 from rungwise.cli import main
 from rungwise.cli.reasons import HITS
 from rungwise.index import Index
-from rungwise.serving import Reranker, background
+from rungwise.serving import Reranker, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.pointing_model import PointingModel
 
@@ -38,14 +39,16 @@ def hits(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[
     return {one["id"]: one.get("why") for one in json.loads(capsys.readouterr().out)["hits"]}
 
 
-def test_an_index_and_a_server_say_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_index_and_a_server_say_the_same(
+    folder: Path, capsys: pytest.CaptureFixture[str], connected: Callable[[object], str]
+) -> None:
     here = hits(capsys, str(folder), "red blue", "--rerank", "run/model", "--why")
     said = here["0-red"]
     assert said is not None
     assert sorted(one.partition(" (")[0] for one in said) == ["blue: upper right", "red: all over"]
     assert sum(why is not None for why in here.values()) == HITS
-    with background(Index.open(folder), ColourModel(), reranker=Reranker(PointingModel(COLOURS))) as address:
-        there = hits(capsys, address, "red blue", "--why")
+    server = create_app(Index.open(folder), ColourModel(), reranker=Reranker(PointingModel(COLOURS)))
+    there = hits(capsys, connected(server), "red blue", "--why")
     assert there["0-red"] == said
 
 
@@ -57,12 +60,17 @@ def test_they_stand_under_the_hit(folder: Path, capsys: pytest.CaptureFixture[st
     assert "blue: upper right (" in lines[at + 1]
 
 
-def test_who_cannot_say_is_named(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_who_cannot_say_is_named(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    connected: Callable[[object], str],
+) -> None:
     monkeypatch.setattr("rungwise.cli.local.read_model", lambda *_, **__: ColourModel())
     assert main(["search", str(folder), "red", "--rerank", "run/model", "--why"]) == 2
     assert "--why: a model of kind 'ColourModel' cannot say" in capsys.readouterr().err
-    with background(Index.open(folder), ColourModel()) as address:
-        assert main(["search", address, "red", "--why"]) == 2
+    server = connected(create_app(Index.open(folder), ColourModel()))
+    assert main(["search", server, "red", "--why"]) == 2
     assert "cannot say why; whoever runs it" in capsys.readouterr().err
 
 

@@ -6,7 +6,7 @@ Also tests rungwise.cli.local, rungwise.cli.remote and rungwise.cli.search_optio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 from rungwise.calibration import Judgement
 from rungwise.cli import main, serve
 from rungwise.index import Index
-from rungwise.serving import background
+from rungwise.serving import background, create_app
 from tests.colour_model import ColourModel, colour_pictures
 
 COLOURS = ["red", "blue", "green", "yellow"]
@@ -32,10 +32,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "index"
 
 
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with background(Index.open(folder), ColourModel(), token=TOKEN) as address:
-        yield address
+@pytest.fixture
+def address(folder: Path, connected: Callable[[object], str]) -> str:
+    return connected(create_app(Index.open(folder), ColourModel(), token=TOKEN))
 
 
 @pytest.fixture(params=["an index", "a server"])
@@ -187,12 +186,14 @@ def test_a_token_may_stand_in_the_environment(
     assert ids(found(capsys, address, "red", "--k", "1")) == ["0-red"]
 
 
-def test_a_server_is_asked_without_torch(address: str) -> None:
+@pytest.mark.slow
+def test_a_server_is_asked_without_torch(folder: Path) -> None:
     code = (
         "import sys; from rungwise.cli import main; code = main(['search', *sys.argv[1:]]);"
         "sys.exit(code or bool({'torch', 'lancedb', 'pyarrow', 'numba', 'fastapi'} & set(sys.modules)))"
     )
-    command = [sys.executable, "-c", code, f"{address}?token={TOKEN}", "red", "--json"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    with background(Index.open(folder), ColourModel(), token=TOKEN) as address:
+        command = [sys.executable, "-c", code, f"{address}?token={TOKEN}", "red", "--json"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["hits"]

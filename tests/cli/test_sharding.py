@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rungwise.cli import main
+from rungwise.cli import main, sharding
 
 WORDS = ("dog", "cat", "red", "blue", "runs", "sits", "ball")
 
@@ -44,6 +44,7 @@ def test_shards_write_what_one_run_writes(source, table, tmp_path, capsys):
     assert not (tmp_path / "other.shards").exists()
 
 
+@pytest.mark.slow
 def test_ray_needs_no_number_of_shards(two_workers: None, table, tmp_path, capsys):
     run(table, "--top", 3, "--out", tmp_path / "one")
     capsys.readouterr()
@@ -54,6 +55,34 @@ def test_ray_needs_no_number_of_shards(two_workers: None, table, tmp_path, capsy
     assert files_of(tmp_path / "other") == files_of(tmp_path / "one")
 
 
+def goes_on(words, table, tmp_path, capsys):
+    """Whether the command that was broken off after the first of four shards takes that over, and ends the same."""
+    assert not (tmp_path / "other").exists()
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "1 of 4 shards found, made by a run before this one" in said
+    assert "found in " in said, "the weights of words were kept"
+    assert "4 of 4 shards, 15 of 15 queries" in said
+    assert said.count(", by a run before this one\n") == 1
+    run(table, "--top", 3, "--out", tmp_path / "one")
+    assert files_of(tmp_path / "other") == files_of(tmp_path / "one")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["captions.csv", "one", "other"]
+
+
+def test_a_command_that_was_interrupted_goes_on(table, tmp_path, capsys):
+    def interrupted(line):
+        if line.startswith("1 of 4 shards"):
+            raise KeyboardInterrupt
+
+    words = ["relevance", "cider-d", str(table), "--captions-only", "--top", "3", "--shards", "4"]
+    words += ["--out", str(tmp_path / "other")]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sharding, "say", interrupted)
+        assert main(words) == 130
+    goes_on(words, table, tmp_path, capsys)
+
+
+@pytest.mark.slow
 def test_a_command_that_was_killed_goes_on(table, tmp_path, capsys):
     program = (
         "import os, signal, sys\n"
@@ -68,16 +97,7 @@ def test_a_command_that_was_killed_goes_on(table, tmp_path, capsys):
     words += ["--out", str(tmp_path / "other")]
     ended = subprocess.run([sys.executable, "-c", program, *words], check=False, capture_output=True)
     assert ended.returncode == -signal.SIGKILL
-    assert not (tmp_path / "other").exists()
-    assert main(words) == 0
-    said = capsys.readouterr().out
-    assert "1 of 4 shards found, made by a run before this one" in said
-    assert "found in " in said, "the weights of words were kept"
-    assert "4 of 4 shards, 15 of 15 queries" in said
-    assert said.count(", by a run before this one\n") == 1
-    run(table, "--top", 3, "--out", tmp_path / "one")
-    assert files_of(tmp_path / "other") == files_of(tmp_path / "one")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["captions.csv", "one", "other"]
+    goes_on(words, table, tmp_path, capsys)
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,9 @@ def test_printed_commands_can_be_pasted(tmp_path: Path, monkeypatch: pytest.Monk
     assert program(tmp_path) == "rungwise"
 
 
-def test_progress_is_said_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_said_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: now)
-    seldom = terminal.Seldom()
+    seldom = terminal.Seldom(clock=lambda: now)
     for now in (1.0, 5.5, 6.0, 10.4, 10.6):
         seldom(f"at {now}")
     assert capsys.readouterr().out == "at 5.5\nat 10.6\n"

@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from rungwise.evaluation import RankedLists, Shards, evaluate, sharded
 from rungwise.evaluation.inputs import read_embeddings
 from rungwise.metrics import sources
 from rungwise.relevance import TfIdf, load
+from rungwise.relevance.stored import Stored
 
 MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum", "MAP", "CS@100", "NCS@10", "nDCG@10", "Spearman")
 
@@ -72,25 +72,33 @@ def test_folds_and_positives_and_a_matrix_in_shards(tmp_path: Path, monkeypatch:
     assert_same(evaluate(**scores, shards=Shards(7)), evaluate(**scores))
 
 
+@pytest.mark.slow
 def test_workers_of_ray_find_the_same(tmp_path: Path, two_workers: None) -> None:
     given = world(tmp_path, images=2100, captions=9000)
     assert_same(evaluate(**given, shards=Shards(2, "local")), evaluate(**given))
 
 
-def test_saved_degrees_reach_the_workers_as_files(tmp_path: Path, two_workers: None) -> None:
+@pytest.fixture
+def stored(tmp_path: Path) -> Stored:
     texts = [f"{first} {second}" for first in ("a", "b", "c") for second in ("dog", "cat")] * 4
-    owners = np.repeat(np.arange(8), 3)
-    TfIdf(texts, owners).save(tmp_path / "degrees")
-    stored = load(tmp_path / "degrees")
+    TfIdf(texts, np.repeat(np.arange(8), 3)).save(tmp_path / "degrees")
+    return load(tmp_path / "degrees")
+
+
+def test_saved_degrees_are_sent_as_files(tmp_path: Path, stored: Stored) -> None:
     sent = pickle.dumps(stored)
     assert tmp_path.name.encode() in sent
     assert stored._values.tobytes() not in sent
     np.testing.assert_array_equal(pickle.loads(sent).dense(), stored.dense())
+
+
+@pytest.mark.slow
+def test_workers_read_saved_degrees(stored: Stored, two_workers: None) -> None:
     draw = np.random.default_rng(0)
     given = {
         "image_embeddings": draw.random((8, 4)),
         "text_embeddings": draw.random((24, 4)),
-        "image_of_caption": owners,
+        "image_of_caption": np.repeat(np.arange(8), 3),
         "relevance": stored,
         "measures": ("R@1", "nDCG@3"),
     }
@@ -107,10 +115,11 @@ class Deadly:
         if os.getpid() != self.parent and not self.place.exists():
             self.place.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(60)
+            signal.pause()
         return self.degrees[images][:, captions]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing(tmp_path: Path, two_workers: None) -> None:
     given = world(tmp_path)
     given["relevance"] = Deadly(tmp_path / "killed", np.array(given["relevance"]), os.getpid())
@@ -119,6 +128,7 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, two_workers: None) -> N
     assert_same(found, evaluate(**given))
 
 
+@pytest.mark.slow
 def test_what_a_worker_refuses_is_one_line(tmp_path: Path, two_workers: None) -> None:
     given = world(tmp_path)
     degrees = np.array(given["relevance"])
@@ -151,20 +161,27 @@ def test_what_cannot_be_cut_is_refused() -> None:
             evaluate(similarity=scores, image_of_caption=[0, 0], shards=Shards(2))
 
 
-def test_the_command_prints_and_writes_the_same(
-    tmp_path: Path, two_workers: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    world(tmp_path)
-    command = ["evaluate", "--image-embeddings", str(tmp_path / "i.npy"), "--text-embeddings", str(tmp_path / "t.npy")]
-    command += ["--image-of-caption", str(tmp_path / "owners.json"), "--relevance", str(tmp_path / "r.npy")]
+def prints_and_writes_the_same(more: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world(folder)
+    command = ["evaluate", "--image-embeddings", str(folder / "i.npy"), "--text-embeddings", str(folder / "t.npy")]
+    command += ["--image-of-caption", str(folder / "owners.json"), "--relevance", str(folder / "r.npy")]
     command += ["--measures", *MEASURES, "--format", "csv", "--out"]
     said = []
-    for name, more in (("whole", ()), ("shards", ("--shards", "3")), ("ray", ("--ray",))):
-        assert main([*command, str(tmp_path / name), *more]) == 0
+    for name, way in (("whole", []), ("parts", more)):
+        assert main([*command, str(folder / name), *way]) == 0
         said.append(capsys.readouterr().out)
     assert said[0]
-    assert said[0] == said[1] == said[2]
-    assert (tmp_path / "whole").read_bytes() == (tmp_path / "shards").read_bytes() == (tmp_path / "ray").read_bytes()
+    assert said[0] == said[1]
+    assert (folder / "whole").read_bytes() == (folder / "parts").read_bytes()
+
+
+def test_the_command_prints_and_writes_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prints_and_writes_the_same(["--shards", "3"], tmp_path, capsys)
+
+
+@pytest.mark.slow
+def test_the_command_does_so_by_workers(two_workers: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prints_and_writes_the_same(["--ray"], tmp_path, capsys)
 
 
 @pytest.mark.parametrize(

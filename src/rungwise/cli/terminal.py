@@ -50,17 +50,21 @@ def say(text: str) -> None:
 class Seldom:
     """Says a line of progress if the last one is some seconds old.
 
+    Args:
+        clock: Says how late it is, in seconds.
+
     >>> seldom = Seldom()
     >>> seldom("one of many")
     """
 
-    def __init__(self) -> None:
-        self._latest = time.monotonic()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._latest = clock()
 
     def __call__(self, line: str) -> None:
         """Say it, or leave it out."""
-        if time.monotonic() - self._latest > _QUIET_SECONDS:
-            self._latest = time.monotonic()
+        if self._clock() - self._latest > _QUIET_SECONDS:
+            self._latest = self._clock()
             say(line)
 
 
