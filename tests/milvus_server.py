@@ -60,7 +60,7 @@ class LocalMilvus:
         process = self._server.server_proc
         self._server.stop()
         with suppress(AttributeError, OSError):
-            process.wait(10)
+            process.wait()
 
     @property
     def process(self) -> int:

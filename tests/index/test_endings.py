@@ -4,6 +4,7 @@ Also tests rungwise.index.calibrating, rungwise.index.caption_likeness and rungw
 """
 
 import re
+import shutil
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -66,16 +67,23 @@ def _calibration(model: Topical = Topical()) -> Calibration:  # noqa: B008  # it
 CALIBRATION = _calibration()
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> Index:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    """Who changes it takes a copy."""
     ids = tuple(f"p{row}" for row in range(len(ROWS)))
     captions = tuple(f"picture number {row}" for row in range(len(ROWS)))
     data = ImageCaptions(
         ids, captions, np.arange(len(ROWS)), features=FeatureRows(ROWS), columns={"n": tuple(range(len(ROWS)))}
     )
-    made = Index.build(data, Topical(), tmp_path / "index")
+    made = Index.build(data, Topical(), tmp_path_factory.mktemp("endings") / "index")
     made.keep_calibration(CALIBRATION)
     return made
+
+
+@pytest.fixture
+def index(made: Index, tmp_path: Path) -> Index:
+    """A copy."""
+    return Index.open(shutil.copytree(made.folder, tmp_path / "index"))
 
 
 def search(index: Index, query: Query | str, k: int = 60, **other) -> Answer:
@@ -317,7 +325,8 @@ def test_an_index_without_captions_has_none_to_compare(tmp_path: Path) -> None:
     assert CaptionLikeness(made).scores(ROWS[0], made.picture_store.get(["a", "b"])) is None
 
 
-def test_an_index_in_a_bucket_keeps_both(bucket: str, index: Index) -> None:
+@pytest.mark.slow
+def test_an_index_in_a_bucket_keeps_both(bucket: str) -> None:
     place: Path = Path(f"{bucket}-ends")
     data = ImageCaptions(("a", "b"), (), np.zeros(0, int), features=FeatureRows(ROWS[:2]))
     made = Index.create(place, Topical(), store="lance")

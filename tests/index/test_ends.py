@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.calibration.judgement import BEYOND, Background, Judgement, Known
@@ -60,6 +60,7 @@ def groups(needed: int, where: Where | None = None, least: tuple[float, ...] = (
     return groups_of(candidates(where), needed, judged=judged_by(*least), **options)
 
 
+@settings(max_examples=40)
 @given(
     st.integers(1, 60),
     st.integers(1, 60),

@@ -19,13 +19,6 @@ def give(folder: Path, query: str, item_id: str, grade: str) -> None:
     add_grade(folder, Grade(query, item_id, grade, now()))  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> Index:
-    return Index.build(
-        colour_pictures(tmp_path / "photos", ["red", "green", "blue"]), ColourModel(), tmp_path / "index"
-    )
-
-
 def test_of_one_query_and_picture_the_last_grade_counts(index: Index) -> None:
     index.grade("red", "0-red", "close")
     index.grade("red", "2-blue", "wrong")
@@ -86,6 +79,7 @@ def test_any_text_is_a_query_and_an_id(tmp_path_factory: pytest.TempPathFactory,
     assert (kept.query, kept.id) == (query, item_id)
 
 
+@pytest.mark.slow  # whoever finds another one writing sleeps
 def test_many_who_grade_at_once_lose_nothing(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda number: give(tmp_path, f"q{number % 5}", f"p{number}", "right"), range(40)))

@@ -61,7 +61,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["upsert", "delete", "compact", "re
 
 
 @given(changes=CHANGES, query=st.lists(st.integers(-2, 2), min_size=2, max_size=2), k=st.integers(1, 12))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @pytest.mark.parametrize("held", [0, 10**6])
 def test_any_sequence_of_changes_equals_a_dictionary(
     held: int, changes: list[tuple[str, list[str]]], query: list[int], k: int
@@ -101,7 +101,7 @@ def test_any_sequence_of_changes_equals_a_dictionary(
 
 
 @given(records=RECORDS, later=RECORDS, filters=st.lists(EXPRESSIONS, min_size=4, max_size=8))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8)
 def test_filters_hold_for_the_rows_for_which_they_hold_in_python(
     records: list[dict], later: list[dict], filters: list[Expression]
 ) -> None:

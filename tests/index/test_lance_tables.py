@@ -115,13 +115,16 @@ def test_files_are_synced_before_they_count(store: LanceStore, monkeypatch: pyte
     ],
 )
 def test_errors_of_the_engine_become_one_line(store: LanceStore, said: str, wanted: str) -> None:
+    pauses: list[float] = []
+
     def fail() -> None:
         raise RuntimeError(said)
 
     with pytest.raises(UserError, match=rf"store\.lance: .*{wanted}") as caught:
-        store._tables.retried(fail)
+        store._tables.retried(fail, pause=pauses.append)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
+    assert len(pauses) == (7 if "conflict" in said else 0)
 
 
 def test_a_conflict_is_tried_again(store: LanceStore) -> None:
@@ -132,7 +135,11 @@ def test_a_conflict_is_tried_again(store: LanceStore) -> None:
             raise RuntimeError(left.pop())
         return "done"
 
-    assert store._tables.retried(change) == "done"
+    pauses: list[float] = []
+    assert store._tables.retried(change, pause=pauses.append) == "done"
+    assert (len(pauses), left) == (2, [])
+    assert 0 <= pauses[0] <= 0.02
+    assert 0 <= pauses[1] <= 0.04
 
 
 def test_a_panic_is_a_user_error_and_an_interrupt_is_not(store: LanceStore) -> None:
@@ -272,6 +279,7 @@ def test_two_writers_of_which_one_is_killed_and_a_reader(store: LanceStore) -> N
     assert sum(one.startswith("x") for one in known) == 3 * 20
 
 
+@pytest.mark.slow
 def test_a_store_in_an_object_store_takes_two_writers_at_once(bucket: str) -> None:
     store = LanceStore.create(bucket, "store", 2, Cosine())
     store.upsert(["a", "b"], np.eye(2), [{"year": 1, "rungwise.words": "a dog"}, {"year": 2}])

@@ -5,25 +5,20 @@ What every store does is tested in test_store.py.
 Also tests rungwise.index.milvus_collection.
 Also tests rungwise.index.milvus_filters.
 Also tests rungwise.index.milvus_passing.
-Also tests rungwise.index.milvus_places.
 Also tests rungwise.index.milvus_rows.
 Also tests rungwise.index.milvus_search.
-Also tests rungwise.index.milvus_server.
 Also tests rungwise.index.milvus_words.
 Also tests rungwise.index.tunable.
 """
 
 from __future__ import annotations
 
-import math
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -54,24 +49,22 @@ from rungwise.index.milvus import MilvusStore
 from rungwise.index.milvus_collection import Collection
 from rungwise.index.milvus_places import address_in, read_file, write_file
 from rungwise.index.milvus_search import parts_of
-from rungwise.index.milvus_server import Address, AwayError, Server
-from rungwise.index.verification import verify_index
+from rungwise.index.milvus_server import Server
 from rungwise.index.where import Expression
 from rungwise.index.words import WordIndex
 from rungwise.similarity import Cosine, Inner
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.index.filters import EXPRESSIONS, RECORDS
 from tests.milvus_server import LocalMilvus
-from tests.ports import free_port
 from tests.tls import self_signed, tls_before
 
 
 @pytest.fixture
-def place(milvus: str) -> Iterator[str]:
+def place(either_milvus: str) -> Iterator[str]:
     """Where nothing is; what is made there is removed, since a server works for all that it has loaded."""
     name = f"made_{uuid4().hex}"
-    yield f"{milvus}/{name}"
-    with closing(Server(address_in(f"{milvus}/{name}"))) as server:
+    yield f"{either_milvus}/{name}"
+    with closing(Server(address_in(f"{either_milvus}/{name}"))) as server:
         if server.behind(name) is not None:
             server.call(lambda client, wait: client.drop_alias(name, timeout=wait))
         for one in server.call(lambda client, wait: client.list_collections(timeout=wait)):
@@ -82,46 +75,6 @@ def place(milvus: str) -> Iterator[str]:
 def unit(rows: int, dimension: int, seed: int = 0) -> np.ndarray:
     vectors = np.random.default_rng(seed).standard_normal((rows, dimension)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        ("milvus://localhost", "no address of Milvus; write milvus://HOST:PORT/NAME"),
-        ("milvus://localhost/a/b/c", "no address of Milvus"),
-        ("milvus://localhost/my-pets", "'my-pets' is no name for Milvus"),
-        ("milvus://localhost/pets?colour=red", "no setting 'colour'; there are partition and shards"),
-        ("milvus://localhost/pets?shards=0", "shards is '0'; give a number from 1 to 16"),
-        ("pets", "no address of Milvus"),
-    ],
-)
-def test_addresses_that_are_none_are_said(place: str, message: str) -> None:
-    with pytest.raises(UserError, match=message.replace("?", r"\?")):
-        MilvusStore.open(place, "pictures")
-
-
-def test_an_address_with_all_its_parts() -> None:
-    found = Address.of("milvus://[::1]:19531/zoo/pets@0123abcd?partition=album&shards=2")
-    assert found == Address("[::1]", 19531, "zoo", "pets", "0123abcd", "album", 2)
-    assert str(found) == "milvus://[::1]:19531/zoo/pets"
-
-
-def test_nobody_there_is_one_line_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MILVUS_PATIENCE", "1")
-    start = time.monotonic()
-    with pytest.raises(UserError, match=r"milvus://.*/pets: the server does not answer \(asked for 1 s\)"):
-        MilvusStore.open(f"milvus://127.0.0.1:{free_port()}/pets", "pictures")
-    assert 0.4 < time.monotonic() - start < 8
-    monkeypatch.setenv("MILVUS_PATIENCE", "soon")
-    with pytest.raises(UserError, match="MILVUS_PATIENCE is 'soon'"):
-        MilvusStore.open("milvus://127.0.0.1/pets", "pictures")
-
-
-def test_a_file_of_certificates_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MILVUS_TLS", "1")
-    monkeypatch.setenv("MILVUS_CA_FILE", "nowhere.pem")
-    with pytest.raises(UserError, match=r"nowhere\.pem: no such file"):
-        MilvusStore.open("milvus://127.0.0.1/pets", "pictures")
 
 
 def test_what_is_no_store_is_said(place: str) -> None:
@@ -170,6 +123,7 @@ def test_a_record_that_is_too_large_is_refused_and_columns_that_are_too_large_ar
             assert store.newest(1, where=where) == tuple(fit[-1:])
 
 
+@pytest.mark.slow
 def test_more_rows_than_one_answer_of_the_server_holds(place: str) -> None:
     vectors = unit(9000, 8)
     names = [f"p{n}" for n in range(len(vectors))]
@@ -190,6 +144,7 @@ def test_more_rows_than_one_answer_of_the_server_holds(place: str) -> None:
         assert store.count() == 6000
 
 
+@pytest.mark.slow
 def test_whoever_wants_some_rows_does_not_read_all(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(milvus_passing, "_FIRST", 16)
     monkeypatch.setattr(milvus_passing, "ROWS_AT_ONCE", 16)
@@ -303,6 +258,7 @@ def drawn(milvus: str) -> MilvusStore:
     return MilvusStore.create(f"{milvus}/drawn_{uuid4().hex}", "store", 2, Cosine(), columns=known)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(records=RECORDS, expressions=st.lists(EXPRESSIONS, min_size=3, max_size=6))
 def test_filters_are_what_python_says(drawn: MilvusStore, records: list, expressions: list[Expression]) -> None:
@@ -317,8 +273,8 @@ def test_filters_are_what_python_says(drawn: MilvusStore, records: list, express
         assert drawn.count(where) == len(fit), expression
 
 
-def test_rows_are_parted_by_a_column(milvus: str) -> None:
-    place = f"{milvus}/made_{uuid4().hex}?partition=album&shards=2"
+def test_rows_are_parted_by_a_column(either_milvus: str) -> None:
+    place = f"{either_milvus}/made_{uuid4().hex}?partition=album&shards=2"
     with MilvusStore.create(place, "store", 2, Cosine()) as store:
         assert store._server.described(store.collection)["num_shards"] == 2
         store.upsert(["a", "b", "c"], [[1.0, 0.0]] * 3, [{"album": "rome"}, {"album": "oslo"}, {}])
@@ -345,39 +301,6 @@ def test_small_and_large_files_are_replaced_whole(place: str) -> None:
         write_file(place, "a.json", b"one")
 
 
-def test_an_index_in_milvus(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_SECONDS", 0.0)
-    where, model = Path(place), ColourModel()
-    data = colour_pictures(tmp_path / "photos", ["red", "blue", "green"])
-    with pytest.raises(UserError, match=r"milvus://.*: no index here"):
-        Index.open(where)
-    with pytest.raises(UserError, match="small copies"):
-        Index.create(where, model, thumbnails=True)
-    for other in ("exact", "lance"):
-        with pytest.raises(UserError, match=f"not the place of a store {other}; choose the store milvus"):
-            Index.create(where, model, store=other)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="full precision"):
-        Index.create(where, model, half=True)
-    with pytest.raises(UserError, match="milvus://HOST:PORT/NAME"):
-        Index.create(tmp_path / "folder", model, store="milvus")
-
-    index = Index.create(where, model)
-    index.update(data.select(range(2)), model)
-    other = Index.open(where)
-    assert (len(other), sorted(item.id for item in other.items())) == (2, sorted(data.image_ids[:2]))
-    with pytest.raises(UserError, match="an index stands here already"):
-        Index.create(where, model)
-    changes = index.update(data, model)
-    assert (changes.added, changes.unchanged) == (1, 2)
-    assert other.is_replaced()
-    other = Index.open(where)
-    assert not other.is_replaced()
-    assert other.remove(data.image_ids[:1]) == 1
-    assert len(Index.open(where)) == 2
-    assert [check.wrong for check in verify_index(where) if check.wrong] == []
-    assert not list(Path.cwd().glob("milvus:*"))
-
-
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -400,6 +323,7 @@ Index.open(place).update(read(photos), ColourModel())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [1, 3])
 def test_what_a_killed_update_left_is_made_good_by_the_next(calls: int, milvus: str, tmp_path: Path) -> None:
     """It dies before it writes pictures whose captions are written: those of the first batch, or of the second."""
@@ -433,7 +357,7 @@ def contents(index: Index) -> list[tuple[str, Any, bytes]]:
 def test_a_new_index_takes_the_place_of_the_old_one_in_one_step(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "_SECONDS", 0.0)
+    monkeypatch.setattr(places, "_SECONDS", -1.0)
     where, model = Path(place), ColourModel()
     red, blue = (colour_pictures(tmp_path / colour, [colour]) for colour in ("red", "blue"))
     old = Index.build(red, model, where, store="auto")
@@ -480,30 +404,6 @@ def test_collections_of_somebody_else_stay_whatever_they_are_called(place: str, 
             server.drop(theirs)
 
 
-def test_a_server_that_is_away_is_asked_again_for_a_while(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though pymilvus gives up, as it does where it has to connect anew."""
-    monkeypatch.setenv("MILVUS_PATIENCE", "2")
-    address = Address.of(place)
-    assert address is not None
-    away = pytest.importorskip("pymilvus.exceptions").MilvusException
-    tries: list[float] = []
-
-    def ask(comes_at: float, client: object, wait: float) -> str:
-        tries.append(wait)
-        if len(tries) < comes_at:
-            raise away(2, "Fail connecting to server")
-        return "here"
-
-    with closing(Server(address)) as server:
-        assert server.call(partial(ask, 3)) == "here"
-        assert len(tries) == 3
-        assert 2 >= tries[0] > tries[1] > tries[2] > 0
-        tries.clear()
-        with pytest.raises(AwayError, match="does not answer"):
-            server.call(partial(ask, math.inf), patience=100)
-        assert len(tries) > 1
-
-
 @pytest.mark.slow
 def test_a_server_that_goes_and_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are on its disk, a call waits for it, and whoever asks too early is told so."""
@@ -531,6 +431,7 @@ def test_a_server_that_goes_and_comes_again(tmp_path: Path, monkeypatch: pytest.
         server.stop()
 
 
+@pytest.mark.slow
 def test_few_rows_that_pass_a_filter_are_all_found(place: str) -> None:
     """Sealed rows with a graph, of which a tenth passes: the walk alone misses some."""
     vectors, names = unit(12_000, 32), [f"p{n}" for n in range(12_000)]
@@ -551,6 +452,7 @@ def test_few_rows_that_pass_a_filter_are_all_found(place: str) -> None:
             assert missed <= (0 if parts > 1 else 10)
 
 
+@pytest.mark.slow
 def test_over_tls(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = self_signed(tmp_path, "localhost")
     port = int(place.split(":")[2].split("/")[0])

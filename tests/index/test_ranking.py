@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
@@ -37,6 +37,7 @@ def candidates(where: Where | None = None) -> Candidates:
     return Candidates(STORE, QUERY, None, where or Where(), exact=False)
 
 
+@settings(max_examples=40)
 @given(
     st.integers(1, 60),
     st.integers(1, 60),

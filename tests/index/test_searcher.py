@@ -35,11 +35,6 @@ from tests.index.toy_store import ToyStore
 MIXED = ["red", "green", "blue", "red", "yellow"]
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> Index:
-    return Index.build(colour_pictures(tmp_path / "photos", MIXED), ColourModel(), tmp_path / "index")
-
-
 def test_the_fingerprint_is_computed_once_however_often_is_searched(index: Index) -> None:
     model = ColourModel()
     searcher = Searcher(index, model)

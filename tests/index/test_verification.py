@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
@@ -16,11 +15,6 @@ from rungwise.models import DualEncoder
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Index:
-    return Index.build(colour_pictures(tmp_path / "photos", MIXED), ColourModel(), tmp_path / "index")
 
 
 def its_model(_: object) -> DualEncoder:

@@ -161,13 +161,20 @@ class Tables:
                 {"format": FORMAT, "version": VERSION, "counts": version, "manifest_sha256": digest},
             )
 
-    def retried(self, change: Callable[[], _T], table: Table | None = None) -> _T:
+    def retried(
+        self,
+        change: Callable[[], _T],
+        table: Table | None = None,
+        *,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> _T:
         """What a change gives that is tried again while others' commits come in between.
 
         Args:
             change: The change.
             table: What it changes, brought to the newest version before it is tried again; else LanceDB finds out for
                 itself what has come in between.
+            pause: Waits for so many seconds between two tries.
 
         Raises:
             UserError: If the place cannot be written.
@@ -179,7 +186,7 @@ class Tables:
             except _ConflictError:
                 if attempt == _ATTEMPTS - 1:
                     raise
-                time.sleep(_PAUSE * 2**attempt * random.random())  # or two writers would meet again and again
+                pause(_PAUSE * 2**attempt * random.random())  # or two writers would meet again and again
                 if table is not None:
                     with self.speaking():
                         table.checkout_latest()  # type: ignore[no-untyped-call]

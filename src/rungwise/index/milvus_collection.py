@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -286,7 +285,7 @@ class Collection:
         def wait_for(client: Any, wait: float) -> None:
             client.flush(self.name, timeout=wait)
             while client.describe_index(self.name, VECTOR, timeout=wait).get("pending_index_rows"):
-                time.sleep(_PAUSE)
+                self.server.pause(_PAUSE)
 
         self.server.call(wait_for, patience=_LOADING_SECONDS)
 

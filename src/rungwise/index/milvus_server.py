@@ -117,16 +117,25 @@ class Server:
 
     Args:
         address: Of what is asked for.
+        clock: Seconds, by which patience is measured.
+        pause: Waits for so many seconds between two tries.
 
     Attributes:
         address: As given.
+        pause: As given.
 
     Raises:
         UserError: If pymilvus is not installed, nobody answers, or the server refuses the token.
     """
 
-    def __init__(self, address: Address) -> None:
-        self.address = address
+    def __init__(
+        self,
+        address: Address,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.address, self.pause, self._clock = address, pause, clock
         self._patience = _patience()
         self._client = self._connected()
 
@@ -214,16 +223,16 @@ class Server:
             ask: Given for how many seconds it may try.
             patience: For how many seconds a server that is there may take.
         """
-        start, pause = time.monotonic(), _FIRST_PAUSE
+        start, pause = self._clock(), _FIRST_PAUSE
         while True:
-            took = time.monotonic() - start
+            took = self._clock() - start
             try:
                 with self._speaking():
                     return ask(max(_FIRST_PAUSE, patience - took))
             except AwayError:
-                if time.monotonic() - start + pause > self._patience:
+                if self._clock() - start + pause > self._patience:
                     raise
-                time.sleep(pause)
+                self.pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     @contextmanager

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 _GROUPED_MS, _QUIET_MS, _WAIT_MS = 2000, 200, 2000
 
 
-def changes_below(folder: Path, without: Path) -> Iterator[bool]:
+def changes_below(
+    folder: Path,
+    without: Path,
+    *,
+    watch: Callable[..., Iterable[set[Any]]] | None = None,
+    pause: Callable[[float], object] = time.sleep,
+) -> Iterator[bool]:
     """True whenever something changed, False now and then where nothing did; it goes on until the caller stops.
 
     Changes that come together are told together. What changes while the caller is busy is told afterwards. Hidden files
@@ -19,12 +26,13 @@ def changes_below(folder: Path, without: Path) -> Iterator[bool]:
     Args:
         folder: Watched with all that is below it.
         without: A file or folder whose changes do not count, such as the index that the caller writes.
+        watch: Gives what changed, as ``watchfiles.watch`` does, which it is if None.
+        pause: Waits for so many seconds until a folder that is away is looked for again.
     """
-    from watchfiles import Change, watch  # which few commands need
-
+    watch = watch or _watch()
     root, ours = Path(os.path.realpath(folder)), Path(os.path.realpath(without))
 
-    def counts(_: Change, name: str) -> bool:
+    def counts(_: Any, name: str) -> bool:
         path = Path(name)
         inner = path.relative_to(root).parts if path.is_relative_to(root) else path.parts[-1:]
         return not (path.is_relative_to(ours) or any(part.startswith(".") for part in inner))
@@ -48,5 +56,11 @@ def changes_below(folder: Path, without: Path) -> Iterator[bool]:
                     break
         except FileNotFoundError:
             again = True
-            time.sleep(_WAIT_MS / 1000)
+            pause(_WAIT_MS / 1000)
             yield False
+
+
+def _watch() -> Callable[..., Iterable[set[Any]]]:
+    from watchfiles import watch  # which few commands need
+
+    return watch

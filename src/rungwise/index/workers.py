@@ -65,12 +65,14 @@ class Workers:
         load: Gives the model in each worker.
         count: How many workers; one for each GPU, or else for each core, of all machines if None.
         on_gpus: The model computes on GPUs, where machines have some; each worker then has one to itself.
+        clock: Seconds, by which it is measured what is written together.
     """
 
     ray: Any
     load: Load
     count: int | None = None
     on_gpus: bool = True
+    clock: Callable[[], float] = time.perf_counter
 
     def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str]) -> Opened:
         """See :class:`~rungwise.index.looking.Files`.
@@ -105,12 +107,13 @@ class _Shared:
     def batches(self, asked: Sequence[Asked]) -> Iterator[list[Looked | LeftOut]]:
         """See :class:`~rungwise.index.looking.Opened`; a batch is what comes in within some seconds."""
         batch: list[Looked | LeftOut] = []
-        since = time.perf_counter()
+        clock = self._workers.clock
+        since = clock()
         for found in self._found(asked):
             batch += found
-            if time.perf_counter() - since >= _SECONDS or len(batch) >= MOST:
+            if clock() - since >= _SECONDS or len(batch) >= MOST:
                 yield batch
-                batch, since = [], time.perf_counter()
+                batch, since = [], clock()
         if batch:
             yield batch
 
