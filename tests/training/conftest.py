@@ -1,6 +1,8 @@
-"""A collection small enough to train on in a second."""
+"""A collection small enough to train on in a second, and a run that tests share."""
 
-from dataclasses import replace
+import os
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +18,18 @@ from rungwise.losses import MaxOfHinges
 from rungwise.models import VSEConfig
 from rungwise.training import loop
 from rungwise.training.config import TrainConfig
+from rungwise.training.loop import TrainResult
 from rungwise.training.loss_config import config_of
+from rungwise.training.reports import Watcher
 from rungwise.training.sampling import ByLength
 
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power stays on while these tests run; what must be on the disk, and when, is asserted in tests/core."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(scope="session")
@@ -44,14 +54,13 @@ def coloured(tmp_path_factory: pytest.TempPathFactory) -> ImageCaptions:
     )
 
 
-@pytest.fixture
-def config() -> TrainConfig:
-    """Two short phases of a small model."""
+def small_config() -> TrainConfig:
+    """Two short phases of a small model, of 9 steps each."""
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
     return TrainConfig(
         model=VSEConfig(image=image, text=GRUConfig(word_dimension=8, min_count=1), dimension=16),
         loss=config_of(MaxOfHinges)(),
-        epochs=(2, 1),
+        epochs=(1, 1),
         learning_rates=(1e-2, 1e-3),
         batch_size=8,
         sampler=ByLength(),
@@ -59,9 +68,65 @@ def config() -> TrainConfig:
     )
 
 
+@pytest.fixture
+def config() -> TrainConfig:
+    return small_config()
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Features that all runs share; who counts what is computed has a cache of its own."""
+    return tmp_path_factory.mktemp("cache")
+
+
+class Said(Watcher):
+    """Remembers sentences."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run of the small configuration, for all who only read it.
+
+    Attributes:
+        config: Of the run.
+        folder: Of the run.
+        result: What it gave back.
+        said: What it said.
+    """
+
+    config: TrainConfig
+    folder: Path
+    result: TrainResult
+    said: list[str]
+
+    def copied(self, to: Path) -> Path:
+        """A copy, for who changes it."""
+        shutil.copytree(self.folder, to)
+        return to
+
+
+@pytest.fixture(scope="session")
+def trained_run(coloured: ImageCaptions, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
+    """The run; made once."""
+    config, folder, said = small_config(), tmp_path_factory.mktemp("trained") / "run", Said()
+    result = loop.train(config, coloured, folder, cache=cache, watcher=said)
+    return TrainedRun(config, folder, result, said.lines)
+
+
 def trainable(config: TrainConfig) -> TrainConfig:
     """The same with a backbone that is trained."""
     return replace(config, model=replace(config.model, image=replace(config.model.image, frozen=False)))
+
+
+def once(config: TrainConfig, rate: float = 1e-3) -> TrainConfig:
+    """The same in one epoch."""
+    return replace(config, epochs=(1,), learning_rates=(rate,))
 
 
 def files(folder: Path) -> set[str]:

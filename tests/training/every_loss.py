@@ -1,6 +1,6 @@
 """The losses, batches and encoders on which many processes, or many chunks, are compared with one."""
 
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 import torch
@@ -67,6 +67,11 @@ def cases():
             torch.manual_seed(0)
             loss: Loss = make(extra_positives=extra, reduction=reduction).double()
             yield f"{family}; {batch}; {extra}; {reduction}; {queries}", shares, queries, loss
+
+
+def some_cases():
+    """Few of them: every loss on four or five batches, every batch with several losses."""
+    return islice(cases(), 0, None, 5)
 
 
 class Source:

@@ -3,16 +3,17 @@ import torch
 
 from rungwise.training.cached_gradients import cached_backward
 from rungwise.training.distributed import GlobalNegatives
-from tests.training.every_loss import FAMILIES, Encoders, Source, cases, gradients
+from tests.training.every_loss import FAMILIES, Encoders, Source, cases, gradients, some_cases
 
 
 def whole_batch(shares):
     return tuple(torch.tensor(first + second) for first, second in zip(*shares, strict=True))
 
 
-def test_chunks_equal_the_whole_batch_for_every_loss() -> None:
+@pytest.mark.parametrize("chosen", [some_cases, pytest.param(cases, marks=pytest.mark.slow)])
+def test_chunks_equal_the_whole_batch_for_every_loss(chosen) -> None:
     source, model = Source(), Encoders()
-    for name, shares, queries, loss in cases():
+    for name, shares, queries, loss in chosen():
         images, captions = whole_batch(shares)
         together = GlobalNegatives(loss, relevance=source, positives=source.positives)
         model.zero_grad()

@@ -20,9 +20,9 @@ from rungwise.training.config import DataConfig, TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import config_of
 from rungwise.training.processes import Processes
-from rungwise.training.reports import Watcher
 from rungwise.training.sampling import LabelLists
 from rungwise.training.steps import CachedGradients, GlobalNegativesStep, Plain, Work
+from tests.training.conftest import Said
 
 STEPS = (Plain(), CachedGradients(chunk=3), GlobalNegativesStep(), GlobalNegativesStep(chunk=4))
 MARGIN = 0.2
@@ -63,7 +63,7 @@ def slow_hinges(scores: np.ndarray, batch: list[tuple[int, int]], right: set[tup
 
 @pytest.mark.parametrize("hardest", [True, False])
 def test_the_loss_is_that_of_nested_loops_without_the_negatives_that_people_called_right(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, hardest: bool
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path, hardest: bool
 ) -> None:
     owners = coloured.image_of_caption
     called = np.array([(image, caption) for image in range(12) for caption in range(24) if (image + caption) % 3 == 0])
@@ -71,7 +71,7 @@ def test_the_loss_is_that_of_nested_loops_without_the_negatives_that_people_call
     chosen = np.array([20, 3, 11, 4, 8, 0])
     values = {}
     for name, called_right in (("people", CalledRight(called, len(coloured.captions))), ("annotation", None)):
-        work, scores = work_on(config, coloured, tmp_path / "cache", called_right)
+        work, scores = work_on(config, coloured, cache, called_right)
         captions = work.pairs.captions[chosen].tolist()
         batch = [(int(owners[caption]), caption) for caption in captions]
         right = {(int(owners[caption]), caption) for caption in range(len(owners))}
@@ -86,12 +86,12 @@ def test_the_loss_is_that_of_nested_loops_without_the_negatives_that_people_call
 
 
 def test_extra_positives_kept_as_negatives_stay_negatives(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     everything = np.array([(image, caption) for image in range(12) for caption in range(24)])
     chosen = np.array([20, 3, 11, 4])
     kept, masked = (SumOfHinges(extra_positives=extra, reduction="mean") for extra in ("keep", "mask"))
-    work, _ = work_on(config, coloured, tmp_path / "cache", CalledRight(everything, len(coloured.captions)))
+    work, _ = work_on(config, coloured, cache, CalledRight(everything, len(coloured.captions)))
     alone = replace(work, called_right=None)
     assert Plain().backward(work, masked, chosen, seed=0).value == 0
     value = Plain().backward(work, kept, chosen, seed=0).value
@@ -112,7 +112,7 @@ def test_blocks_are_those_of_a_set_of_pairs() -> None:
 
 
 def test_a_run_says_what_it_took_and_learns_otherwise(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     same_colour = [
         (image, caption)
@@ -125,10 +125,10 @@ def test_a_run_says_what_it_took_and_learns_otherwise(
     judged = replace(config, data=DataConfig(judgements=str(path)))
     weights, said = [], []
     for name, one in (("plain", config), ("judged", judged)):
-        lines: list[str] = []
-        train(one, coloured, tmp_path / name, cache=tmp_path / "cache", watcher=_Hearing(lines))
+        watcher = Said()
+        train(one, coloured, tmp_path / name, cache=cache, watcher=watcher)
         weights.append(load_file(tmp_path / name / "checkpoint.safetensors"))
-        said.append([line for line in lines if "judgements" in line])
+        said.append([line for line in watcher.lines if "judgements" in line])
     assert said[0] == []
     assert len(said[1]) == 1
     assert said[1][0].endswith("of 200 pairs that people called right are of training pictures")
@@ -136,29 +136,29 @@ def test_a_run_says_what_it_took_and_learns_otherwise(
 
 
 def test_a_run_goes_on_with_the_judgements_that_it_was_started_with(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     path = judge(tmp_path / "judgements.jsonl", coloured, [(0, 3), (1, 8)])
     config = replace(config, epochs=(1,), learning_rates=(1e-3,), data=DataConfig(judgements=str(path)))
-    train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+    train(config, coloured, tmp_path / "run", cache=cache)
     longer = replace(config, epochs=(2,))
     moved = path.rename(tmp_path / "moved.jsonl")
     judge(tmp_path / "judgements.jsonl", coloured, [(0, 3)])
     with pytest.raises(UserError, match=r"started with another data\.judgements"):
-        train(longer, coloured, tmp_path / "run", cache=tmp_path / "cache", resume=True)
+        train(longer, coloured, tmp_path / "run", cache=cache, resume=True)
     with pytest.raises(UserError, match=r"data\.judgements: True then, False now"):
-        train(replace(longer, data=DataConfig()), coloured, tmp_path / "run", cache=tmp_path / "cache", resume=True)
+        train(replace(longer, data=DataConfig()), coloured, tmp_path / "run", cache=cache, resume=True)
     same = replace(longer, data=DataConfig(judgements=str(moved)))
-    assert len(train(same, coloured, tmp_path / "run", cache=tmp_path / "cache", resume=True).history) == 2
+    assert len(train(same, coloured, tmp_path / "run", cache=cache, resume=True).history) == 2
 
 
 def test_judgements_that_change_nothing_are_refused(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     def refused(path: Path, **more: object) -> str:
         given = replace(config, data=DataConfig(judgements=str(path)), **more)  # type: ignore[arg-type]
         with pytest.raises(UserError) as caught:
-            train(given, coloured, tmp_path / "run", cache=tmp_path / "cache")
+            train(given, coloured, tmp_path / "run", cache=cache)
         assert not (tmp_path / "run").exists()
         return str(caught.value)
 
@@ -174,19 +174,21 @@ def test_judgements_that_change_nothing_are_refused(
     with pytest.raises(UserError, match="data.judgements changes nothing with a sampler of lists"):
         train(
             replace(config, data=DataConfig(judgements=str(good)), **lists), labelled, tmp_path / "run",
-            cache=tmp_path / "cache",
+            cache=cache,
         )  # fmt: skip
 
 
-def test_judgements_that_are_left_out_are_listed(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+def test_judgements_that_are_left_out_are_listed(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
     path = judge(tmp_path / "judgements.jsonl", coloured, [(0, 3), (1, 8)])
     changed = replace(coloured, captions=(*coloured.captions[:8], "another text", *coloured.captions[9:]))
     config = replace(config, epochs=(1,), learning_rates=(1e-3,), data=DataConfig(judgements=str(path)))
-    lines: list[str] = []
-    train(config, changed, tmp_path / "run", cache=tmp_path / "cache", watcher=_Hearing(lines))
+    watcher = Said()
+    train(config, changed, tmp_path / "run", cache=cache, watcher=watcher)
     skipped = (tmp_path / "run" / "skipped.txt").read_text(encoding="utf-8")
     assert skipped.startswith(f"judgement of another caption\t{path}, line 2\t")
-    assert any("of 1 pairs that people called right" in line for line in lines)
+    assert any("of 1 pairs that people called right" in line for line in watcher.lines)
 
 
 def test_two_people_who_disagree_have_a_mean(coloured: ImageCaptions, tmp_path: Path) -> None:
@@ -204,13 +206,3 @@ def test_degrees_by_people_may_come_from_a_judgement_file(coloured: ImageCaption
     degrees = training_degrees(DataConfig(relevance=f"{{kind: human, judgements: [{path}]}}"), coloured)
     assert degrees is not None
     assert degrees.block([0], [3, 4]).tolist()[0][0] == 4.0
-
-
-class _Hearing(Watcher):
-    """Keeps what a run says."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-
-    def say(self, message: str) -> None:
-        self.lines.append(message)

@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import signal
 import stat
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from rungwise.training.collapse import CollapseMemory
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.optimizers import Adam
+from tests.training import four_steps
 from tests.training.conftest import dies_at
 from tests.training.test_features import folder_of_features
 
@@ -266,14 +270,35 @@ checkpoint_steps: 2
 """
 
 
-@pytest.mark.parametrize("cut", [1, 5, 9, 14])
+@pytest.mark.smoke
+def test_a_process_that_was_killed_is_resumed_to_the_bit(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.training.four_steps", str(tmp_path / "cut"), "3"]
+    assert subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode == -signal.SIGKILL
+    state, _ = load_checkpoint(tmp_path / "cut" / "checkpoint.safetensors")
+    assert state.total_steps == 3
+    four_steps.run(tmp_path / "cut", resume=True)
+    four_steps.run(tmp_path / "whole")
+    for name in ("checkpoint.safetensors", "model/model.safetensors"):
+        one, other = load_file(tmp_path / "whole" / name), load_file(tmp_path / "cut" / name)
+        assert one.keys() == other.keys()
+        assert all(torch.equal(tensor, other[key]) for key, tensor in one.items())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data, a configuration and the run that nothing interrupts."""
+    home = tmp_path_factory.mktemp("whole")
+    data = read(folder_of_features(home / "data", (7,)))
+    (home / "run.yaml").write_text(CONFIGURATION)
+    train(load_yaml(TrainConfig, home / "run.yaml"), data, home / "whole")
+    return home
+
+
+@pytest.mark.parametrize("cut", [1, 9, *(pytest.param(cut, marks=pytest.mark.slow) for cut in (5, 14))])
 def test_a_weighted_sum_with_a_learned_temperature_resumes_to_the_bit(
-    cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cut: int, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = read(folder_of_features(tmp_path / "data", (7,)))
-    (tmp_path / "run.yaml").write_text(CONFIGURATION)
-    config = load_yaml(TrainConfig, tmp_path / "run.yaml")
-    train(config, data, tmp_path / "whole")
+    data, config = read(whole / "data"), load_yaml(TrainConfig, whole / "run.yaml")
     with monkeypatch.context() as patch:
         dies_at(patch, cut)
         with pytest.raises(SystemError):
@@ -281,15 +306,15 @@ def test_a_weighted_sum_with_a_learned_temperature_resumes_to_the_bit(
     if cut < 2:  # before the first checkpoint: the run is started again where it stood
         train(config, data, tmp_path / "cut")
     else:
-        asked = ["train", str(tmp_path / "cut" / "config.yaml"), str(tmp_path / "data"), "--resume", "--device", "cpu"]
+        asked = ["train", str(tmp_path / "cut" / "config.yaml"), str(whole / "data"), "--resume", "--device", "cpu"]
         assert main([*asked, "--out", str(tmp_path / "cut")]) == 0
-    one, other = (load_file(tmp_path / run / "checkpoint.safetensors") for run in ("whole", "cut"))
+    one, other = (load_file(run / "checkpoint.safetensors") for run in (whole / "whole", tmp_path / "cut"))
     assert one.keys() == other.keys()
     assert "loss/losses.1.temperature.raw" in one
     begun = config.loss.losses[1].build().state_dict()["temperature.raw"]
     assert one["loss/losses.1.temperature.raw"] != begun
     for name, tensor in one.items():
         assert torch.equal(tensor, other[name]), name
-    assert (tmp_path / "whole/config.yaml").read_text().replace("path: ''", "") == (
+    assert (whole / "whole/config.yaml").read_text().replace("path: ''", "") == (
         tmp_path / "cut/config.yaml"
-    ).read_text().replace(f"path: {tmp_path / 'data'}", "").replace("path: ''", "")
+    ).read_text().replace(f"path: {whole / 'data'}", "").replace("path: ''", "")

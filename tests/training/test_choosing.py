@@ -19,22 +19,11 @@ from rungwise.training import loop
 from rungwise.training.config import DataConfig, TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import config_of
-from rungwise.training.reports import Watcher
 from rungwise.training.snapshot_config import Snapshot
 from rungwise.training.validating import Validation
-from tests.training.conftest import dies_at
+from tests.training.conftest import Said, dies_at
 from tests.training.test_features import folder_of_features, small
 from tests.training.test_processes import finished, torchrun
-
-
-class Said(Watcher):
-    """Remembers sentences."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.lines.append(message)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +72,7 @@ def test_a_run_ends_when_its_patience_does(
         assert any(not torch.equal(one[f"model/{name}"], tensor) for name, tensor in last.items())
 
 
-@pytest.mark.parametrize("cut", [5, 9, 14])
+@pytest.mark.parametrize("cut", [9, *(pytest.param(cut, marks=pytest.mark.slow) for cut in (5, 14))])
 def test_patience_survives_a_cut_to_the_bit(
     cut: int, data: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

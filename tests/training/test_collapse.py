@@ -13,7 +13,7 @@ from rungwise.training.collapse import CollapseMemory, CollapseWatch, spread
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.optimizers import Adam
-from rungwise.training.reports import Watcher
+from tests.training.conftest import Said
 
 
 def told_by(losses, spreads, **options):
@@ -74,28 +74,20 @@ def test_spread_is_zero_for_one_direction_and_large_for_many() -> None:
     assert spread(one.expand(5, 64), torch.randn(500, 64)) > 0.9
 
 
-class Listener(Watcher):
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-
 def test_a_resumed_run_remembers(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A margin that nothing can satisfy within few steps, and bounds that every step meets.
-    monkeypatch.setattr(collapse.CollapseWatch.__init__, "__kwdefaults__", {"least_spread": 9.0, "steps": 15})
+    monkeypatch.setattr(collapse.CollapseWatch.__init__, "__kwdefaults__", {"least_spread": 9.0, "steps": 9})
     config = replace(config, loss=replace(config.loss, margin=1e4), learning_rates=(1e-9, 1e-9))
-    whole, cut = Listener(), Listener()
-    train(config, coloured, tmp_path / "whole", cache=tmp_path / "cache", watcher=whole)
-    train(config, coloured, tmp_path / "cut", cache=tmp_path / "cache", watcher=(first := Stopping(12)))
-    train(config, coloured, tmp_path / "cut", cache=tmp_path / "cache", watcher=cut, resume=True)
-    assert [sum("collapsed" in line for line in one.said) for one in (whole, first, cut)] == [1, 0, 1]
+    whole, cut = Said(), Said()
+    train(config, coloured, tmp_path / "whole", cache=cache, watcher=whole)
+    train(config, coloured, tmp_path / "cut", cache=cache, watcher=(first := Stopping(8)))
+    train(config, coloured, tmp_path / "cut", cache=cache, watcher=cut, resume=True)
+    assert [sum("collapsed" in line for line in one.lines) for one in (whole, first, cut)] == [1, 0, 1]
 
 
-class Stopping(Listener):
+class Stopping(Said):
     def __init__(self, step: int) -> None:
         super().__init__()
         self.at = step

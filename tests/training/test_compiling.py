@@ -23,14 +23,14 @@ from tests.training.test_updates import Heard
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler, and there is no g++ here")
-def test_a_compiled_run_ends_where_the_other_does(config, coloured, tmp_path: Path, monkeypatch) -> None:
+def test_a_compiled_run_ends_where_the_other_does(config, coloured, cache: Path, tmp_path: Path, monkeypatch) -> None:
     """One linear layer is compiled; a whole backbone takes minutes."""
     monkeypatch.setattr(JointEmbedding, "compilable", lambda self: [Compilable(self.image_projection, True)])
     config, said = replace(config, epochs=(1,), learning_rates=(1e-3,)), Heard()
     ends = []
     for how in ("no", "yes"):
         out = tmp_path / how
-        train(replace(config, compile=how), coloured, out, cache=tmp_path / "cache", watcher=said)
+        train(replace(config, compile=how), coloured, out, cache=cache, watcher=said)
         ends.append(load_file(out / "checkpoint.safetensors"))
     plain, compiled = ends
     assert plain.keys() == compiled.keys(), "names of weights are those of the model as it is"
@@ -40,8 +40,9 @@ def test_a_compiled_run_ends_where_the_other_does(config, coloured, tmp_path: Pa
     assert isinstance(load(tmp_path / "yes" / "model"), JointEmbedding)
 
 
-def test_what_cannot_be_compiled_is_one_line(config: TrainConfig, coloured, tmp_path: Path, monkeypatch) -> None:
-    cache = tmp_path / "cache"
+def test_what_cannot_be_compiled_is_one_line(
+    config: TrainConfig, coloured, cache: Path, tmp_path: Path, monkeypatch
+) -> None:
     with pytest.raises(UserError, match="compile: no encoder that is trained can be compiled; a GRU is as quick"):
         train(replace(config, compile="yes"), coloured, tmp_path / "run", cache=cache)
     config = replace(trainable(config), compile="yes")

@@ -57,6 +57,7 @@ def one_process() -> dict[str, torch.Tensor]:
     return results
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     expected = one_process()
     expected["cached"] = next(iter(expected.values()))

@@ -116,14 +116,14 @@ def test_a_link_in_their_place_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_run_writes_what_its_configuration_names(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     class Cut(Watcher):
         def step(self, report: StepReport) -> None:
             if report.total_step > steps:
                 raise KeyboardInterrupt
 
-    config, cache = replace(config, logs=("jsonl",), checkpoint_steps=3), tmp_path / "cache"
+    config = replace(config, logs=("jsonl",), checkpoint_steps=3)
     whole = train(config, coloured, tmp_path / "whole", cache=cache)
     assert {"config.yaml", "model", "checkpoint.safetensors", "history.jsonl", STEPS} == files(tmp_path / "whole")
     expected = numbers_in(tmp_path / "whole" / STEPS)

@@ -212,12 +212,12 @@ class Softened(Loss):
         return self.inner.value(batch).sqrt()
 
 
-def test_a_loss_of_ones_own_trains_from_yaml(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+def test_a_loss_of_ones_own_trains_from_yaml(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
     (tmp_path / "own.yaml").write_text("loss: {kind: cubed, reach: 0.25}")
     own = load_yaml(TrainConfig, tmp_path / "own.yaml").loss
-    result = train(
-        replace(config, loss=own), coloured, tmp_path / "run", relevance=Irrelevant(), cache=tmp_path / "cache"
-    )
+    result = train(replace(config, loss=own), coloured, tmp_path / "run", relevance=Irrelevant(), cache=cache)
     losses = [epoch["loss"] for epoch in result.history]
     assert losses[-1] < losses[0]
     assert "kind: cubed\n  reach: 0.25\n" in (tmp_path / "run" / "config.yaml").read_text()

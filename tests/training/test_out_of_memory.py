@@ -70,12 +70,14 @@ def test_remedies_are_those_that_are_left() -> None:
     assert "model.image.backbone" in for_model(config)
 
 
-def test_a_run_says_it_and_what_stood_stays(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+def test_a_run_says_it_and_what_stood_stays(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
     class Full(Watcher):
         def step(self, report: StepReport) -> None:
             if report.total_step > 6:
                 of_a_gpu()
 
     with pytest.raises(UserError, match=r"in training on cpu, 2.00 GiB more .*: lower batch_size \(now 8\), .* anew$"):
-        train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=Full(), device="cpu")
-    assert train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", resume=True, device="cpu").finished
+        train(config, coloured, tmp_path / "run", cache=cache, watcher=Full(), device="cpu")
+    assert train(config, coloured, tmp_path / "run", cache=cache, resume=True, device="cpu").finished

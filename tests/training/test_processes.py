@@ -17,6 +17,7 @@ from rungwise.cli import main
 from rungwise.training.checkpoint import load_checkpoint
 from rungwise.training.processes import Processes, asked_for, is_first
 from tests.ports import free_port
+from tests.training import four_steps
 from tests.training.conftest import files
 from tests.training.test_features import folder_of_features
 
@@ -73,6 +74,20 @@ def assert_alike(one: Path, other: Path) -> None:
         if not name.startswith("optimizer/"):
             torch.testing.assert_close(second[name], tensor, atol=1e-5, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
     assert load_file(one / "model" / "model.safetensors").keys() == load_file(other / "model/model.safetensors").keys()
+
+
+@pytest.mark.smoke
+def test_four_steps_on_two_processes_that_torchrun_started_are_those_of_one(tmp_path: Path) -> None:
+    running = torchrun(str(tmp_path / "two"), module="tests.training.four_steps")
+    four_steps.run(tmp_path / "one")
+    status, _, errors = finished(running)
+    assert status == 0, errors
+    (one, first), (two, second) = (load_checkpoint(tmp_path / run / "checkpoint.safetensors") for run in ("one", "two"))
+    assert one.total_steps == two.total_steps == 4
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        if name.startswith("model/"):
+            torch.testing.assert_close(second[name], tensor, atol=1e-5, rtol=1e-4, msg=name)
 
 
 @pytest.mark.slow

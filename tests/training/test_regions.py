@@ -81,8 +81,16 @@ class Losses(Watcher):
         self.seen.append(report.loss)
 
 
-@pytest.mark.parametrize("loss", [one for one in NAMED if one.kind != "weighted"], ids=lambda loss: loss.kind)
-@pytest.mark.parametrize("kind", MODELS)
+LOSSES = [one for one in NAMED if one.kind != "weighted"]
+TOGETHER = [
+    pytest.param(kind, loss, id=f"{kind}-{loss.kind}", marks=() if (a - b) % len(MODELS) == 0 else pytest.mark.slow)
+    for b, kind in enumerate(MODELS)
+    for a, loss in enumerate(LOSSES)
+]
+"""Every loss with every model; in the usual tier every loss with one, and every model with two."""
+
+
+@pytest.mark.parametrize(("kind", "loss"), TOGETHER)
 def test_every_loss_trains_it(kind: str, loss: LossConfig, tmp_path: Path) -> None:
     data, seen = coloured_regions(), Losses()
     degrees = Degrees(len(data), len(data.captions))
@@ -97,13 +105,22 @@ def test_every_loss_trains_it(kind: str, loss: LossConfig, tmp_path: Path) -> No
     assert load(result.model_folder).kind == kind
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_it_learns_and_goes_on_where_it_was(kind: str, tmp_path: Path) -> None:
+def test_a_loss_within_a_modality_is_refused_for_pairs(tmp_path: Path) -> None:
+    (within,) = (one for one in LOSSES if one.kind == WITHIN)
+    with pytest.raises(UserError, match="choose another loss"):
+        train(small(PAIRS[0], loss=within), coloured_regions(), tmp_path / "run")
+
+
+SOME = ("scan", "cvse")
+"""One that scores pairs and one that gives vectors."""
+
+
+@pytest.mark.parametrize("kind", [one if one in SOME else pytest.param(one, marks=pytest.mark.slow) for one in MODELS])
+def test_it_goes_on_where_it_was(kind: str, tmp_path: Path) -> None:
     data = coloured_regions()
-    config = small(kind, epochs=(6,), warm_up_epochs=1)
+    config = small(kind, warm_up_epochs=1)
     whole = train(config, data, tmp_path / "whole")
-    assert whole.best_value > whole.history[0]["rsum"] or whole.history[0]["rsum"] > 400
-    train(replace(config, epochs=(3,)), data, tmp_path / "parts")
+    train(replace(config, epochs=(1,)), data, tmp_path / "parts")
     parts = train(config, data, tmp_path / "parts", resume=True)
     assert [one["rsum"] for one in parts.history] == [one["rsum"] for one in whole.history]
     one, other = (read_tensors(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "parts"))
@@ -111,10 +128,17 @@ def test_it_learns_and_goes_on_where_it_was(kind: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(other[name], tensor, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
+def test_it_learns(kind: str, tmp_path: Path) -> None:
+    result = train(small(kind, epochs=(6,), warm_up_epochs=1), coloured_regions(), tmp_path / "run")
+    assert result.best_value > result.history[0]["rsum"] or result.history[0]["rsum"] > 400
+
+
+@pytest.mark.parametrize("kind", [one if one in SOME else pytest.param(one, marks=pytest.mark.slow) for one in MODELS])
 def test_semantic_adaptive_margins_train_it_on_less_data(kind: str, tmp_path: Path) -> None:
     data, seen = coloured_regions(), Losses()
-    config = small(kind)
+    config = small(kind, epochs=(1,))
     loss = config_of(SemanticAdaptiveMargin)(temperature=10.0, negatives="softest", with_triplet=True)
     config = replace(config, loss=loss, data=replace(config.data, share=0.5, relevance="cider-d"))
     train(config, data, tmp_path / "run", cache=tmp_path / "cache", watcher=seen)

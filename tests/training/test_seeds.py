@@ -8,10 +8,9 @@ from scipy import stats
 
 from rungwise.core.errors import UserError
 from rungwise.training import seeds as module
-from rungwise.training.reports import Watcher
 from rungwise.training.run_results import kept_results
 from rungwise.training.seeds import SEEDS, Spread, checked_seeds, train_seeds
-from tests.training.conftest import files
+from tests.training.conftest import Said, files
 
 
 @pytest.fixture
@@ -26,16 +25,8 @@ def tested(coloured):
     return replace(coloured, splits=splits, labels=tuple((str(at % 4),) for at in range(len(coloured))))
 
 
-class Said(Watcher):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, message):
-        self.lines.append(message)
-
-
-def test_every_seed_is_a_run_and_their_numbers_come_together(short, tested, tmp_path):
-    found = train_seeds(short, tested, tmp_path / "runs", [3, 0], device="cpu", cache=tmp_path / "cache")
+def test_every_seed_is_a_run_and_their_numbers_come_together(short, tested, cache, tmp_path):
+    found = train_seeds(short, tested, tmp_path / "runs", [3, 0], device="cpu", cache=cache)
     assert found.finished
     assert sorted(found.folders) == [0, 3]
     read = json.loads((tmp_path / "runs" / SEEDS).read_text())
@@ -55,10 +46,10 @@ def test_every_seed_is_a_run_and_their_numbers_come_together(short, tested, tmp_
     assert (kept["full"].split, kept["full"].seed, kept["full"].queries["i2t"]) == ("test", 3, 6)
 
 
-def test_the_seeds_are_of_different_models_and_equal_a_run_of_their_own(short, coloured, tmp_path):
-    found = train_seeds(short, coloured, tmp_path / "runs", [0, 1], device="cpu", cache=tmp_path / "cache")
+def test_the_seeds_are_of_different_models_and_equal_a_run_of_their_own(short, coloured, cache, tmp_path):
+    found = train_seeds(short, coloured, tmp_path / "runs", [0, 1], device="cpu", cache=cache)
     assert found.test == {}
-    alone = module.run_stages(replace(short, seed=1), coloured, tmp_path / "alone", cache=tmp_path / "cache")
+    alone = module.run_stages(replace(short, seed=1), coloured, tmp_path / "alone", cache=cache)
     weights = [
         (folder / "model.safetensors").read_bytes()
         for folder in (*(found.folders[seed] / "model" for seed in (0, 1)), alone.model_folder)
@@ -66,8 +57,8 @@ def test_the_seeds_are_of_different_models_and_equal_a_run_of_their_own(short, c
     assert weights[1] == weights[2] != weights[0]
 
 
-def test_resume_skips_what_is_finished_and_goes_on_with_the_rest(short, coloured, tmp_path, monkeypatch):
-    out, cache, begun = tmp_path / "runs", tmp_path / "cache", []
+def test_resume_skips_what_is_finished_and_goes_on_with_the_rest(short, coloured, cache, tmp_path, monkeypatch):
+    out, begun = tmp_path / "runs", []
     train = module.run_stages
 
     def watched(config, data, folder, **more):

@@ -134,7 +134,7 @@ def away(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_is_kept_by_mlflow_and_gone_on_with(
-    monkeypatch: pytest.MonkeyPatch, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     mlflow = pytest.importorskip("mlflow")
     away(monkeypatch, tmp_path)
@@ -142,8 +142,8 @@ def test_a_run_is_kept_by_mlflow_and_gone_on_with(
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     out = tmp_path / "my run"
     config = replace(config, logs=("mlflow",), epochs=(1, 1))
-    train(config, coloured, out, cache=tmp_path / "cache")
-    train(replace(config, epochs=(1, 2)), coloured, out, cache=tmp_path / "cache", resume=True)
+    train(config, coloured, out, cache=cache)
+    train(replace(config, epochs=(1, 2)), coloured, out, cache=cache, resume=True)
     client = mlflow.MlflowClient(tracking_uri=(out / "mlflow").as_uri())
     (run,) = client.search_runs([client.get_experiment_by_name("rungwise").experiment_id])
     assert run.info.run_id == (out / "mlflow_id.txt").read_text().strip()
@@ -177,7 +177,7 @@ def test_a_run_without_a_key_is_kept_for_wandb_under_one_name(monkeypatch: pytes
 
 @pytest.mark.slow
 def test_a_service_that_cannot_be_reached_does_not_end_a_run(
-    monkeypatch: pytest.MonkeyPatch, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("mlflow")
     away(monkeypatch, tmp_path)
@@ -190,7 +190,7 @@ def test_a_service_that_cannot_be_reached_does_not_end_a_run(
             said.append(message)
 
     config = replace(config, logs=("mlflow",), epochs=(1, 1))
-    assert train(config, coloured, tmp_path / "run", cache=tmp_path / "cache", watcher=[Listener(), Watcher()]).finished
+    assert train(config, coloured, tmp_path / "run", cache=cache, watcher=[Listener(), Watcher()]).finished
     (line,) = [one for one in said if "MLflow" in one]
     assert line.endswith("; the run goes on without it")
 

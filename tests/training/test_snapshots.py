@@ -16,7 +16,7 @@ from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.optimizers import AdamW
 from rungwise.training.schedules import OneCycle
-from tests.training.conftest import dies_at
+from tests.training.conftest import TrainedRun, dies_at, once
 
 
 def files_of_model(folder: Path) -> dict[str, bytes]:
@@ -26,32 +26,30 @@ def files_of_model(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_model_that_is_written_late_is_the_one_that_is_written_at_once(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained_run: TrainedRun, coloured: ImageCaptions, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache, written, save = tmp_path / "cache", [], JointEmbedding.save_pretrained
+    written, save = [], JointEmbedding.save_pretrained
 
     def counted(model: JointEmbedding, folder: Path, *rest: Any) -> None:
         written.append(folder)
         save(model, folder, *rest)
 
     monkeypatch.setattr(JointEmbedding, "save_pretrained", counted)
-    at_once = train(config, coloured, tmp_path / "at once", cache=cache)
     monkeypatch.setattr(snapshots, "LARGE", 0)
-    late = train(config, coloured, tmp_path / "late", cache=cache)
-    assert written.count(late.model_folder) == 1 <= written.count(at_once.model_folder)
+    late, at_once = train(trained_run.config, coloured, tmp_path / "late", cache=cache), trained_run.result
+    assert written == [late.model_folder]
     assert (late.best_epoch, late.best_rsum) == (at_once.best_epoch, at_once.best_rsum)
     assert files_of_model(late.model_folder) == files_of_model(at_once.model_folder)
     assert load(late.model_folder).provenance["validation"]["epoch"] == late.best_epoch
 
 
-@pytest.mark.parametrize("cut", [5, 13, 20])
+@pytest.mark.parametrize("cut", [13, *(pytest.param(cut, marks=pytest.mark.slow) for cut in (5, 16))])
 def test_a_killed_run_with_late_snapshots_ends_as_if_nothing_had_happened(
-    cut: int, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cut: int, config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a schedule and decoupled decay, which store nothing either."""
-    config = replace(config, epochs=(3,), learning_rates=(1e-2,), optimizer=AdamW(), schedule=OneCycle())
+    config = replace(config, epochs=(2,), learning_rates=(1e-2,), optimizer=AdamW(), schedule=OneCycle())
     monkeypatch.setattr(snapshots, "LARGE", 0)
-    cache = tmp_path / "cache"
     train(config, coloured, tmp_path / "whole", cache=cache)
     with monkeypatch.context() as patch:
         dies_at(patch, cut)
@@ -66,14 +64,15 @@ def test_a_killed_run_with_late_snapshots_ends_as_if_nothing_had_happened(
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_other_frozen_weights_are_refused(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
-    cache, out = tmp_path / "cache", tmp_path / "run"
-    train(replace(config, epochs=(1, 1)), coloured, out, cache=cache)
-    weights = load_file(out / "model" / "model.safetensors")
+def test_other_frozen_weights_are_refused(
+    trained_run: TrainedRun, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
+    config = once(trained_run.config)
+    weights = load_file(trained_run.folder / "model" / "model.safetensors")
     network = {name.removeprefix("backbone.network."): one for name, one in weights.items() if "backbone" in name}
     save_file(network, tmp_path / "weights.safetensors")
     image = replace(config.model.image, weights=str(tmp_path / "weights.safetensors"))
-    named = replace(config, epochs=(1, 1), model=replace(config.model, image=image))
+    named = replace(config, model=replace(config.model, image=image))
     train(named, coloured, tmp_path / "named", cache=cache)
     first = next(name for name in network if network[name].ndim == 4)
     network[first] = network[first] + 1

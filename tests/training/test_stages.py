@@ -67,7 +67,7 @@ def finished(coloured: ImageCaptions, tmp_path_factory: pytest.TempPathFactory) 
     """A run of three stages, its cache, and what was said."""
     from tests.training import conftest
 
-    config = staged.__wrapped__(conftest.config.__wrapped__())
+    config = staged.__wrapped__(conftest.small_config())
     folder, watcher = tmp_path_factory.mktemp("stages"), Places()
     assert run(config, coloured, folder / "run", cache=folder / "cache", watcher=watcher).finished
     return config, folder / "run", folder / "cache", watcher
@@ -159,13 +159,17 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, turn: int,
 @pytest.mark.parametrize(
     ("owner", "name", "turn", "after"),
     [
-        (loop, "prepare", 1, False),  # nothing is written yet
-        (loop._Run, "_step", 2, False),  # before the first checkpoint
+        pytest.param(loop, "prepare", 1, False, marks=pytest.mark.slow),  # nothing is written yet
+        pytest.param(loop._Run, "_step", 2, False, marks=pytest.mark.slow),  # before the first checkpoint
         (loop._Run, "_step", 15, False),  # in the second stage, behind its checkpoint
-        (loop, "save_checkpoint", 3, True),  # the first stage is over, and nobody has said so
-        (loop, "prepare", 2, True),  # between the first stage and the second
-        (stages._Whole, "begin", 3, False),  # the third stage has a folder and no checkpoint
-        (stages._Whole, "keep", 1, False),  # all are over
+        pytest.param(
+            loop, "save_checkpoint", 3, True, marks=pytest.mark.slow
+        ),  # the first stage is over, and nobody has said so
+        pytest.param(loop, "prepare", 2, True, marks=pytest.mark.slow),  # between the first stage and the second
+        pytest.param(
+            stages._Whole, "begin", 3, False, marks=pytest.mark.slow
+        ),  # the third stage has a folder and no checkpoint
+        pytest.param(stages._Whole, "keep", 1, False, marks=pytest.mark.slow),  # all are over
         (stages._Whole, "keep", 1, True),  # and the final model stands there
     ],
 )

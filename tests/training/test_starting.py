@@ -27,17 +27,15 @@ from rungwise.training.reports import EpochReport
 from rungwise.training.starting import started_from
 from rungwise.training.tuning import NewHeads, Weights, Whole
 from tests.published import Published
-from tests.training.conftest import trainable
+from tests.training.conftest import once, small_config, trainable
 from tests.training.test_loop import Diary
 
 
 @pytest.fixture(scope="module")
 def start(coloured: ImageCaptions, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, Path, Path]:
     """A short run, its configuration, its model and its cache."""
-    from tests.training import conftest
-
     folder = tmp_path_factory.mktemp("start")
-    config = replace(conftest.config.__wrapped__(), epochs=(1,), learning_rates=(1e-2,))
+    config = once(small_config(), 1e-2)
     result = train(config, coloured, folder / "run", cache=folder / "cache")
     return config, result.model_folder, folder / "cache"
 
@@ -69,7 +67,7 @@ def test_new_heads_learn_while_the_encoders_stay(
         start=str(model),
         tune=NewHeads(image=AdapterHead(hidden=8), text=LinearHead()),
         loss=config_of(ContrastiveSum)(reduction="mean"),
-        epochs=(6,),
+        epochs=(3,),
     )
     diary = Diary()
     result = train(config, coloured, tmp_path / "run", cache=cache, watcher=diary)
@@ -79,7 +77,7 @@ def test_new_heads_learn_while_the_encoders_stay(
     backbone = [name for name in before if name.startswith("backbone")]
     assert all(torch.equal(before[name], after[name]) for name in backbone)
     assert not torch.equal(before["image_projection.weight"], after["image_projection.0.weight"])
-    again = train(replace(config, epochs=(7,)), coloured, tmp_path / "run", cache=cache, resume=True)
+    again = train(replace(config, epochs=(4,)), coloured, tmp_path / "run", cache=cache, resume=True)
     assert again.finished
     assert load_yaml(TrainConfig, tmp_path / "run" / "config.yaml").tune == config.tune
 
@@ -133,12 +131,14 @@ def test_a_run_begins_from_the_folder_of_another_run(
     assert started_from(str(model)) == str(model)
 
 
-def test_a_run_that_is_not_finished_is_no_start(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+def test_a_run_that_is_not_finished_is_no_start(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
     class Impatient(Diary):
         def epoch(self, report: EpochReport) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
-    out, cache = tmp_path / "half", tmp_path / "cache"
+    out = tmp_path / "half"
     assert not train(config, coloured, out, cache=cache, watcher=Impatient()).finished
     with pytest.raises(
         UserError, match=r"the run is not finished \(epoch 1\); resume it, or begin from its best model"
@@ -176,10 +176,10 @@ def test_what_is_written_is_read_back(tune: str, tmp_path: Path) -> None:
     ("library", "name"), [("hf", "clip"), pytest.param("open_clip", "open_clip", marks=pytest.mark.slow)]
 )
 def test_published_models_are_improved_and_fine_tuned(
-    library: str, name: str, published: Published, coloured: ImageCaptions, tmp_path: Path
+    library: str, name: str, published: Published, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     source = f"{library}:{getattr(published, name)}"
-    before, cache = load(source, "cpu"), tmp_path / "cache"
+    before = load(source, "cpu")
     improve = replace(load_config("improve"), start=source, epochs=(1,), batch_size=16)
     still = train(replace(improve, learning_rates=(0.0,)), coloured, tmp_path / "still", cache=cache)
     same = load(still.model_folder, "cpu").encode_text(coloured.captions)

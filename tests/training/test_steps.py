@@ -1,7 +1,10 @@
 """Every step gives the gradients of the plain one."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +18,12 @@ from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, MaxOfHinge
 from rungwise.models import JointEmbedding, PairScorer, TrainableScorer
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
-from rungwise.training.loss_config import LossConfig, config_of
+from rungwise.training.loss_config import config_of
 from rungwise.training.processes import Processes
 from rungwise.training.samplers import label_lists
 from rungwise.training.sampling import LabelLists
 from rungwise.training.steps import CachedGradients, GlobalNegativesStep, Plain, Step, Work
+from tests.training.conftest import once, small_config
 from tests.training.test_loop import Colours
 
 MEMBERS = (config_of(MaxOfHinges)(), config_of(MultiModalNCE)(learnable=True))
@@ -32,76 +36,114 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
-@pytest.mark.parametrize(
-    "step", [CachedGradients(chunk=3), GlobalNegativesStep(), GlobalNegativesStep(chunk=5)], ids=repr
-)
-def test_it_trains_to_the_weights_of_the_plain_step(
-    step: Step, loss: LossConfig, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
-) -> None:
-    config = replace(config, loss=loss, epochs=(1,), learning_rates=(1e-3,))
-    weights = []
-    for number, one in enumerate((Plain(), step)):
-        out = tmp_path / str(number)
-        train(replace(config, step=one), coloured, out, relevance=Colours(coloured), cache=tmp_path / "cache")
-        weights.append(load_file(out / "checkpoint.safetensors"))
-    plain, other = weights
+Weights = dict[str, torch.Tensor]
+
+
+def trained(config: TrainConfig, data: ImageCaptions, out: Path, cache: Path) -> Weights:
+    """What an epoch makes of the weights."""
+    train(replace(once(config), logs=()), data, out, relevance=Colours(data), cache=cache)
+    return load_file(out / "checkpoint.safetensors")
+
+
+def assert_same(plain: Weights, other: Weights) -> None:
     assert plain.keys() == other.keys()
     for name, tensor in plain.items():
         if name.startswith(("model/", "loss/")):
             torch.testing.assert_close(other[name], tensor, atol=2e-5, rtol=1e-4, msg=name)
 
 
-@pytest.mark.parametrize("step", [CachedGradients(chunk=3), GlobalNegativesStep(chunk=5)], ids=repr)
+@pytest.fixture(scope="module")
+def plain(coloured: ImageCaptions, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Weights]:
+    """What the plain step makes of the weights with a loss, made once for each."""
+
+    @lru_cache
+    def made(loss: int) -> Weights:
+        config = replace(small_config(), loss=LOSSES[loss])
+        return trained(config, coloured, tmp_path_factory.mktemp("plain") / "run", cache)
+
+    return made
+
+
+STEPS = (CachedGradients(chunk=3), GlobalNegativesStep(), GlobalNegativesStep(chunk=5))
+USUAL = {(0, 2), (0, 4), (1, 0), (2, 3)}
+"""Places of a step and of a loss: every step, and every kind of loss."""
+
+
+@pytest.mark.parametrize(
+    ("step", "loss"),
+    [
+        pytest.param(step, loss, marks=() if (step, loss) in USUAL else pytest.mark.slow)
+        for step, loss in product(range(len(STEPS)), range(len(LOSSES)))
+    ],
+)
+def test_it_trains_to_the_weights_of_the_plain_step(
+    step: int, loss: int, plain: Callable[[int], Weights], coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
+    config = replace(small_config(), loss=LOSSES[loss], step=STEPS[step])
+    assert_same(plain(loss), trained(config, coloured, tmp_path / "run", cache))
+
+
+def assert_alike(config: TrainConfig, step: Step, data: ImageCaptions, folder: Path, cache: Path) -> None:
+    """A step and the plain one."""
+    assert_same(
+        trained(config, data, folder / "plain", cache), trained(replace(config, step=step), data, folder / "run", cache)
+    )
+
+
+@pytest.mark.parametrize(
+    "step", [CachedGradients(chunk=3), pytest.param(GlobalNegativesStep(chunk=5), marks=pytest.mark.slow)], ids=repr
+)
 def test_random_crops_are_drawn_alike_whatever_the_step(
-    step: Step, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    step: Step, config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     """A chunk that is visited twice is cut at the same place both times, or its gradients were another picture's."""
     image = replace(config.model.image, crops="RC", crop=0.5)  # type: ignore[union-attr]
     config = replace(config, model=replace(config.model, image=image))
-    test_it_trains_to_the_weights_of_the_plain_step(step, LOSSES[0], config, coloured, tmp_path)
+    assert_alike(replace(config, loss=LOSSES[0]), step, coloured, tmp_path, cache)
 
 
 def test_the_learned_temperature_moves_and_is_kept(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
-    config = replace(config, loss=config_of(ContrastiveSum)(learnable=True), epochs=(1,), learning_rates=(1e-2,))
-    train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+    config = replace(once(config, 1e-2), loss=config_of(ContrastiveSum)(learnable=True))
+    train(config, coloured, tmp_path / "run", cache=cache)
     tensors = load_file(tmp_path / "run" / "checkpoint.safetensors")
     kept = tensors["loss/temperature.raw"]
     assert kept != config_of(ContrastiveSum)(learnable=True).build().state_dict()["temperature.raw"]
     assert "optimizer/loss/temperature.raw/exp_avg" in tensors
 
 
-def test_lists_by_labels_train(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+def test_lists_by_labels_train(config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path) -> None:
     data = replace(coloured, labels=tuple((caption,) for caption in "rgbw" * 12))
     config = replace(
         config,
         loss=config_of(AdaptiveListwise)(irrelevant="other_item"),
         sampler=LabelLists(irrelevant=4),
-        epochs=(6,),
-        learning_rates=(5e-3,),
+        epochs=(4,),
+        learning_rates=(1e-2,),
+        logs=(),
     )
-    history = train(config, data, tmp_path / "run", cache=tmp_path / "cache").history
+    history = train(config, data, tmp_path / "run", cache=cache).history
     assert history[-1]["loss"] < 0.95 * history[0]["loss"]
 
 
-@pytest.mark.parametrize("step", [CachedGradients(chunk=7), GlobalNegativesStep()], ids=repr)
+@pytest.mark.parametrize(
+    "step", [CachedGradients(chunk=7), pytest.param(GlobalNegativesStep(), marks=pytest.mark.slow)], ids=repr
+)
 def test_lists_have_the_same_gradients_whatever_the_step(
-    step: Step, config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    step: Step, config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     data = replace(coloured, labels=tuple((caption,) for caption in "rgbw" * 12))
     lists = config_of(AdaptiveListwise)(irrelevant="other_item")
-    config = replace(config, sampler=LabelLists(irrelevant=4))
-    test_it_trains_to_the_weights_of_the_plain_step(step, lists, config, data, tmp_path)
+    assert_alike(replace(config, loss=lists, sampler=LabelLists(irrelevant=4)), step, data, tmp_path, cache)
 
 
 def test_a_negative_set_beyond_the_batch_equals_nested_loops(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     torch.manual_seed(0)
     model = JointEmbedding.create(config.model, coloured.captions)
-    pairs = model.read(coloured, np.arange(12), cache=tmp_path / "cache")
+    pairs = model.read(coloured, np.arange(12), cache=cache)
     work = Work(model, pairs, None, nullcontext, Processes(), list(model.parameters()))
     loss, batch = MaxOfHinges(negative_set=12, reduction="mean"), np.array([20, 3, 11, 4, 8])
     encoded = work.encoded(loss, batch, seed=3)
@@ -120,10 +162,12 @@ def test_a_negative_set_beyond_the_batch_equals_nested_loops(
         torch.testing.assert_close(value, torch.tensor(expected / 5, dtype=torch.float32), atol=1e-5, rtol=1e-4)
 
 
-def test_lists_give_the_loss_of_lists(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+def test_lists_give_the_loss_of_lists(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
     torch.manual_seed(0)
     model = JointEmbedding.create(config.model, coloured.captions)
-    pairs = model.read(coloured, np.arange(12), cache=tmp_path / "cache")
+    pairs = model.read(coloured, np.arange(12), cache=cache)
     labels = [[caption] for caption in "rgbw" * 3]
     lists = next(iter(label_lists(labels, pairs.image, queries=5, irrelevant=3, seed=0, epoch=0)))
     loss = AdaptiveListwise(irrelevant="other_item")

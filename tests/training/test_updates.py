@@ -195,14 +195,16 @@ def checkpoint_of(folder: Path) -> dict[str, torch.Tensor]:
     "changes",
     [
         {"optimizer": SGD(nesterov=True), "ema": 0.9},
-        {"optimizer": SGD(momentum=0.0, weight_decay=0.01)},
+        pytest.param({"optimizer": SGD(momentum=0.0, weight_decay=0.01)}, marks=pytest.mark.slow),
         {"precision": "float16", "ema": 0.5},
-        {"precision": "float16", "optimizer": SGD()},
+        pytest.param({"precision": "float16", "optimizer": SGD()}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
-def test_a_run_that_was_cut_off_goes_on_to_the_bit(changes, config: TrainConfig, coloured, tmp_path: Path) -> None:
-    config, cache = replace(config, **changes), tmp_path / "cache"
+def test_a_run_that_was_cut_off_goes_on_to_the_bit(
+    changes, config: TrainConfig, coloured, cache: Path, tmp_path: Path
+) -> None:
+    config = replace(config, **changes)
     whole, heard = train(config, coloured, tmp_path / "whole", cache=cache), Heard(stop_after=12)
     with pytest.raises(KeyboardInterrupt):
         train(config, coloured, tmp_path / "cut", cache=cache, watcher=heard)
@@ -219,9 +221,9 @@ def test_a_run_that_was_cut_off_goes_on_to_the_bit(changes, config: TrainConfig,
     assert whole.finished
 
 
-def test_the_average_is_what_is_validated_and_kept(config: TrainConfig, coloured, tmp_path: Path) -> None:
-    config = replace(config, ema=0.5, epochs=(1, 1))
-    train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+def test_the_average_is_what_is_validated_and_kept(config: TrainConfig, coloured, cache: Path, tmp_path: Path) -> None:
+    config = replace(config, ema=0.5)
+    train(config, coloured, tmp_path / "run", cache=cache)
     state, tensors = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     model = load_file(tmp_path / "run" / "model" / "model.safetensors")
     averages = {name.removeprefix("average/"): one for name, one in tensors.items() if name.startswith("average/")}
@@ -232,8 +234,10 @@ def test_the_average_is_what_is_validated_and_kept(config: TrainConfig, coloured
     assert any(not torch.equal(model[name], tensors[f"model/{name}"]) for name in averages)
 
 
-def test_float16_trains_on_a_cpu_and_says_what_it_left_out(config: TrainConfig, coloured, tmp_path: Path) -> None:
-    heard, cache = Heard(), tmp_path / "cache"
+def test_float16_trains_on_a_cpu_and_says_what_it_left_out(
+    config: TrainConfig, coloured, cache: Path, tmp_path: Path
+) -> None:
+    heard = Heard()
     config = replace(config, loss=config_of(MaxOfHinges)(reduction="sum"))
     float32 = train(config, coloured, tmp_path / "float32", cache=cache)
     half = train(replace(config, precision="float16"), coloured, tmp_path / "half", cache=cache, watcher=heard)
@@ -243,16 +247,16 @@ def test_float16_trains_on_a_cpu_and_says_what_it_left_out(config: TrainConfig, 
     assert half.history[-1]["loss"] < half.history[0]["loss"]
 
 
-def test_the_gradients_norm_is_reported(config: TrainConfig, coloured, tmp_path: Path) -> None:
+def test_the_gradients_norm_is_reported(config: TrainConfig, coloured, cache: Path, tmp_path: Path) -> None:
     heard = Heard()
     train(replace(config, epochs=(1,), learning_rates=(1e-3,)), coloured, tmp_path / "run", watcher=heard,
-          cache=tmp_path / "cache")  # fmt: skip
+          cache=cache)  # fmt: skip
     assert heard.norms
     assert all(0 < norm < INFINITE for norm in heard.norms)
 
 
 def test_a_run_whose_loss_becomes_nan_keeps_its_last_checkpoint(
-    config: TrainConfig, coloured: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = []
     normal = MaxOfHinges.per_query
@@ -263,7 +267,7 @@ def test_a_run_whose_loss_becomes_nan_keeps_its_last_checkpoint(
 
     monkeypatch.setattr(MaxOfHinges, "per_query", per_query)
     with pytest.raises(UserError, match="the loss is nan at epoch 1, step 8; lower the learning rate"):
-        train(config, coloured, tmp_path / "run", cache=tmp_path / "cache")
+        train(config, coloured, tmp_path / "run", cache=cache)
     state, tensors = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     assert state.step == 6
     assert all(tensor.isfinite().all() for tensor in tensors.values())

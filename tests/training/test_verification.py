@@ -9,24 +9,24 @@ from safetensors.torch import load_file, save_file
 
 from rungwise.data import ImageCaptions
 from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
 from rungwise.training.run_folder import is_run
 from rungwise.training.stage import Stage
 from rungwise.training.stages import run as run_stages
 from rungwise.training.verification import verify_run
+from tests.training.conftest import TrainedRun, once
 
 
 @pytest.fixture
-def run(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> Path:
-    train(replace(config, epochs=(1, 1)), coloured, tmp_path / "run", cache=tmp_path / "cache")
-    return tmp_path / "run"
+def run(trained_run: TrainedRun, tmp_path: Path) -> Path:
+    return trained_run.copied(tmp_path / "run")
 
 
 def wrong(run: Path) -> list[str]:
     return [check.wrong for check in verify_run(run) if check.wrong]
 
 
-def test_a_sound_run_is_found_sound(run: Path) -> None:
+def test_a_sound_run_is_found_sound(trained_run: TrainedRun) -> None:
+    run = trained_run.folder
     lines = [str(check) for check in verify_run(run)]
     assert len(lines) == 3
     assert all(line.startswith("ok: ") for line in lines)
@@ -65,10 +65,12 @@ def test_files_that_do_not_belong_together_are_found(run: Path) -> None:
     assert len(wrong(run)) == 2
 
 
-def test_a_run_of_stages_is_its_stages(config: TrainConfig, coloured: ImageCaptions, tmp_path: Path) -> None:
+def test_a_run_of_stages_is_its_stages(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "run"
-    two = replace(config, epochs=(1,), learning_rates=(1e-2,), stages=(Stage("base"), Stage("on")))
-    run_stages(two, coloured, out, cache=tmp_path / "cache")
+    two = replace(once(config, 1e-2), stages=(Stage("base"), Stage("on")))
+    run_stages(two, coloured, out, cache=cache)
     lines = [str(check) for check in verify_run(out)]
     assert lines[0] == "ok: config.yaml: 2 stages of vse, 2 epochs"
     assert lines[2].startswith("ok: stages/1-base/checkpoint.safetensors: ")

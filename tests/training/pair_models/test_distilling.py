@@ -6,9 +6,9 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.language.sentence_models import load_sentence_model
 from rungwise.relevance import BiEncoder
-from rungwise.training.pair_models import PairTraining, Watching, distil, train_cross_encoder
+from rungwise.training.pair_models import PairTraining, Watching, distil
 from rungwise.training.pair_models.cross_encoders import pair_scores
-from tests.scored import WORDS, scored_pairs, tiny_encoder, tiny_sentence_model
+from tests.scored import WORDS, scored_pairs, tiny_sentence_model
 
 torch = pytest.importorskip("torch")
 load_file = pytest.importorskip("safetensors.torch").load_file
@@ -25,10 +25,8 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def teacher(home):
-    settings = PairTraining(epochs=20, batch_size=16, learning_rate=5e-3)
-    encoder = tiny_encoder(home / "encoder")
-    return train_cross_encoder(scored_pairs(160), home / "grader", encoder, settings, device="cpu").model
+def teacher(grader):
+    return grader.found.model
 
 
 @pytest.fixture(scope="module")
