@@ -35,11 +35,12 @@ def local_object_store(bucket: str) -> Iterator[None]:
         [server, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        for _ in range(200):
+        while True:
             try:
                 with urlopen(Request(f"{address}/{bucket}", method="PUT")):  # of this machine
                     break
             except OSError:
+                assert process.poll() is None, "the object store has ended before it answered"
                 time.sleep(0.1)
         os.environ.update(settings)
         yield

@@ -9,7 +9,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.folder import PictureFolder, read_folder
-from tests.odd_files import on_posix, put, watched
+from tests.odd_files import on_posix, put
 
 
 def folder_with(root: Path, *names: str) -> PictureFolder:
@@ -120,16 +120,15 @@ def test_what_is_no_file_is_listed_and_not_read(tmp_path: Path) -> None:
     put(tmp_path / "endless.jpg", "endless")
     put(tmp_path / "dangling.json", "dangling")
     put(tmp_path / "loop.png", "loop")
-    with watched():
-        files = folder_with(tmp_path, "a.jpg")
-        assert ([path.name for path in files.pictures], files.others) == (["a.jpg"], [])
-        assert [(issue.kind, issue.where, issue.detail) for issue in files.issues] == [
-            ("not a regular file", "dangling.json", "a link that leads nowhere"),
-            ("not a regular file", "endless.jpg", "a device"),
-            ("unreadable file", "loop.png", "too many levels of symbolic links"),
-            ("not a regular file", "pipe.jpg", "a pipe"),
-            ("not a regular file", "socket.csv", "a socket"),
-        ]
+    files = folder_with(tmp_path, "a.jpg")
+    assert ([path.name for path in files.pictures], files.others) == (["a.jpg"], [])
+    assert [(issue.kind, issue.where, issue.detail) for issue in files.issues] == [
+        ("not a regular file", "dangling.json", "a link that leads nowhere"),
+        ("not a regular file", "endless.jpg", "a device"),
+        ("unreadable file", "loop.png", "too many levels of symbolic links"),
+        ("not a regular file", "pipe.jpg", "a pipe"),
+        ("not a regular file", "socket.csv", "a socket"),
+    ]
 
 
 def refuse_to_list(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -206,8 +205,7 @@ def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_references_made_up_by_a_stranger_lead_nowhere(tmp_path: Path, reference: str) -> None:
-    with watched():
-        assert found(folder_with(tmp_path, "b.png"), reference) == []
+    assert found(folder_with(tmp_path, "b.png"), reference) == []
 
 
 @on_posix

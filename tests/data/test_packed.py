@@ -7,7 +7,6 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
 from rungwise.data.packed import PackedPicture, ParquetCell, TarMember, packed_picture
-from tests.odd_files import KINDS, on_posix, put, watched
 
 FILE = Path("a.tar")
 
@@ -61,11 +60,3 @@ def test_pictures_are_values_told_apart_by_kind_file_and_place() -> None:
 def test_what_is_no_place_is_refused(place: dict[str, object]) -> None:
     with pytest.raises(TypeError, match="the place of a picture"):
         packed_picture(FILE, place)
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_files_is_opened(tmp_path: Path, kind: str) -> None:
-    put(tmp_path / "a.tar", kind)
-    with watched(), pytest.raises(UserError):
-        TarMember(tmp_path / "a.tar", 0, 3, "a.jpg").read()

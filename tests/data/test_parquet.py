@@ -8,7 +8,6 @@ from rungwise.core.limits import limited
 from rungwise.data.parquet import opened_parquet
 from rungwise.data.readers import read
 from rungwise.evaluation.inputs import read_embeddings
-from tests.odd_files import KINDS, on_posix, put, watched
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -110,11 +109,3 @@ def test_a_damaged_file_gets_one_line(tmp_path: Path) -> None:
             said.append(str(error))
     assert len(said) > 10
     assert not any("\n" in line for line in said)
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_a_file_is_read(tmp_path: Path, kind: str) -> None:
-    put(tmp_path / "a.parquet", kind)
-    with watched(), pytest.raises(UserError), opened_parquet(tmp_path / "a.parquet"):
-        pass

@@ -8,7 +8,6 @@ from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
 from rungwise.data import parquet_cells
 from rungwise.data.parquet_cells import read_cell
-from tests.odd_files import KINDS, on_posix, put, watched
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -116,11 +115,3 @@ def test_damaged_pages_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a readable Parquet file") as caught:
         read_cell(file, 0, 0, "image")
     assert "\n" not in str(caught.value)
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_files_is_opened(tmp_path: Path, kind: str) -> None:
-    put(tmp_path / "a.parquet", kind)
-    with watched(), pytest.raises(UserError):
-        read_cell(tmp_path / "a.parquet", 0, 0, "image")

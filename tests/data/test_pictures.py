@@ -11,7 +11,6 @@ from PIL import Image, ImageFile, ImageOps
 
 from rungwise.core.errors import UserError
 from rungwise.data.pictures import load_picture, picture_digest, small_image, thumbnail
-from tests.odd_files import KINDS, on_posix, put, watched
 
 
 def smooth(width: int = 64, height: int = 40) -> Image.Image:
@@ -256,16 +255,6 @@ def test_pictures_of_any_shape_are_whole_where_tiles_meet(size: tuple[int, int],
     white = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
     assert torch.equal(load_picture(data), reference(white))
     assert max(small_image(data, 64).size) == min(64, max(size))
-
-
-@on_posix
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_a_file_is_read(tmp_path: Path, kind: str) -> None:
-    put(tmp_path / "a.png", kind)
-    for reader in (load_picture, picture_digest):
-        with watched(), pytest.raises(UserError, match=r"a\.png") as caught:
-            reader(tmp_path / "a.png")
-        assert "\n" not in str(caught.value)
 
 
 def test_a_file_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:

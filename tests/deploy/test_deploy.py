@@ -5,10 +5,13 @@ is. No engine for containers is at hand, so none is started here.
 """
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 import tomllib
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -214,18 +217,26 @@ def asked(what: str, port: str, token: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("what", ["health", "ready"])
-def test_the_script_asks_a_server_with_its_token(served: str, what: str) -> None:
-    well = asked(what, served, TOKEN)
-    assert well.returncode == 0, well.stderr
-    assert '"pictures":1' in well.stdout
-    refused = asked(what, served, "wrong-horse")
+@pytest.mark.smoke
+def test_the_script_asks_a_server_with_its_token(served: str) -> None:
+    for what in ("health", "ready"):
+        well = asked(what, served, TOKEN)
+        assert well.returncode == 0, well.stderr
+        assert '"pictures":1' in well.stdout
+    refused = asked("ready", served, "wrong-horse")
     assert refused.returncode == 1
     assert "status 401" in refused.stderr
 
 
-def test_the_script_says_that_nobody_answers_and_what_it_can_ask(served: str) -> None:
-    nobody = asked("health", "1", TOKEN)
-    assert nobody.returncode == 1
-    assert nobody.stderr.startswith("no answer")
-    assert asked("everything", served, TOKEN).returncode == 2
+def test_the_script_says_that_nobody_answers_and_what_it_can_ask(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise urllib.error.URLError("connection refused")
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    script = runpy.run_path(str(DEPLOY / "health.py"))
+    for words, status, said in ((["health"], 1, "no answer"), (["everything"], 2, "give health"), ([], 2, "give")):
+        monkeypatch.setattr(sys, "argv", ["health.py", *words])
+        assert script["main"]() == status
+        assert capsys.readouterr().err.startswith(said)
