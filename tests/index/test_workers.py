@@ -1,6 +1,8 @@
-"""Pictures opened and encoded by Ray's workers: the same index as one process makes."""
+"""Pictures opened and encoded by Ray's workers: the same index as one process makes.
 
-import contextlib
+Most is shown by workers in this process, in place of Ray's.
+"""
+
 import hashlib
 import io
 import json
@@ -9,13 +11,16 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from rungwise.core.cluster import cluster
@@ -25,7 +30,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.data.readers import read
 from rungwise.encoders.image import ImageConfig
-from rungwise.index import Index, workers
+from rungwise.index import Index, looking, workers
 from rungwise.index.items import Items, Source
 from rungwise.index.looking import ToLookAt
 from rungwise.index.update import Changes
@@ -33,7 +38,6 @@ from rungwise.index.workers import Workers
 from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, VSEConfig, load_dual_encoder
 from tests.colour_model import ColourModel, picture_bytes
 
-pytest.importorskip("ray")
 OLD = 1_600_000_000
 COUNT = 50
 TWIN, BROKEN, CUT = 7, 11, 23
@@ -49,7 +53,8 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def files() -> list[bytes]:
+@cache
+def files() -> tuple[bytes, ...]:
     """Pictures of several shapes and formats, among them those that cause trouble."""
     draw, found = np.random.default_rng(0), []
     for number in range(COUNT):
@@ -59,7 +64,7 @@ def files() -> list[bytes]:
         Image.fromarray(pixels).save(file, ("PNG", "JPEG")[number % 2])
         found.append(file.getvalue())
     found[TWIN], found[BROKEN], found[CUT] = found[4], b"no picture", found[CUT][:400]
-    return found
+    return tuple(found)
 
 
 @pytest.fixture
@@ -118,24 +123,79 @@ def rows_of(index: Index) -> tuple[list[Any], bytes]:
 
 
 def load_apart(settings: dict[str, str], model: Path, cache: Path) -> DualEncoder:
-    """The model in a worker, which keeps features in a folder of its own and knows the object store of a test."""
+    """The model in a worker, which keeps features in a folder of its own and knows the object store of a test.
+
+    To this worker no file is so new that it would be looked at once more by the next run.
+    """
     os.environ.update(settings)
     os.environ["RUNGWISE_CACHE"] = str(cache)
+    looking._SETTLED = 0
     return load_dual_encoder(model)
+
+
+class Here:
+    """Ray, as far as it is asked, with workers in this process."""
+
+    class RayError(Exception):
+        """Ray failed."""
+
+    exceptions = SimpleNamespace(RayError=RayError)
+
+    def __init__(self) -> None:
+        self.made = 0
+        """Workers that were made in all."""
+        self.data = SimpleNamespace(
+            ActorPoolStrategy=lambda size: size,
+            DataContext=SimpleNamespace(get_current=lambda: SimpleNamespace(execution_options=SimpleNamespace())),
+            from_items=lambda items, override_num_blocks: _Work(self, items),
+        )
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 2.0}
+
+    def put(self, known: Any) -> Any:
+        return known
+
+    def get(self, reference: Any) -> Any:
+        return reference
+
+
+class _Work:
+    def __init__(self, here: Here, items: list[dict[str, Any]]) -> None:
+        self._here, self._items = here, items
+
+    def map_batches(
+        self, worker: Callable[..., Any], *, fn_constructor_args: tuple[Any, ...], compute: int, **_: Any
+    ) -> Any:
+        self._here.made += compute
+        made = [worker(*fn_constructor_args) for _ in range(compute)]
+
+        def answers() -> Iterator[dict[str, Any]]:
+            for number, item in enumerate(self._items):
+                found = made[number % compute]({name: [value] for name, value in item.items()})
+                yield {name: value[0] for name, value in found.items()}
+
+        return SimpleNamespace(iter_rows=answers)
 
 
 class Together:
     """An index that workers make, and one of the same pictures that this process makes.
 
-    Attributes:
+    Args:
+        place: Where both lie.
+        connected: Gives Ray, or what stands in its place.
         model: In this process.
         load: Gives it in a worker.
     """
 
-    def __init__(self, place: Path, model: Path) -> None:
-        self.place, self.model = place, load_dual_encoder(model)
+    def __init__(self, place: Path, connected: Any, model: DualEncoder, load: Any) -> None:
+        self.place, self.connected, self.model, self.load = place, connected, model, load
+
+    @classmethod
+    def on_ray(cls, place: Path, model: Path) -> "Together":
         settings = {name: value for name, value in os.environ.items() if name.startswith("AWS")}
-        self.load: Any = partial(load_apart, settings, model, place / "cache of workers")
+        load = partial(load_apart, settings, model, place / "cache of workers")
+        return cls(place, cluster, load_dual_encoder(model), load)
 
     def alone(self, data: ImageCaptions) -> tuple[Index, Changes]:
         index = Index.create(self.place / "one", self.model, store="exact")
@@ -144,15 +204,30 @@ class Together:
     def shared(self, data: ImageCaptions, **options: Any) -> tuple[Index, Changes]:
         place = self.place / "shared"
         index = Index.open(place) if place.exists() else Index.create(place, self.model, store="exact")
-        with cluster() as ray:
+        with self.connected() as ray:
             return index, index.update(data, self.model, files=Workers(ray, self.load, 2), **options)
 
 
 @pytest.fixture
-def together(tmp_path: Path, model_folder: Path, two_workers: None, monkeypatch: pytest.MonkeyPatch) -> Together:
+def together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Together]:
+    """By workers in this process."""
+    here, threads = Here(), torch.get_num_threads()
     monkeypatch.setattr(workers, "_SHARE", 8)
+    monkeypatch.setitem(sys.modules, "ray", here)
+    monkeypatch.setitem(sys.modules, "ray.data", here.data)
+    yield Together(tmp_path, lambda: nullcontext(here), ColourModel(), ColourModel)
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def on_ray(
+    tmp_path: Path, model_folder: Path, two_workers: None, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], Together]:
+    """By Ray's workers, each of which loads a network from its folder."""
+    monkeypatch.setattr(workers, "_SHARE", 8)
+    monkeypatch.setattr(looking, "_SETTLED", 0)
     monkeypatch.setenv("RUNGWISE_CACHE", str(tmp_path / "cache of one"))
-    return Together(tmp_path, model_folder)
+    return lambda: Together.on_ray(tmp_path, model_folder)
 
 
 @pytest.mark.parametrize("kind", ["folder", "parquet", "webdataset"])
@@ -167,17 +242,22 @@ def test_the_index_is_that_of_one_process_to_the_bit(
     check(read(place), together)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["folder", "webdataset"])
+def test_on_ray_it_is_so_too(kind: str, photos: Path, tmp_path: Path, on_ray: Callable[[], Together]) -> None:
+    check(read(photos if kind == "folder" else tar_shards(tmp_path / "shards")), on_ray())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "webdataset"])
 def test_of_shards_in_an_object_store_as_well(
-    kind: str, tmp_path: Path, bucket: str, model_folder: Path, together: Together
+    kind: str, tmp_path: Path, bucket: str, on_ray: Callable[[], Together]
 ) -> None:
     address = put(f"{bucket}/{kind}", (parquet_shards if kind == "parquet" else tar_shards)(tmp_path / "shards"))
-    together = Together(tmp_path, model_folder)  # which knows the settings of the bucket
-    time.sleep(2.1)  # what was written just now would be looked at once more by the next run
     local, remote = read(tmp_path / "shards"), read(address)
     assert (remote.image_ids, remote.captions, remote.splits) == (local.image_ids, local.captions, local.splits)
     assert remote.paths[0].read() == local.paths[0].read()
-    check(remote, together)
+    check(remote, on_ray())  # which knows the settings of the bucket
 
 
 def check(data: ImageCaptions, together: Together) -> None:
@@ -263,7 +343,11 @@ def dying(mark: Path) -> DualEncoder:
     return model
 
 
-def test_the_share_of_a_worker_that_dies_is_done_again(photos: Path, tmp_path: Path, together: Together) -> None:
+@pytest.mark.slow
+def test_the_share_of_a_worker_that_dies_is_done_again(
+    photos: Path, tmp_path: Path, on_ray: Callable[[], Together]
+) -> None:
+    together = on_ray()
     together.model, together.load = ColourModel(), partial(dying, tmp_path / "died")
     one, _ = together.alone(read(photos))
     shared, changes = together.shared(read(photos))
@@ -278,7 +362,10 @@ def always_dying() -> DualEncoder:
 
 
 @pytest.mark.slow
-def test_workers_that_always_die_end_the_run(photos: Path, together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_always_die_end_the_run(
+    photos: Path, on_ray: Callable[[], Together], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = on_ray()
     monkeypatch.setattr(workers, "_DEATHS", 1)
     together.model, together.load = ColourModel(), always_dying
     with pytest.raises(UserError, match="Ray: .*the same command goes on from there") as raised:
@@ -291,15 +378,36 @@ class Failing(ColourModel):
         raise ValueError("out of luck")
 
 
-@pytest.mark.parametrize(
-    ("load", "line"),
-    [(refuse, r"a worker on .*: this model is not to be had"), (Failing, r"a worker on .*: ValueError: out of luck")],
-)
-def test_what_a_worker_cannot_do_is_one_line(load: Any, line: str, photos: Path, together: Together) -> None:
-    together.model, together.load = ColourModel(), load
-    with pytest.raises(UserError, match=line) as raised:
+LINES = {refuse: r"a worker on .*: this model is not to be had", Failing: r"a worker on .*: ValueError: out of luck"}
+
+
+@pytest.mark.parametrize("load", LINES)
+def test_what_a_worker_cannot_do_is_one_line(load: Any, photos: Path, together: Together) -> None:
+    together.load = load
+    with pytest.raises(UserError, match=LINES[load]) as raised:
         together.shared(read(photos))
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.slow
+def test_on_ray_it_is_one_line_too(photos: Path, on_ray: Callable[[], Together]) -> None:
+    together = on_ray()
+    together.load = Failing
+    with pytest.raises(UserError, match=LINES[Failing]):
+        together.shared(read(photos))
+
+
+def test_what_ray_fails_of_is_one_line(photos: Path, together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: _Work, *_: Any, **__: Any) -> Any:
+        def answers() -> Iterator[dict[str, Any]]:
+            raise Here.RayError("traceback of a worker\n\nout of memory")
+            yield
+
+        return SimpleNamespace(iter_rows=answers)
+
+    monkeypatch.setattr(_Work, "map_batches", fails)
+    with pytest.raises(UserError, match="^Ray: out of memory; what is in the index stays, and the same command goes"):
+        together.shared(read(photos))
 
 
 class Elsewhere(Workers):
@@ -335,25 +443,27 @@ class Unreadable(Elsewhere):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "most", "sizes"), [(0.0, 4096, [8, 8, 4]), (60.0, 4096, [20]), (60.0, 10, [16, 4]), (60.0, 16, [16, 4])]
+    ("seconds", "most", "sizes"),
+    [(2.0, 4096, [8, 8, 4]), (1.0, 4096, [16, 4]), (0.5, 4096, [20]), (0.5, 10, [16, 4]), (0.5, 16, [16, 4])],
 )
 def test_what_comes_within_some_seconds_is_written_together(
     seconds: float, most: int, sizes: list[int], photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"_SHARE": 8, "_SECONDS": seconds, "MOST": most}.items():
+    """Of shares of eight pictures, each of which takes so many seconds."""
+    for name, value in {"_SHARE": 8, "MOST": most}.items():
         monkeypatch.setattr(workers, name, value)
-    data = read(photos)
+    data, times = read(photos), iter(np.arange(99) * seconds)
     asked = ToLookAt(Items(data))
     for position in range(20):
         asked.add(position, Source(9, 9, ""))
-    batches = list(Unreadable(None, refuse, 2)(data, None, ()).batches(asked))
+    shared = Unreadable(None, refuse, 2, clock=lambda: float(next(times)))(data, None, ())
+    batches = list(shared.batches(asked))
     assert [len(batch) for batch in batches] == sizes
     assert [one.id for batch in batches for one in batch] == list(data.image_ids[:20])
 
 
 def test_rows_of_features_are_refused(together: Together) -> None:
     data = ImageCaptions(("a",), (), np.empty(0), features=FeatureRows(np.ones((1, 3), np.float32)), name="rows")
-    together.model = ColourModel()
     with pytest.raises(UserError, match="rows: rows of features are read by one process as fast; leave --ray out"):
         together.shared(data)
 
@@ -370,14 +480,11 @@ def test_a_command_that_was_killed_goes_on(photos: Path, tmp_path: Path, model_f
     words += ["--precision", "float32"]
     settings = os.environ | {"RUNGWISE_CACHE": str(tmp_path / "cache")}
     out = [*words, "--out", str(tmp_path / "shared"), "--ray", "--workers", "2"]
-    process = subprocess.Popen(out, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None:
-        time.sleep(0.02)
-        with contextlib.suppress(UserError):
-            if len(Index.open(tmp_path / "shared")):
-                break
-    process.kill()
-    process.wait()
+    halting = settings | {"HALT": "1"}
+    with subprocess.Popen(out, env=halting, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert b"written\n" in process.stdout, "lines until then"
+        process.kill()
     then = len(Index.open(tmp_path / "shared"))
     assert 0 < then < COUNT - 2
     said = subprocess.run(out, env=settings, capture_output=True, text=True, check=True)
@@ -390,11 +497,19 @@ def test_a_command_that_was_killed_goes_on(photos: Path, tmp_path: Path, model_f
 
 
 SMALL_SHARES = """
-import sys, time
+import os, signal, sys
 from rungwise.cli import main
 from rungwise.index import workers
 from rungwise.index.update import Update
-workers._SHARE, write = 4, Update._write
-Update._write = lambda *words: (write(*words), time.sleep(0.3))
+
+workers._SHARE, workers._SECONDS, write = 4, 0.0, Update._write
+
+def writing(*words):
+    write(*words)
+    if "HALT" in os.environ:
+        print("written", flush=True)
+        signal.pause()
+
+Update._write = writing
 sys.exit(main(sys.argv[1:]))
 """
