@@ -1,8 +1,25 @@
-"""What spoils training on a collection, measuring on it, or a run: found by small checks, each with its cure."""
+"""What spoils training on a collection, measuring on it, or a run: found by small checks, each with its cure.
+
+What examines a run is loaded when it is first used: data are examined without torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from rungwise.doctor.data_report import examine_data
 from rungwise.doctor.finding import Finding, Report
 from rungwise.doctor.roles import Roles
-from rungwise.doctor.run_report import examine_run
+
+if TYPE_CHECKING:
+    from rungwise.doctor.run_report import examine_run
 
 __all__ = ["Finding", "Report", "Roles", "examine_data", "examine_run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "examine_run":
+        from rungwise.doctor import run_report
+
+        return run_report.examine_run
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from rungwise.core.configuration import load_yaml
 from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular, parse_json, read_text
-from rungwise.training.checkpoint import RunState, load_checkpoint
-from rungwise.training.config import TrainConfig
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, STEPS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rungwise.training.checkpoint import RunState
+    from rungwise.training.config import TrainConfig
 
 _SEED = "seed-"
 
@@ -95,6 +97,9 @@ def _number(name: str) -> int:
 
 def read_run(folder: Path) -> RunFiles:
     """Read what is there; what cannot be read is told in ``left_out``."""
+    from rungwise.training.checkpoint import load_checkpoint  # torch, which no run needs that is not there
+    from rungwise.training.config import TrainConfig
+
     left_out: list[str] = []
     config, state = None, None
     tensors: Mapping[str, Tensor] = {}
