@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from io import StringIO
@@ -43,6 +45,7 @@ class LocalMilvus:
         self._server.set_base_dir(str(folder))
         self._server.webservice_port = web
         self._server.show_startup_banner = False
+        self._server.wait_for_started = False  # the package gives up after three minutes
 
     def start(self) -> None:
         before = os.environ.get("ETCD_CONFIG_PATH")
@@ -50,6 +53,7 @@ class LocalMilvus:
         try:
             with redirect_stdout(StringIO()):
                 self._server.start()
+                self._server.wait_started(timeout=math.inf)
         finally:
             if before is None:
                 del os.environ["ETCD_CONFIG_PATH"]
@@ -57,10 +61,12 @@ class LocalMilvus:
                 os.environ["ETCD_CONFIG_PATH"] = before
 
     def stop(self) -> None:
-        process = self._server.server_proc
-        self._server.stop()
-        with suppress(AttributeError, OSError):
-            process.wait()
+        if (process := self._server.server_proc) is None:
+            return  # it has not started
+        with suppress(subprocess.TimeoutExpired):  # of the package, for a server that it has killed
+            self._server.stop()
+        process.wait()
+        self._server.stop()  # closes its files where the first call gave up
 
     @property
     def process(self) -> int:
