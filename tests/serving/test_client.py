@@ -1,21 +1,22 @@
 """Also tests rungwise.serving."""
 
-import http.server
+import http.client
+import socket
+import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI, Response
 
 from rungwise.core.errors import UserError
 from rungwise.index import Index
-from rungwise.serving import Client, background
+from rungwise.serving import Client, background, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
-
-TOKEN = "correct-horse"
+from tests.serving.conftest import PATIENT, TOKEN
+from tests.serving.wire import reached
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +27,13 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 
 @pytest.fixture(scope="module")
-def client(index: Index) -> Iterator[Client]:
-    with background(index, ColourModel(), token=TOKEN) as address:
+def app(index: Index) -> FastAPI:
+    return create_app(index, ColourModel(), token=TOKEN, limits=PATIENT)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[Client]:
+    with reached(app) as address:
         yield Client(address, TOKEN)
 
 
@@ -74,8 +80,6 @@ def test_adding_and_deleting(client: Client, index: Index, item_id: str) -> None
         (lambda client: client.send(Path("nowhere.jpg")), "no such file"),
         (lambda client: Client(client.address, "wrong-horse").about(), "token"),
         (lambda client: Client(client.address + "static", TOKEN).about(), "Not Found"),
-        (lambda client: Client("http://127.0.0.1:9/").about(), "is the server running"),
-        (lambda client: Client("https" + client.address.removeprefix("http")).about(), "no safe connection"),
     ],
 )
 def test_every_mistake_is_one_line(client: Client, ask: Callable[[Client], object], message: str) -> None:
@@ -85,64 +89,82 @@ def test_every_mistake_is_one_line(client: Client, ask: Callable[[Client], objec
     assert TOKEN not in str(refused.value)
 
 
+def test_where_nobody_listens_is_one_line() -> None:
+    with pytest.raises(UserError, match="is the server running") as refused:
+        Client("http://127.0.0.1:9/", TOKEN).about()
+    assert "\n" not in str(refused.value)
+    assert TOKEN not in str(refused.value)
+
+
+def unsafe() -> ssl.SSLError:
+    error = ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number")
+    error.reason = "WRONG_VERSION_NUMBER"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (TimeoutError(), r"no answer within 0\.2 s"),
+        (unsafe(), "no safe connection"),
+        (http.client.IncompleteRead(b""), "cannot be asked"),
+    ],
+)
+def test_what_goes_wrong_on_the_way_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, fault: Exception, message: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(http.client.HTTPConnection, "request", fail)
+    for scheme in ("http", "https"):
+        with pytest.raises(UserError, match=message) as refused:
+            Client(f"{scheme}://127.0.0.1:8000/", TOKEN, timeout=0.2).about()
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_a_server_without_a_certificate_is_one_line(index: Index) -> None:
+    with background(index, ColourModel(), token=TOKEN) as address, pytest.raises(UserError, match="no safe connection"):
+        Client("https" + address.removeprefix("http")).about()
+
+
 @pytest.mark.parametrize("address", ["", "localhost", "localhost:8000", "ftp://h/", "http://", "http://h:port/", "//h"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(UserError, match="no address of a server"):
         Client(address)
 
 
-@contextmanager
-def stranger(answer: Callable[[http.server.BaseHTTPRequestHandler], None]) -> Iterator[str]:
+def stranger(content: bytes, status: int = 200) -> FastAPI:
     """A server of another kind."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer(self)
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-            thread.join()
+    app = FastAPI()
+    app.mount("/", Response(content, status))
+    return app
 
 
 @pytest.mark.parametrize("content", [b"<html>", b"[1, 2]", b"[" * 100_000, b"\xff"])
 def test_what_is_no_server_of_ours_is_said(content: bytes) -> None:
-    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.end_headers()
-        handler.wfile.write(content)
-
-    with stranger(answer) as address, pytest.raises(UserError, match="no server of rungwise"):
+    with reached(stranger(content)) as address, pytest.raises(UserError, match="no server of rungwise"):
         Client(address).about()
 
 
 def test_a_refusal_of_a_stranger_cannot_steer_a_terminal() -> None:
-    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
-        handler.send_response(500)
-        handler.end_headers()
-        handler.wfile.write(b'{"error": "bad\\u001b[31m\\nline"}')
-
-    with stranger(answer) as address, pytest.raises(UserError) as refused:
+    refusal = b'{"error": "bad\\u001b[31m\\nline"}'
+    with reached(stranger(refusal, 500)) as address, pytest.raises(UserError) as refused:
         Client(address).about()
     assert "\x1b" not in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_silence_has_an_end() -> None:
-    done = threading.Event()
-    with stranger(lambda _: done.wait(60)) as address:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         with pytest.raises(UserError, match=r"no answer within 0\.2 s"):
             Client(address, timeout=0.2).about()
-        done.set()
 
 
+@pytest.mark.slow
 def test_a_client_goes_without_the_libraries_of_the_server() -> None:
     program = (
         "import sys; from rungwise.serving import Client, ServingLimits; Client('http://127.0.0.1:8000/');"

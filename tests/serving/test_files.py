@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 from fastapi.testclient import TestClient
@@ -12,8 +11,9 @@ from PIL import Image
 
 from rungwise.core.limits import limited
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, background, create_app, files
+from rungwise.serving import ServingLimits, create_app, files
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+from tests.serving.conftest import PATIENT
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def test_a_picture_too_large_to_be_made_smaller_gets_a_plain_answer(index: Index
     assert client.get("/images/0-red").status_code == 422
 
 
-def test_a_picture_that_takes_more_memory_than_all_gets_a_plain_answer(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=1 << 20)))
+def test_a_picture_that_takes_more_memory_than_all_gets_a_plain_answer(shared_index: Index) -> None:
+    client = TestClient(create_app(shared_index, ColourModel(), limits=ServingLimits(decoding_memory=1 << 20)))
     assert client.get("/images/0-red?thumb=32").status_code == 422
     assert client.get("/images/0-red").status_code == 200
 
@@ -76,9 +76,10 @@ def test_whoever_asks_at_once_gets_the_same_from_one_decoding(index: Index, monk
         return thumbnail(path, side)
 
     monkeypatch.setattr(files, "thumbnail", counted)
-    Image.effect_noise((2000, 1500), 50).save(next(iter(index.items())).path)
-    with background(index, ColourModel()) as address, ThreadPoolExecutor(8) as pool:
-        got = list(pool.map(lambda _: urlopen(f"{address}images/0-red?thumb=64", timeout=60).read(), range(8)))
+    Image.effect_noise((400, 300), 50).save(next(iter(index.items())).path)
+    app = create_app(index, ColourModel(), limits=PATIENT)
+    with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(lambda _: client.get("/images/0-red?thumb=64").content, range(8)))
     assert len(made) == 1
     assert len(set(got)) == 1
     assert Image.open(io.BytesIO(got[0])).size == (64, 48)

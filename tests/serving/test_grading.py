@@ -1,18 +1,26 @@
 """Grades that people give, over HTTP. Also tests rungwise.serving.bodies."""
 
+import asyncio
 import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
 from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.serving import Client, ServingLimits, background, create_app
+from rungwise.serving.bodies import json_body
 from rungwise.serving.grading import Standing, changes_of
+from rungwise.serving.server import _search_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
+from tests.serving.conftest import PATIENT
+from tests.serving.loops import run
+from tests.serving.test_uploads import never, request_of
+from tests.serving.wire import reached
 
 MIXED = ["red", "green", "blue", "red", "yellow"] * 3
 
@@ -25,6 +33,13 @@ def index(tmp_path: Path) -> Index:
 @pytest.fixture
 def client(index: Index) -> TestClient:
     return TestClient(create_app(index, ColourModel(), only_here=True))
+
+
+@pytest.fixture(scope="module")
+def local(shared_index: Index) -> Iterator[TestClient]:
+    """Takes grades, for requests that are none."""
+    with TestClient(create_app(shared_index, ColourModel(), only_here=True, limits=PATIENT)) as client:
+        yield client
 
 
 def given(client: TestClient, query: str, item_id: str, grade: str | None) -> dict[str, object]:
@@ -91,32 +106,32 @@ def test_grades_are_asked_for_by_query_and_in_pages(client: TestClient) -> None:
         {"query": "red", "id": "0-red", "grade": "right", "who": "a" * 81},
     ],
 )
-def test_what_is_no_grade_is_one_line(client: TestClient, index: Index, body: bytes | dict[str, object]) -> None:
+def test_what_is_no_grade_is_one_line(local: TestClient, shared_index: Index, body: bytes | dict[str, object]) -> None:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = client.post("/grades", content=content, headers={"Content-Type": "application/json"})
+    answer = local.post("/grades", content=content, headers={"Content-Type": "application/json"})
     assert (answer.status_code, list(answer.json())) == (422, ["error"])
     assert "\n" not in answer.json()["error"]
-    assert not len(index.grades())
+    assert not len(shared_index.grades())
 
 
-def test_a_form_of_another_site_is_no_grade(client: TestClient, index: Index) -> None:
+def test_a_form_of_another_site_is_no_grade(local: TestClient, shared_index: Index) -> None:
     grade = json.dumps({"query": "red", "id": "0-red", "grade": "right"})
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
-        assert client.post("/grades", content=grade, headers={"Content-Type": kind}).status_code == 422
+        assert local.post("/grades", content=grade, headers={"Content-Type": kind}).status_code == 422
     kind = {"Content-Type": "application/json"}
     for elsewhere in ({"Origin": "http://elsewhere.example"}, {"Sec-Fetch-Site": "cross-site"}):
-        assert client.post("/grades", content=grade, headers=kind | elsewhere).status_code == 403
-        assert client.post("/calibration", headers=elsewhere).status_code == 403
-    assert not len(index.grades())
+        assert local.post("/grades", content=grade, headers=kind | elsewhere).status_code == 403
+        assert local.post("/calibration", headers=elsewhere).status_code == 403
+    assert not len(shared_index.grades())
 
 
-def test_a_body_has_an_end(client: TestClient) -> None:
-    answer = client.post("/grades", content=b" " * 20_000, headers={"Content-Type": "application/json"})
+def test_a_body_has_an_end(local: TestClient) -> None:
+    answer = local.post("/grades", content=b" " * 20_000, headers={"Content-Type": "application/json"})
     assert answer.status_code == 413
 
 
-def test_pictures_that_are_not_there_are_404(client: TestClient) -> None:
-    assert client.post("/grades", json={"query": "red", "id": "none", "grade": "right"}).status_code == 404
+def test_pictures_that_are_not_there_are_404(local: TestClient) -> None:
+    assert local.post("/grades", json={"query": "red", "id": "none", "grade": "right"}).status_code == 404
 
 
 def test_without_a_token_only_this_machine_may_grade(index: Index) -> None:
@@ -139,17 +154,31 @@ def test_without_a_token_only_this_machine_may_grade(index: Index) -> None:
 
 
 @pytest.mark.parametrize(
+    ("bound", "names", "gradable"),
+    [("127.0.0.1", [], True), ("127.0.0.1", ["pictures.example"], False), ("0.0.0.0", [], False)],
+)
+def test_a_server_knows_whether_others_reach_it(
+    shared_index: Index, bound: str, names: list[str], gradable: bool
+) -> None:
+    make = _search_app(shared_index, ColourModel(), None, names, PATIENT, None, None, None)
+    assert TestClient(make(["testserver"], bound)).get("/about").json()["gradable"] is gradable
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("settings", "gradable"),
     [({}, True), ({"allowed_hosts": ["pictures.example"]}, False), ({"host": "0.0.0.0", "open_to_all": True}, False)],
 )
-def test_a_server_knows_whether_others_reach_it(index: Index, settings: dict[str, object], gradable: bool) -> None:
-    with background(index, ColourModel(), **settings) as address:
+def test_a_server_with_a_socket_knows_whether_others_reach_it(
+    shared_index: Index, settings: dict[str, object], gradable: bool
+) -> None:
+    with background(shared_index, ColourModel(), **settings) as address:
         assert Client(address).about()["gradable"] is gradable
 
 
 @pytest.fixture
 def server(index: Index) -> Iterator[Client]:
-    with background(index, ColourModel()) as address:
+    with reached(create_app(index, ColourModel(), only_here=True, limits=PATIENT)) as address:
         yield Client(address)
 
 
@@ -179,9 +208,20 @@ def test_what_changed_is_said_in_words() -> None:
     )
 
 
-def test_a_slow_grade_is_given_up(index: Index) -> None:
-    with background(index, ColourModel(), limits=ServingLimits(body_seconds=0.2)) as address:
-        connection = http.client.HTTPConnection(address.split("/")[2], timeout=30)
+def test_a_slow_grade_is_given_up() -> None:
+    async def ask() -> None:
+        with pytest.raises(HTTPException, match="a grade has not come within 60 s") as refused:
+            await json_body(request_of(never(), kind="application/json"), 60, "a grade")
+        assert (refused.value.status_code, refused.value.headers) == (408, {"Connection": "close"})
+        assert asyncio.get_running_loop().time() == pytest.approx(60)
+
+    run(ask())
+
+
+@pytest.mark.slow
+def test_a_slow_grade_is_given_up_by_a_server(shared_index: Index) -> None:
+    with background(shared_index, ColourModel(), limits=ServingLimits(body_seconds=0.2)) as address:
+        connection = http.client.HTTPConnection(address.split("/")[2])
         connection.putrequest("POST", "/grades")
         connection.putheader("Content-Type", "application/json")
         connection.putheader("Content-Length", "50")

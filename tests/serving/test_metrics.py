@@ -1,12 +1,10 @@
-from pathlib import Path
-
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from rungwise.index import Index
 from rungwise.serving import create_app
 from rungwise.serving.metrics import Metrics
-from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+from tests.colour_model import COLOURS, ColourModel, picture_bytes
 
 
 def numbers(text: str) -> dict[tuple[str, ...], float]:
@@ -18,9 +16,8 @@ def numbers(text: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_requests_are_counted_by_route_and_never_by_what_was_asked(tmp_path: Path) -> None:
-    index = Index.build(colour_pictures(tmp_path / "photos", ["red", "blue"]), ColourModel(), tmp_path / "index")
-    client = TestClient(create_app(index, ColourModel()), raise_server_exceptions=False)
+def test_requests_are_counted_by_route_and_never_by_what_was_asked(shared_index: Index) -> None:
+    client = TestClient(create_app(shared_index, ColourModel()), raise_server_exceptions=False)
     for _ in range(2):
         client.get("/search?q=secret-words")
     client.get("/items/0-red")
@@ -43,7 +40,7 @@ def test_requests_are_counted_by_route_and_never_by_what_was_asked(tmp_path: Pat
     assert sum(value for key, value in found.items() if key[:2] == (counted, "other")) == 1
     assert found["rungwise_request_seconds_count", "/search"] == 2
     assert found["rungwise_batch_queries_count",] == 2
-    assert found["rungwise_pictures",] == 2
+    assert found["rungwise_pictures",] == 5
     for name in ("waiting_queries", "waiting_encoding", "waiting_decoding", "waiting_reading", "uploads_bytes"):
         assert found[f"rungwise_{name}",] == 0
 

@@ -121,7 +121,7 @@ def test_every_operation_is_asked_below(documented: BaseSchema) -> None:
 def test_every_answer_is_as_documented(documented: BaseSchema, method: str, path: str, mode: GenerationMode) -> None:
     operation = documented[path][method]
 
-    @settings(max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=8, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=operation.as_strategy(generation_mode=mode))
     def asked(case: Case) -> None:
         # No schema can say which words a query needs, or which bytes are a picture.
@@ -152,7 +152,7 @@ class Server:
         self.place = (place.hostname, place.port)
 
     def ask(self, method: str, target: str, body: bytes = b"", **headers: str) -> Answer:
-        connection = HTTPConnection(*self.place, timeout=60)
+        connection = HTTPConnection(*self.place)
         try:
             given = {"Authorization": f"Bearer {TOKEN}"} | {name.replace("_", "-"): headers[name] for name in headers}
             connection.request(method, target, body or None, given)
@@ -161,7 +161,7 @@ class Server:
             connection.close()
 
     def malformed(self, method: str, target: str) -> Answer:
-        with create_connection(self.place, timeout=60) as connection:
+        with create_connection(self.place) as connection:
             connection.sendall(f"{method} {target} HTTP/1.1\r\nno colon\r\n\r\n".encode())
             response = HTTPResponse(connection)
             response.begin()
@@ -170,7 +170,7 @@ class Server:
     @contextmanager
     def uploading(self, target: str = UPLOAD[1]) -> Iterator[socket]:
         """A picture that the server waits for."""
-        with create_connection(self.place, timeout=60) as connection:
+        with create_connection(self.place) as connection:
             head = (
                 f"POST {target} HTTP/1.1",
                 "Host: 127.0.0.1",
@@ -252,6 +252,7 @@ def of_this_operation(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_every_documented_status_is_met(
     documented: BaseSchema,

@@ -1,4 +1,6 @@
 import logging
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,7 @@ from fastapi.testclient import TestClient
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index, Searcher
-from rungwise.serving import create_app, overview
+from rungwise.serving import app, create_app, overview
 from rungwise.serving.current import Current, Served
 from rungwise.serving.overview import Overviews
 from tests.colour_model import COLOURS, ColourModel
@@ -88,13 +90,43 @@ def test_a_failure_leaves_the_page_without_groups(
     assert "no overview" in caplog.text
 
 
-def test_samples_of_every_kind(tmp_path: Path) -> None:
+def test_an_overview_that_cost_much_is_not_made_anew_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, versions = [0.0], []
+
+    def dear(one: Served) -> overview.Overview:
+        versions.append(one.version)
+        now[0] += 10
+        return overview.Overview(one.version, (), (), ())
+
+    monkeypatch.setattr(overview, "overview", dear)
+    overviews, first = Overviews(clock=lambda: now[0]), served(tmp_path)
+    second = replace(first, version="another")
+    for one in (first, second, second):
+        overviews.of(one)
+        overviews.settle()
+    assert versions == [first.version]
+    now[0] += 600  # which is as long as anything waits
+    overviews.of(second)
+    overviews.settle()
+    assert versions == [first.version, "another"]
+
+
+def test_samples_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overviews, may = Overviews(), threading.Event()
+    making = overview.overview
+    monkeypatch.setattr(overview, "overview", lambda one: (may.wait(), making(one))[1])
+    monkeypatch.setattr(app, "Overviews", lambda: overviews)
     client = TestClient(create_app(served(tmp_path).index, ColourModel()))
     newest = client.get("/sample?by=newest&k=1&of=2").json()
     assert newest["ready"]
     assert [[item["id"] for item in group["items"]] for group in newest["groups"]] == [["23-blue", "22-red"]]
-    while not (groups := client.get("/sample?k=2&of=3").json())["ready"]:
-        assert groups["groups"][0]["items"]  # something is shown meanwhile
+    groups = client.get("/sample?k=2&of=3").json()
+    assert not groups["ready"]
+    assert groups["groups"][0]["items"]  # something is shown meanwhile
+    may.set()
+    overviews.settle()
+    groups = client.get("/sample?k=2&of=3").json()
+    assert groups["ready"]
     assert {group["label"] for group in groups["groups"]} == {"a red square", "a blue square"}
     assert {group["query"] for group in groups["groups"]} == {"a red square", "a blue square"}
     assert [len(group["items"]) for group in groups["groups"]] == [3, 3]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,11 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.index import Index, Searcher
 from rungwise.index.answers import SearchOptions
 from rungwise.index.queries import Query, Term, Words
-from rungwise.serving import ServingLimits, background, create_app
-from rungwise.serving.client import Client
+from rungwise.serving import create_app
 from rungwise.serving.current import Current
 from rungwise.serving.work import Search, searched
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
-
-MIXED = ["red", "green", "blue", "red", "yellow"]
+from tests.serving.conftest import MIXED, PATIENT
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 @pytest.fixture(scope="module")
 def client(index: Index) -> Iterator[TestClient]:
-    with TestClient(create_app(index, ColourModel())) as client:
+    with TestClient(create_app(index, ColourModel(), limits=PATIENT)) as client:
         yield client
 
 
@@ -198,11 +197,12 @@ def test_several_searches_are_encoded_in_one_call_and_each_gets_its_own(index: I
 
 @pytest.mark.parametrize("together", [1, 64])
 def test_many_at_once_get_the_answers_of_one_at_a_time(index: Index, together: int) -> None:
-    queries = ["red", "green", "blue", "yellow"] * 8
-    limits = ServingLimits(queries_together=together)
-    with background(index, ColourModel(), limits=limits) as address, ThreadPoolExecutor(16) as pool:
-        client = Client(address)
-        alone = {query: client.search(query)["hits"] for query in queries[:4]}
-        assert list(pool.map(lambda query: client.search(query)["hits"], queries)) == [
-            alone[query] for query in queries
-        ]
+    queries = ["red", "green", "blue", "yellow"] * 4
+    app = create_app(index, ColourModel(), limits=replace(PATIENT, queries_together=together))
+    with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
+
+        def hits(query: str) -> object:
+            return client.get("/search", params={"q": query}).json()["hits"]
+
+        alone = {query: hits(query) for query in queries[:4]}
+        assert list(pool.map(hits, queries)) == [alone[query] for query in queries]

@@ -10,7 +10,9 @@ from rungwise.serving.uploads import Uploads
 from tests.serving.loops import run
 
 
-def request_of(parts: AsyncIterator[bytes | None], length: str | None = None) -> Request:
+def request_of(
+    parts: AsyncIterator[bytes | None], length: str | None = None, kind: str = "application/octet-stream"
+) -> Request:
     """A request whose body comes in these parts; None is a client that leaves."""
 
     async def receive() -> dict[str, object]:
@@ -22,7 +24,8 @@ def request_of(parts: AsyncIterator[bytes | None], length: str | None = None) ->
             return {"type": "http.disconnect"}
         return {"type": "http.request", "body": part, "more_body": True}
 
-    headers = [] if length is None else [(b"content-length", length.encode())]
+    headers = [(b"content-type", kind.encode())]
+    headers += [] if length is None else [(b"content-length", length.encode())]
     return Request({"type": "http", "headers": headers}, receive)
 
 

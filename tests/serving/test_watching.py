@@ -1,7 +1,6 @@
 import io
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from rungwise.index import Index
 from rungwise.serving import RequestLog, create_app
-from tests.colour_model import ColourModel, colour_pictures
+from tests.colour_model import ColourModel
 
 TOKEN = "correct-horse"
 
@@ -21,8 +20,8 @@ class Broken(ColourModel):
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Index:
-    return Index.build(colour_pictures(tmp_path / "photos", ["red", "blue"]), ColourModel(), tmp_path / "index")
+def index(shared_index: Index) -> Index:
+    return shared_index
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:

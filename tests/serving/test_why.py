@@ -14,9 +14,10 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index
 from rungwise.models.contracts import PairScorer
-from rungwise.serving import Client, Reranker, ServingLimits, background, create_app
+from rungwise.serving import Client, Reranker, ServingLimits, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.pointing_model import PointingModel
+from tests.serving.wire import reached
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,7 @@ def test_who_cannot_say_why_says_so(index: Index) -> None:
 
 
 def test_the_python_client_asks_it(index: Index) -> None:
-    with background(index, ColourModel(), reranker=Reranker(PointingModel(COLOURS))) as address:
+    with reached(create_app(index, ColourModel(), reranker=Reranker(PointingModel(COLOURS)))) as address:
         asking = Client(address)
         assert asking.about()["explains"] is True
         assert asking.why("red", "0-red")["texts"][0]["words"][0]["where"] == "lower left"

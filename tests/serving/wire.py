@@ -5,10 +5,11 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from urllib.parse import unquote
 
 import pytest
 from fastapi.testclient import TestClient
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 ADDRESS = "http://127.0.0.1:8000/"
 """At which the application answers."""
@@ -41,11 +42,24 @@ def _connection_to(application: TestClient) -> type:
     return Connection
 
 
+def _reading_once(app: ASGIApp) -> ASGIApp:
+    """As a server reads the path of a request: ``TestClient`` would take ``%252F`` for a slash."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": unquote(scope["raw_path"].decode("ascii"))}
+        await app(scope, receive, send)
+
+    return answer
+
+
 @contextmanager
 def reached(app: ASGIApp) -> Iterator[str]:
     """While it lasts, whoever asks at the address that it gives is answered by the application."""
     with ExitStack() as stack:
-        application = stack.enter_context(TestClient(app, base_url=ADDRESS, raise_server_exceptions=False))
+        application = stack.enter_context(
+            TestClient(_reading_once(app), base_url=ADDRESS, raise_server_exceptions=False)
+        )
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(http.client, "HTTPConnection", _connection_to(application))
         yield ADDRESS
