@@ -7,6 +7,8 @@ import pytest
 
 from tests.page.browser import expect
 
+pytestmark = pytest.mark.slow
+
 QUERY = "a small red star above a blue heart"
 LOOKS = {
     "desktop": {},

@@ -201,10 +201,12 @@ def test_a_body_has_an_end(client: TestClient) -> None:
     assert answer.status_code == 413
 
 
+@pytest.mark.slow
 def test_a_slow_judgement_is_given_up(questions: Questions, out: Path) -> None:
+    """The body is read by ``rungwise.serving.bodies``, whose tests need no socket."""
     limits = ServingLimits(body_seconds=0.2)
     with background_app(lambda names, _: create_grading_app(questions, out, limits=limits)) as address:
-        connection = http.client.HTTPConnection(address.split("/")[2], timeout=30)
+        connection = http.client.HTTPConnection(address.split("/")[2])
         connection.putrequest("POST", "/grading/judgements")
         connection.putheader("Content-Type", "application/json")
         connection.putheader("Content-Length", "50")

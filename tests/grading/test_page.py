@@ -15,6 +15,8 @@ from rungwise.relevance.judgements import read_judgements
 from rungwise.serving import background_app
 from tests.page.browser import expect, expect_drawn
 
+pytestmark = pytest.mark.slow
+
 LOOKS: dict[str, dict[str, Any]] = {
     "desktop": {},
     "dark": {"color_scheme": "dark"},

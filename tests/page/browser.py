@@ -1,11 +1,8 @@
 """What tests of the page expect of it; a module that imports this is skipped where playwright is not installed."""
 
-import time
 from typing import Any
 
 import pytest
-
-SCROLLING = 20  # seconds for all pictures to come, on a busy machine
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
@@ -22,8 +19,14 @@ def expect_drawn(picture: Any, width: int) -> None:
 
 
 def scroll_to_the_end(page: Any) -> None:
-    """Scrolls until the page says that there is no more."""
-    patience = time.monotonic() + SCROLLING
-    while not page.locator("#end").inner_text() and time.monotonic() < patience:
-        page.mouse.wheel(0, 6000)
-        page.wait_for_timeout(50)
+    """Scrolls with every frame until the page says that there is no more."""
+    page.wait_for_function(
+        "() => (scrollTo(0, document.documentElement.scrollHeight), document.querySelector('#end').textContent)"
+    )
+
+
+def settle(page: Any) -> None:
+    """Waits until a page that was scrolled has looked at what is in sight, and would have asked for more."""
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+    )

@@ -16,7 +16,8 @@ from rungwise.serving import Reranker, background
 from tests.page.collection import COLOURS, PaletteModel, collection, rows_of_features
 from tests.pointing_model import PointingModel
 
-PATIENCE = 20_000  # milliseconds until a browser gives up, on a busy machine
+FOR_EVER = 0
+"""As a limit of time, to playwright: only the backstop of the tests ends what never comes."""
 TOKEN = "open-sesame-8"
 
 
@@ -30,10 +31,10 @@ def chromium() -> Iterator[Any]:
         pytest.skip("there is no Chromium here")
     with sync_api.sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=program)
+            browser = playwright.chromium.launch(executable_path=program, timeout=FOR_EVER)
         except sync_api.Error as error:
             pytest.skip(f"Chromium does not start: {error}")
-        sync_api.expect.set_options(timeout=PATIENCE)
+        sync_api.expect.set_options(timeout=FOR_EVER)
         yield browser
         browser.close()
 
@@ -86,7 +87,7 @@ def new_page(chromium: Any) -> Iterator[Callable[..., Any]]:
 
     def opened(**settings: Any) -> Any:
         context = chromium.new_context(**{"viewport": {"width": 1200, "height": 800}, **settings})
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(FOR_EVER)
         contexts.append(context)
         page = context.new_page()
         page.expected = []  # parts of complaints that a test brings about

@@ -7,6 +7,8 @@ import pytest
 from tests.page.browser import expect
 from tests.page.ends import bands, judged
 
+pytestmark = pytest.mark.slow
+
 LOOKS = {
     "desktop": {},
     "dark": {"color_scheme": "dark"},

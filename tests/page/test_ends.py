@@ -7,6 +7,8 @@ import pytest
 from tests.page.browser import expect, scroll_to_the_end
 from tests.page.ends import bands, judged
 
+pytestmark = pytest.mark.slow
+
 FEW = "&where=year < 2003"  # 18 pictures
 
 

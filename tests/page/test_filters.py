@@ -2,7 +2,11 @@
 
 import re
 
+import pytest
+
 from tests.page.browser import expect
+
+pytestmark = pytest.mark.slow
 
 
 def opened(page, site, query="?q=blue&fold=false&end=false"):

@@ -3,7 +3,11 @@
 import base64
 import re
 
+import pytest
+
 from tests.page.browser import expect, expect_drawn
+
+pytestmark = pytest.mark.slow
 
 DROP = """([kind, data]) => {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));

@@ -11,6 +11,8 @@ from tests.page.browser import expect
 from tests.page.collection import PaletteModel, collection
 from tests.page.ends import bands, judged
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def graded_site(tmp_path) -> Iterator[str]:

@@ -1,6 +1,10 @@
 """Back and forth: the place, what was found, and what was typed come back."""
 
+import pytest
+
 from tests.page.browser import expect
+
+pytestmark = pytest.mark.slow
 
 
 def scrolled(page, site):
@@ -9,7 +13,8 @@ def scrolled(page, site):
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
     page.mouse.wheel(0, 1800)
     expect(page.locator("#results a.open").nth(80)).to_be_attached()
-    page.wait_for_timeout(300)
+    # The page notes the place once it is no longer scrolled.
+    page.wait_for_function("scrollY > 500 && Math.abs(history.state.scroll - scrollY) < 2")
 
 
 def test_back_restores_place_and_what_was_found(page, site):

@@ -9,6 +9,8 @@ from tests.page.browser import expect
 from tests.page.collection import PaletteModel
 from tests.page.conftest import TOKEN
 
+pytestmark = pytest.mark.slow
+
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 BRIGHTNESS = "e => getComputedStyle(e).backgroundColor.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0)"
 

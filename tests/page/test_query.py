@@ -2,7 +2,11 @@
 
 import re
 
+import pytest
+
 from tests.page.browser import expect
+
+pytestmark = pytest.mark.slow
 
 
 def first(page):

@@ -2,10 +2,14 @@
 
 import re
 
+import pytest
+
 from rungwise.index import Index
 from rungwise.serving import background
-from tests.page.browser import expect, expect_drawn, scroll_to_the_end
+from tests.page.browser import expect, expect_drawn, scroll_to_the_end, settle
 from tests.page.collection import LONG, ODD_ID, PaletteModel
+
+pytestmark = pytest.mark.slow
 
 
 def ids(page):
@@ -54,8 +58,11 @@ def test_where_the_server_gives_no_more_it_is_said_when_that_is_learned_late(pag
     expect(page.locator("#end")).to_be_empty()
     held[0].fulfill(json={**held[0].fetch().json(), "max_offset": 20})
     expect(page.locator("#end")).to_contain_text(re.compile("These are the first (30|90) pictures"))
-    page.mouse.wheel(0, 9000)
-    page.wait_for_timeout(300)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    settle(page)
+    assert not [address for address in asked if "/search" in address]
     assert len(ids(page)) in (30, 90)
 
 

@@ -7,6 +7,8 @@ import pytest
 from tests.page.browser import expect, scroll_to_the_end
 from tests.page.collection import collection
 
+pytestmark = pytest.mark.slow
+
 
 def test_starts_with_pictures_by_theme(page, site):
     page.goto(site)

@@ -11,6 +11,8 @@ from tests.page.browser import expect
 from tests.page.collection import COLOURS, PaletteModel
 from tests.pointing_model import GRID, PointingModel
 
+pytestmark = pytest.mark.slow
+
 ASKED = "?q=a red square&fold=false&end=false"
 
 
