@@ -127,6 +127,14 @@ def of_pairs(root: Path) -> Answer:
     return {"main": bool((scores == whole)[known].all()), "issues": int((~known).sum())}
 
 
+def of_facts(root: Path) -> Answer:
+    """What is known of a model; where it is not known any more, the model is opened."""
+    from rungwise.models.lazy_model import ModelFacts, read_facts
+
+    found = read_facts(root / "model.json")
+    return {"main": found in (None, ModelFacts(*world.FACTS)), "issues": int(found is None)}
+
+
 def of_kept(root: Path) -> Answer:
     """What a source computed and another run reads."""
     from rungwise.relevance.kept import KeptFolder

@@ -16,6 +16,8 @@ NAMES = tuple(f"{number}-{name}.png" for number, name in enumerate([*COLOURS, *C
 SPLITS = ("train",) * 4 + ("val",) * 2 + ("test",) * 2
 KEPT = "ab" * 32
 """The key of what is kept of a source of relevance."""
+FACTS = ("9a3f" * 16, 8, "")
+"""Fingerprint, dimension, and what it stands for, of a model that was opened before."""
 CAPTIONS = tuple(f"a {name.split('-')[1][:-4]} picture, number {at}" for at, name in enumerate(NAMES))
 WORDS = ("a", "red", "green", "blue", "white", "picture", "number")
 
@@ -259,6 +261,7 @@ def make_own(root: Path) -> None:
     from rungwise.data.readers import read
     from rungwise.encoders.cache import RowStore
     from rungwise.index import Index
+    from rungwise.models.lazy_model import ModelFacts, write_facts
     from rungwise.relevance import CIDErD
     from rungwise.relevance.fit_file import write_fit
     from rungwise.relevance.kept import KeptFolder
@@ -282,6 +285,7 @@ def make_own(root: Path) -> None:
     (root / "caches").mkdir()
     keys = Keys(data.captions, "model", symmetric=True).of(np.zeros(7, np.int64), np.arange(1, 8))
     KeptFolder(root / "caches").keep("cider-d", KEPT, kept_rows(source))
+    write_facts(ModelFacts(*FACTS), root / "caches/model.json")
     PairCache(root / "caches/pairs").add(keys, np.linspace(0, 1, 7, dtype=np.float32))
     store = RowStore(root / "caches/rows-2", (3,), np.float32)
     store.append(row_keys(8), np.arange(24, dtype=np.float32).reshape(8, 3))

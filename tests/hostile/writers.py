@@ -162,7 +162,11 @@ def _files(root: Path) -> list[Writer]:
 
 def _caches() -> list[Writer]:
     from rungwise.encoders.cache import RowStore
+    from rungwise.models.lazy_model import ModelFacts, read_facts, write_facts
     from rungwise.relevance.pair_cache import Keys, PairCache
+
+    def fact(fingerprint: str) -> Step:
+        return lambda place: write_facts(ModelFacts(fingerprint, 8, ""), place / "model.json")
 
     texts = [f"text {number}" for number in range(41)]
     keys = Keys(texts, "model", symmetric=True).of(np.zeros(40, np.int64), np.arange(1, 41))
@@ -204,6 +208,13 @@ def _caches() -> list[Writer]:
         return state[0] is True and state[1] == 20
 
     return [
+        Writer(
+            "facts of a model",
+            fact("9a3f"),
+            fact("3f9a"),
+            lambda place: str(read_facts(place / "model.json")),
+            "model.json",
+        ),
         Writer("pair cache", add(0, 20), add(20, 40), known_pairs, "pairs", between=right),
         Writer("feature cache", append(0, 20), append(20, 40), known_rows, "features", append_missing, right),
     ]

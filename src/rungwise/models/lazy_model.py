@@ -20,7 +20,8 @@ from rungwise.core.cache_folder import default_cache
 from rungwise.core.configuration import STRICT, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
-from rungwise.core.reading import read_json, stamp
+from rungwise.core.reading import read_bytes, stamp
+from rungwise.core.sealed_lines import sealed, unsealed
 from rungwise.core.seals import digest_of, names_below
 from rungwise.core.version import __version__
 from rungwise.encoders.pretrained.source import Source
@@ -110,19 +111,14 @@ class ModelFiles:
 
     def facts(self) -> ModelFacts | None:
         """What was kept of a model with these files; None where none was opened before."""
-        if self._note is None:
-            return None
-        try:
-            return from_plain(ModelFacts, read_json(self._note), str(self._note))
-        except UserError:  # missing or damaged
-            return None
+        return None if self._note is None else read_facts(self._note)
 
     def keep(self, model: DualEncoder) -> None:
         """Keep the facts of the model that was read from these files, unless they were written to meanwhile."""
         if self._note is None or self._now() != self._stamps:
             return
-        with suppress(OSError, UserError), replacing(self._note) as draft:  # without them it is opened again
-            draft.write_text(json.dumps(asdict(ModelFacts.of(model))), encoding="utf-8")
+        with suppress(OSError, UserError):  # without them it is opened again
+            write_facts(ModelFacts.of(model), self._note)
 
     def _now(self) -> dict[str, tuple[int, ...] | None]:
         """What changes when a file is written to, by its name; hidden folders are no part of a model."""
@@ -130,6 +126,27 @@ class ModelFiles:
         if self._library:
             names = [name for name in names if Path(name).suffix not in _NEVER_READ]
         return {name: stamp(self._folder / name) for name in names}
+
+
+def write_facts(facts: ModelFacts, path: Path) -> None:
+    """Write a file of facts, with a checksum.
+
+    Raises:
+        UserError: If the disk is full, or the place cannot be written.
+    """
+    with replacing(path) as draft:
+        draft.write_bytes(sealed(asdict(facts)))
+
+
+def read_facts(path: Path) -> ModelFacts | None:
+    """What :func:`write_facts` wrote; None where there is no such file, or it is damaged.
+
+    >>> read_facts(Path("nowhere.json"))
+    """
+    try:
+        return from_plain(ModelFacts, unsealed(read_bytes(path, "settings_bytes")), str(path))
+    except (ValueError, TypeError, RecursionError, UserError):
+        return None
 
 
 def _version(library: str) -> str:

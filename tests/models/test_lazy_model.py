@@ -1,0 +1,174 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rungwise.core.errors import UserError
+from rungwise.core.seals import write_seal
+from rungwise.encoders.convolutions import ConvolutionsConfig
+from rungwise.encoders.text import GRUConfig
+from rungwise.models import AlteredModelError, DualEncoder, JointEmbedding, VSEConfig, load_dual_encoder
+from rungwise.models import lazy_model as tested
+from rungwise.models.lazy_model import LazyModel, ModelFacts, ModelFiles, read_facts, write_facts
+from tests.published import Published, photos
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNGWISE_CACHE", str(tmp_path / "cache"))
+
+
+def saved(folder: Path, seed: int) -> DualEncoder:
+    torch.manual_seed(seed)
+    side = ConvolutionsConfig(size=8, channels=(4,), halving=())
+    model = JointEmbedding.create(VSEConfig(image=side, text=GRUConfig(8, min_count=1), dimension=8), ["a dog"])
+    model.save_pretrained(folder)
+    return model
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    saved(tmp_path / "model", 0)
+    return tmp_path / "model"
+
+
+def files_of(place: object) -> ModelFiles:
+    found = ModelFiles.of(str(place))
+    assert found is not None
+    return found
+
+
+def opened(place: object) -> DualEncoder:
+    """A model, whose facts are kept."""
+    files = files_of(place)
+    read = load_dual_encoder(files.place, "cpu")
+    files.keep(read)
+    return read
+
+
+def test_what_was_opened_before_is_known_by_its_files(model: Path):
+    assert files_of(model).facts() is None
+    read = opened(model)
+    assert files_of(model).facts() == ModelFacts(read.fingerprint, 8, "") == ModelFacts.of(read)
+
+
+@pytest.mark.parametrize("kind", ["clip", "open_clip", "sentence"])
+def test_published_models_are_known_too_whatever_names_the_folder(published: Published, kind: str):
+    prefix = {"clip": "hf:", "open_clip": "open_clip:", "sentence": "st:"}[kind]
+    read = opened(f"{prefix}{getattr(published, kind)}")
+    assert files_of(getattr(published, kind)).facts() == ModelFacts.of(read)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "README.md"])
+def test_a_model_of_which_any_file_changed_is_another(model: Path, name: str):
+    opened(model)
+    (model / name).write_bytes((model / name).read_bytes() + b" ")
+    assert files_of(model).facts() is None
+
+
+def test_so_is_one_with_a_file_more_or_less(model: Path):
+    opened(model)
+    (model / "calibration.json").write_text("{}")
+    assert files_of(model).facts() is None
+    (model / "calibration.json").unlink()
+    assert files_of(model).facts() is not None
+    (model / "SHA256SUMS").unlink()
+    assert files_of(model).facts() is None
+
+
+def test_so_is_one_that_another_library_reads(model: Path, monkeypatch: pytest.MonkeyPatch):
+    opened(model)
+    monkeypatch.setattr(tested.metadata, "version", lambda name: "99" if name == "torch" else "1")
+    assert files_of(model).facts() is None
+
+
+def test_the_same_files_in_another_folder_are_known(model: Path, tmp_path: Path):
+    read = opened(model)
+    model.rename(tmp_path / "moved")
+    assert files_of(tmp_path / "moved").facts() == ModelFacts.of(read)
+
+
+def test_nothing_is_kept_of_a_folder_that_changed_while_it_was_read(model: Path):
+    files = files_of(model)
+    read = load_dual_encoder(files.place, "cpu")
+    other = saved(model, 1)
+    files.keep(read)
+    assert files.facts() is files_of(model).facts() is None
+    assert other.fingerprint != read.fingerprint
+
+
+def test_damaged_facts_are_none(model: Path, tmp_path: Path):
+    opened(model)
+    (note,) = (tmp_path / "cache" / "models").iterdir()
+    note.write_bytes(note.read_bytes().replace(b'"dimension": 8', b'"dimension": 9'))
+    assert files_of(model).facts() is None
+    note.write_bytes(b"[" * 100_000)
+    assert files_of(model).facts() is None
+
+
+def test_facts_of_other_fields_are_none(tmp_path: Path):
+    write_facts(ModelFacts("a", 8, ""), tmp_path / "a.json")
+    assert read_facts(tmp_path / "a.json") == ModelFacts("a", 8, "")
+    from rungwise.core.sealed_lines import sealed
+
+    (tmp_path / "a.json").write_bytes(sealed({"fingerprint": "a", "dimension": 8}))
+    assert read_facts(tmp_path / "a.json") is None
+
+
+def test_where_nothing_can_be_kept_nothing_is_known_and_nothing_is_refused(model: Path, tmp_path: Path):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    opened(model)
+    assert files_of(model).facts() is None
+
+
+def test_what_is_no_model_is_refused_as_by_opening_it(tmp_path: Path, model: Path):
+    for place in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(UserError) as theirs:
+            load_dual_encoder(place, "cpu")
+        with pytest.raises(UserError) as ours:
+            ModelFiles.of(str(place))
+        assert str(ours.value) == str(theirs.value)
+    (model / "SHA256SUMS").write_text("no seal")
+    with pytest.raises(AlteredModelError):
+        ModelFiles.of(str(model))
+
+
+def test_what_its_files_do_not_tell_is_opened(model: Path):
+    assert ModelFiles.of(f"average:{model},{model}") is None
+    assert ModelFiles.of("open_clip:ViT-B-32/laion2b_s34b_b79k") is None
+
+
+def test_a_lazy_model_is_opened_when_it_first_encodes(model: Path):
+    read = opened(model)
+    times = []
+
+    def open_model() -> DualEncoder:
+        times.append(1)
+        return load_dual_encoder(model, "cpu")
+
+    lazy = LazyModel(ModelFacts.of(read), open_model)
+    assert (lazy.fingerprint, lazy.dimension, lazy.stands_for) == (read.fingerprint, 8, "")
+    assert not times
+    np.testing.assert_array_equal(lazy.encode_captions(["a dog"]), read.encode_captions(["a dog"]))
+    np.testing.assert_array_equal(lazy.encode_image(photos()).vectors, read.encode_image(photos()).vectors)
+    assert len(times) == 1
+
+
+def test_a_lazy_model_that_is_another_by_then_encodes_nothing(model: Path):
+    lazy = LazyModel(ModelFacts.of(opened(model)), lambda: load_dual_encoder(model, "cpu"))
+    saved(model, 1)
+    for _ in range(2):
+        with pytest.raises(UserError, match="the files of the model were changed since the run began; run it again"):
+            lazy.encode_captions(["a dog"])
+
+
+def test_a_model_without_a_seal_is_told_by_all_of_its_files(model: Path):
+    """As models were saved before there were seals."""
+    (model / "SHA256SUMS").unlink()
+    config = model / "config.json"
+    config.write_text(config.read_text().replace('"format": 2', '"format": 1'))
+    read = opened(model)
+    assert files_of(model).facts() == ModelFacts.of(read)
+    write_seal(model)
+    assert files_of(model).facts() is None
