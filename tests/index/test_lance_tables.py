@@ -82,27 +82,34 @@ def test_a_description_that_was_altered_is_refused(store: LanceStore) -> None:
         LanceStore.open(store.place, "store")
 
 
-def test_files_are_synced_before_they_count(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rungwise.index import lance_tables
+def test_files_are_on_the_disk_before_they_count(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(store.place) / "store.lance"
+    synced: set[int] = set()
+    counted: list[set[Path]] = []
+    replace = os.replace
 
-    done: list[str] = []
-    for name in ("sync_file", "sync_folder", "write_description"):
-        original = getattr(lance_tables, name)
+    def files() -> set[Path]:
+        return {path for path in folder.rglob("*") if path.is_file()}
 
-        def noted(path: Path, *rest: object, original=original) -> None:
-            done.append(path.name)
-            original(path, *rest)
+    def replaced(draft: Path, target: Path) -> None:
+        assert Path(target).name == COUNTS
+        new = files() - before
+        counted.append({path.parent for path in new})
+        for path in (*new, folder, *(path.parent for path in new)):
+            assert path.stat().st_ino in synced or path == Path(draft).parent, path
+        replace(draft, target)
 
-        monkeypatch.setattr(lance_tables, name, noted)
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.add(os.fstat(handle).st_ino))
+    monkeypatch.setattr(os, "replace", replaced)
+    before = files()
     store.upsert(["c"], [[1, 0]])
-    assert done[-1] == COUNTS
-    first = manifests(store)[0].name
-    for name in (first, "_versions", "data", "store.lance"):
-        assert name in done[:-1]
-    assert any(name.endswith(".lance") and name != "store.lance" for name in done)
-    done.clear()
+    assert len(counted) == 1
+    assert {folder / "data", folder / "_versions"} <= counted[0]
+    before = files()
+    synced.clear()
     store.delete(["c"])
-    assert first not in done
+    assert len(counted) == 2
+    assert not {path.stat().st_ino for path in before if path.name != COUNTS} & synced, "once is enough"
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def place(either_milvus: str) -> Iterator[str]:
     yield f"{either_milvus}/{name}"
     with closing(Server(address_in(f"{either_milvus}/{name}"))) as server:
         if server.behind(name) is not None:
-            server.call(lambda client, wait: client.drop_alias(name, timeout=wait))
-        for one in server.call(lambda client, wait: client.list_collections(timeout=wait)):
+            server.call(lambda client, _: client.drop_alias(name))
+        for one in server.call(lambda client, _: client.list_collections()):
             if one.startswith(name):
                 server.drop(one)
 
@@ -383,7 +383,7 @@ def test_collections_of_somebody_else_stay_whatever_they_are_called(place: str, 
     dated, below = f"{name}_20261125", f"{name}_20261125_pictures"
     with closing(server):
         for theirs in (dated, below):
-            server.call(lambda client, wait, theirs=theirs: client.create_collection(theirs, dimension=2, timeout=wait))
+            server.call(lambda client, _, theirs=theirs: client.create_collection(theirs, dimension=2))
         for colour in ("red", "green"):
             Index.build(colour_pictures(tmp_path / colour, [colour]), model, where, store="auto", overwrite=True)
         assert (server.has(dated), server.has(below)) == (True, True)
@@ -395,11 +395,11 @@ def test_collections_of_somebody_else_stay_whatever_they_are_called(place: str, 
         assert left == {dated, below}
 
         alias = address_in(f"{place}_alias")
-        server.call(lambda client, wait: client.create_alias(dated, alias.name, timeout=wait))
+        server.call(lambda client, _: client.create_alias(dated, alias.name))
         with pytest.raises(UserError, match="a collection of somebody else stands here; choose another name"):
             Index.build(colour_pictures(tmp_path / "red", ["red"]), model, Path(str(alias)), overwrite=True)
         assert server.behind(alias.name) == dated
-        server.call(lambda client, wait: client.drop_alias(alias.name, timeout=wait))
+        server.call(lambda client, _: client.drop_alias(alias.name))
         for theirs in (dated, below):
             server.drop(theirs)
 
@@ -416,13 +416,15 @@ def test_a_server_that_goes_and_comes_again(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(UserError, match="does not answer .*MILVUS_TOKEN"):
             MilvusStore.create(place, "store", 2, Cosine())
         monkeypatch.setenv("MILVUS_TOKEN", "root:Milvus")
+        monkeypatch.setenv("MILVUS_PATIENCE", "100000")  # it says that it is there before it answers
         store = MilvusStore.create(place, "store", 2, Cosine())
         store.upsert(["dog", "cat"], [[1.0, 0.0], [0.0, 1.0]], [{"legs": 4}] * 2)
         server.stop()
-        with pytest.raises(UserError, match="the server does not answer"):
-            store.search([[1.0, 0.0]], 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(store._server, "_patience", 1.0)
+            with pytest.raises(UserError, match="the server does not answer"):
+                store.search([[1.0, 0.0]], 1)
         server.start()
-        monkeypatch.setenv("MILVUS_PATIENCE", "300")  # it says that it is there before it answers
         with MilvusStore.open(place, "store") as again:
             assert again.search([[1.0, 0.0]], 2).ids == (("dog", "cat"),)
             assert again.verified().startswith("2 rows of 2")
