@@ -17,16 +17,31 @@ from rungwise.training import compiling
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.steps import CachedGradients
-from tests.training.conftest import trainable
+from tests.training.conftest import once, trainable
 from tests.training.test_updates import Heard
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler, and there is no g++ here")
-def test_a_compiled_run_ends_where_the_other_does(config, coloured, cache: Path, tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        "eager",  # which traces the graph and runs it as it is
+        pytest.param(
+            "inductor",
+            marks=[
+                pytest.mark.slow,
+                pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler: g++"),
+            ],
+        ),
+    ],
+)
+def test_a_compiled_run_ends_where_the_other_does(
+    compiler: str, config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path, monkeypatch
+) -> None:
     """One linear layer is compiled; a whole backbone takes minutes."""
     monkeypatch.setattr(JointEmbedding, "compilable", lambda self: [Compilable(self.image_projection, True)])
-    config, said = replace(config, epochs=(1,), learning_rates=(1e-3,)), Heard()
+    compiled_by = torch.nn.Module.compile
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **how: compiled_by(self, backend=compiler, **how))
+    config, said = once(config), Heard()
     ends = []
     for how in ("no", "yes"):
         out = tmp_path / how

@@ -20,6 +20,7 @@ from rungwise.models import VSEConfig, load
 from rungwise.training.config import TrainConfig
 from rungwise.training.loop import train
 from rungwise.training.loss_config import config_of
+from tests.training.conftest import TrainedRun
 
 NAMES = ("red", "green", "blue", "white")
 SHAPES = {"vectors": (7,), "regions": (5, 7)}
@@ -95,7 +96,7 @@ def test_trained_saved_loaded_evaluated_indexed(shape: tuple[int, ...], tmp_path
 
 def test_what_the_model_was_not_trained_on_is_one_line(tmp_path: Path, coloured: ImageCaptions) -> None:
     data = read(folder_of_features(tmp_path / "data", (7,)))
-    result = train(small(epochs=(1, 1)), data, tmp_path / "run")
+    result = train(small(epochs=(1,), learning_rates=(2e-2,)), data, tmp_path / "run")
     model = load(result.model_folder)
     for pictures in (list(coloured.paths), [coloured.paths[0].read_bytes()]):
         with pytest.raises(UserError, match="was trained on rows of features and reads no pictures"):
@@ -111,7 +112,7 @@ def test_what_the_model_was_not_trained_on_is_one_line(tmp_path: Path, coloured:
 
 
 def test_a_configuration_and_data_that_do_not_go_together_are_one_line(
-    tmp_path: Path, coloured: ImageCaptions, config: TrainConfig
+    tmp_path: Path, coloured: ImageCaptions, trained_run: TrainedRun
 ) -> None:
     data = read(folder_of_features(tmp_path / "data", (7,)))
     with pytest.raises(UserError, match="the data have picture files and no rows of features"):
@@ -119,9 +120,8 @@ def test_a_configuration_and_data_that_do_not_go_together_are_one_line(
     with pytest.raises(UserError, match="features of length 7, but the model reads features of length 9"):
         train(small(model=VSEConfig(image=FeatureConfig(width=9))), data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    trained = train(replace(config, epochs=(1, 1)), coloured, tmp_path / "pictures", cache=tmp_path / "cache")
     with pytest.raises(UserError, match="the data are rows of features, but the model reads pictures"):
-        load(trained.model_folder).on(data)
+        load(trained_run.result.model_folder).on(data)
 
 
 def test_rows_stand_in_for_the_backbone_of_a_configuration(tmp_path: Path, config: TrainConfig) -> None:
@@ -144,7 +144,9 @@ batch_size: 16
 """
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(
+    "shape", [SHAPES["vectors"], pytest.param(SHAPES["regions"], marks=pytest.mark.slow)], ids=SHAPES
+)
 def test_the_command_line_from_training_to_search(
     shape: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,7 +174,7 @@ def test_pictures_in_a_search_of_features_are_one_line(
     tmp_path: Path, coloured: ImageCaptions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = read(folder_of_features(tmp_path / "data", (7,)))
-    result = train(small(epochs=(1, 1)), data, tmp_path / "run")
+    result = train(small(epochs=(1,), learning_rates=(2e-2,)), data, tmp_path / "run")
     Index.build(data, load(result.model_folder), tmp_path / "index", model_location=str(result.model_folder))
     capsys.readouterr()
     picture = str(coloured.paths[0])

@@ -102,7 +102,7 @@ def test_a_place_to_meet_at_that_does_not_answer_is_lost() -> None:
 
 def test_what_started_a_process_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     (one, _) = hearts_of(OnePlace(), 2, Clock())
-    monkeypatch.setattr(os, "getppid", lambda: 1)
+    monkeypatch.setattr(os, "getppid", lambda: -1)
     assert one.happened() == "what started process 0 of 2 is gone"
 
 

@@ -8,11 +8,10 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
-from rungwise.training.config import TrainConfig
 from rungwise.training.logs import STEPS, StepsWatcher, TensorBoardWatcher
 from rungwise.training.loop import train
 from rungwise.training.reports import EpochReport, StepReport, Watcher
-from tests.training.conftest import files
+from tests.training.conftest import TrainedRun, files, once
 
 NUMBERS = {"learning_rate": 2e-4, "loss": 21.7852, "pairs_per_second": 123456.0, "rsum": 512.25}
 
@@ -116,25 +115,24 @@ def test_a_link_in_their_place_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_run_writes_what_its_configuration_names(
-    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+    trained_run: TrainedRun, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
     class Cut(Watcher):
         def step(self, report: StepReport) -> None:
             if report.total_step > steps:
                 raise KeyboardInterrupt
 
-    config = replace(config, logs=("jsonl",), checkpoint_steps=3)
-    whole = train(config, coloured, tmp_path / "whole", cache=cache)
-    assert {"config.yaml", "model", "checkpoint.safetensors", "history.jsonl", STEPS} == files(tmp_path / "whole")
-    expected = numbers_in(tmp_path / "whole" / STEPS)
+    expected = numbers_in(trained_run.folder / STEPS)
     steps = expected[len(expected) // 2][0]
+    config = replace(trained_run.config, logs=("jsonl",))
     with pytest.raises(KeyboardInterrupt):
         train(config, coloured, tmp_path / "cut", cache=cache, watcher=Cut())
     train(config, coloured, tmp_path / "cut", cache=cache, resume=True)
     assert numbers_in(tmp_path / "cut" / STEPS) == expected
-    last = whole.history[-1]
+    assert {"config.yaml", "model", "checkpoint.safetensors", "history.jsonl", STEPS} == files(tmp_path / "cut")
+    last = trained_run.result.history[-1]
     assert 0 <= last["data_seconds"] <= last["seconds"]
     assert last["validation_seconds"] > 0
     assert last["peak_memory_gb"] > 0.05
-    assert train(replace(config, logs=()), coloured, tmp_path / "silent", cache=cache).finished
+    assert train(replace(once(config), logs=()), coloured, tmp_path / "silent", cache=cache).finished
     assert {"config.yaml", "model", "checkpoint.safetensors", "history.jsonl"} == files(tmp_path / "silent")

@@ -6,18 +6,13 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.evaluation import evaluate
 from rungwise.models import load
-from rungwise.training.loop import train
 from rungwise.training.run_results import RESULTS, is_run_folder, keep_result, kept_results
 
 
 @pytest.fixture(scope="module")
-def trained(coloured, tmp_path_factory):
-    """A run of one epoch, once for all tests here; they write into copies of nothing but its results."""
-    from tests.training.test_run_rows import tiny
-
-    out = tmp_path_factory.mktemp("run") / "run"
-    train(tiny(), coloured, out, cache=tmp_path_factory.mktemp("cache"), device="cpu")
-    return out
+def trained(trained_run, tmp_path_factory):
+    """A copy of a run, once for all tests here; they write nothing but its results."""
+    return trained_run.copied(tmp_path_factory.mktemp("run") / "run")
 
 
 @pytest.fixture

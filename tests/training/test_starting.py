@@ -27,17 +27,14 @@ from rungwise.training.reports import EpochReport
 from rungwise.training.starting import started_from
 from rungwise.training.tuning import NewHeads, Weights, Whole
 from tests.published import Published
-from tests.training.conftest import once, small_config, trainable
+from tests.training.conftest import TrainedRun, once, trainable
 from tests.training.test_loop import Diary
 
 
-@pytest.fixture(scope="module")
-def start(coloured: ImageCaptions, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, Path, Path]:
-    """A short run, its configuration, its model and its cache."""
-    folder = tmp_path_factory.mktemp("start")
-    config = once(small_config(), 1e-2)
-    result = train(config, coloured, folder / "run", cache=folder / "cache")
-    return config, result.model_folder, folder / "cache"
+@pytest.fixture
+def start(trained_run: TrainedRun, cache: Path) -> tuple[TrainConfig, Path, Path]:
+    """A configuration of one epoch, a model to begin from, and a cache."""
+    return once(trained_run.config, 1e-2), trained_run.result.model_folder, cache
 
 
 def vectors(folder: Path, data: ImageCaptions, cache: Path) -> list[np.ndarray]:
