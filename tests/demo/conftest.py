@@ -1,12 +1,14 @@
-"""A whole demo on a small scale: few pictures, one epoch."""
+"""A whole demo on a small scale, made once and in this process: few pictures, one epoch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Mapping
 
 import pytest
 from rich.console import Console
 
+from rungwise.demo import pair, worker
 from rungwise.demo.app import create_demo_app
 from rungwise.demo.pair import titles
 from rungwise.demo.places import NAMES, Places
@@ -15,6 +17,7 @@ from rungwise.demo.whole import Demo, make
 from rungwise.scenes.collection import SceneConfig
 from rungwise.serving import background_app
 from tests.page.conftest import chromium, new_page
+from tests.serving.conftest import PATIENT
 
 __all__ = ["chromium", "new_page"]
 
@@ -31,7 +34,7 @@ batch_size: 32
 """
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A configuration in a file for each model."""
     folder = tmp_path_factory.mktemp("recipes")
@@ -40,15 +43,27 @@ def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: str(folder / f"{name}.yaml") for name in NAMES}
 
 
-@pytest.fixture(scope="package")
+def _one_after_the_other(places: Places, device: str, bars: Bars, recipes: Mapping[str, str]) -> None:
+    """In the place of two processes."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for name in NAMES:
+            assert worker.main([name, str(places.folder), recipes[name], device]) == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory, recipes: dict[str, str]) -> tuple[Places, Demo]:
-    """A demo and where it lies."""
+    """A demo and where it lies. Nobody changes either."""
     places = Places(tmp_path_factory.mktemp("demo"))
     bars = Bars(titles(), Console(force_terminal=False))
-    return places, make(places, bars, "cpu", scenes=SMALL, recipes=recipes, queries=20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair, "train_both", _one_after_the_other)
+        return places, make(places, bars, "cpu", scenes=SMALL, recipes=recipes, queries=20)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def demo(made: tuple[Places, Demo]) -> Demo:
     return made[1]
 
@@ -56,5 +71,7 @@ def demo(made: tuple[Places, Demo]) -> Demo:
 @pytest.fixture(scope="package")
 def address(demo: Demo) -> Iterator[str]:
     """Of a server with the demo."""
-    with background_app(lambda names, _: create_demo_app(demo, allowed_hosts=names)) as found:
+    with background_app(
+        lambda names, _: create_demo_app(demo, allowed_hosts=names, limits=PATIENT), limits=PATIENT
+    ) as found:
         yield found

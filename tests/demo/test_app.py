@@ -5,13 +5,15 @@ from rungwise.demo.app import create_demo_app
 from rungwise.demo.measuring import MEASURES
 from rungwise.demo.places import NAMES
 from rungwise.serving.entrance import HEADERS
+from tests.serving.conftest import PATIENT
 
 QUERY = "a small red star above a blue heart"
 
 
 @pytest.fixture(scope="module")
 def client(demo):
-    return TestClient(create_demo_app(demo, allowed_hosts=["testserver"]))
+    with TestClient(create_demo_app(demo, allowed_hosts=["testserver"], limits=PATIENT)) as client:
+        yield client
 
 
 def test_a_search_gives_both_columns(client, demo):

@@ -3,6 +3,7 @@
 Also tests rungwise.demo.worker.
 """
 
+import io
 import os
 import signal
 import subprocess
@@ -41,10 +42,11 @@ def workers(monkeypatch, tmp_path):
     return replaced
 
 
+@pytest.mark.slow
 def test_an_error_of_one_is_one_line_and_ends_the_other(workers, bars, tmp_path):
     workers(
         """
-        import json, os, pathlib, sys, time
+        import json, os, pathlib, signal, sys, time
         name, folder = sys.argv[1:3]
         pathlib.Path(folder, name).write_text(str(os.getpid()))
         traces = [pathlib.Path(folder, one) for one in ("triplet", "degrees")]
@@ -52,7 +54,7 @@ def test_an_error_of_one_is_one_line_and_ends_the_other(workers, bars, tmp_path)
             time.sleep(0.01)
         if name == "triplet":
             print(json.dumps({"error": "the disk is full"}), flush=True)
-        time.sleep(600)
+        signal.pause()
         """
     )
     with pytest.raises(UserError, match=r"^training of the model 'triplet' failed: the disk is full$"):
@@ -62,6 +64,7 @@ def test_an_error_of_one_is_one_line_and_ends_the_other(workers, bars, tmp_path)
             os.kill(int((tmp_path / name).read_text()), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
@@ -77,14 +80,15 @@ def test_a_process_that_dies_says_why_in_one_line(workers, bars, tmp_path, progr
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_both(workers, monkeypatch, tmp_path):
     workers(
         """
-        import os, pathlib, signal, sys, time
+        import os, pathlib, signal, sys
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         pathlib.Path(sys.argv[2], sys.argv[1]).write_text(str(os.getpid()))
         print('{"title": "epoch 1/2", "done": 1, "total": 2}', flush=True)
-        time.sleep(600)
+        signal.pause()
         """
     )
 
@@ -102,9 +106,43 @@ def test_ctrl_c_ends_both(workers, monkeypatch, tmp_path):
             os.kill(int((tmp_path / name).read_text()), 0)
 
 
+@pytest.mark.smoke
 def test_both_done_is_done(workers, bars, tmp_path):
     workers("print('{\"rsum\": 300.0}', flush=True)")
     train_both(Places(tmp_path), "cpu", bars)
+
+
+class Ended:
+    """A process that is over."""
+
+    def __init__(self, told, code):
+        self.stdout = io.StringIO(told)
+        self._code = code
+
+    def poll(self):
+        return self._code
+
+    wait = poll
+
+
+@pytest.mark.parametrize(
+    ("told", "complaint", "code", "reason"),
+    [
+        ('{"error": "the disk is full"}\n', b"", 2, "the disk is full"),
+        ("", b"Traceback\nValueError: no\nluck\n", 1, "luck"),
+        ("", b"", -9, "ended by signal 9"),
+        ("odd line\n[1]\n", b"", 3, "its process ended with 3"),
+    ],
+)
+def test_why_a_training_ended_is_said_in_one_line(monkeypatch, bars, tmp_path, told, complaint, code, reason):
+    def started(command, *, stderr, **_):
+        stderr.write(complaint)
+        return Ended(told, code)
+
+    monkeypatch.setattr(pair.subprocess, "Popen", started)
+    with pytest.raises(UserError, match=reason) as caught:
+        train_both(Places(tmp_path), "cpu", bars)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_worker_tells_its_error(tmp_path, capsys):

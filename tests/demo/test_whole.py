@@ -1,21 +1,30 @@
-"""A whole demo on a small scale; ``rungwise demo --check`` runs the full one.
+"""A whole demo on a small scale; ``rungwise demo --check`` runs the full one, in processes and through a socket.
 
 Also tests rungwise.demo, rungwise.demo.making, rungwise.demo.places, rungwise.demo.results, rungwise.demo.sides and
 rungwise.cli.demo.
 """
 
+import shutil
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
-from rungwise.cli.demo import _ask
+import rungwise.cli.demo as command
+from rungwise import serving
 from rungwise.core.errors import UserError
+from rungwise.demo import whole
+from rungwise.demo.app import create_demo_app
 from rungwise.demo.making import first_object_of, forget, forget_finished, fresh_queries, with_foreign_word
 from rungwise.demo.measuring import MEASURES, per_query
-from rungwise.demo.places import NAMES, Places
-from rungwise.demo.whole import made_before
+from rungwise.demo.places import FEW_SCENES, NAMES, SCENES, Places
+from rungwise.demo.whole import FEW_QUERIES, QUERIES, made_before
 from rungwise.scenes.collection import held_out_combinations
 from rungwise.scenes.reading import read_statement, read_text
 from tests.demo.conftest import SMALL
+from tests.serving.conftest import PATIENT
 
 
 def test_everything_is_made_and_found_again(made):
@@ -41,13 +50,12 @@ def test_both_models_learnt_from_the_same_and_differ(demo):
 
 
 def test_a_damaged_or_mixed_demo_is_not_served(made, tmp_path):
-    places, _ = made
-    assert made_before(Places(tmp_path)) is None
-    for damage in (b"{}", b"not json", places.results.read_bytes().replace(b'"triplet": "', b'"triplet": "0', 1)):
-        kept = places.results.read_bytes()
-        places.results.write_bytes(damage)
-        assert made_before(places, "cpu") is None
-        places.results.write_bytes(kept)
+    results = made[0].results.read_bytes()
+    assert made_before(Places(tmp_path / "nowhere")) is None
+    copied = Places(shutil.copytree(made[0].folder, tmp_path / "demo"))
+    for damage in (b"{}", b"not json", results.replace(b'"triplet": "', b'"triplet": "0', 1)):
+        copied.results.write_bytes(damage)
+        assert made_before(copied, "cpu") is None
 
 
 def test_forgetting_lets_the_next_demo_train_anew(made, tmp_path):
@@ -92,11 +100,52 @@ def test_a_foreign_word_takes_the_place_of_one_shape():
         assert len(first.statement.mentions) == 1
 
 
-def test_the_check_asks_for_every_part(address, demo, monkeypatch):
-    _ask(address, demo)
+@pytest.fixture
+def in_this_process(demo, monkeypatch):
+    """The command makes nothing, and asks an application in the place of a server; gives what was to be made."""
+    asked = []
+    with TestClient(create_demo_app(demo, limits=PATIENT), raise_server_exceptions=False) as client:
+
+        def answered(address):
+            answer = client.get(address.removeprefix("http://here"))
+            return nullcontext(SimpleNamespace(status=answer.status_code, read=lambda: answer.content))
+
+        monkeypatch.setattr(command, "urlopen", answered)
+        monkeypatch.setattr(serving, "background_app", lambda make: nullcontext("http://here/"), raising=False)
+        monkeypatch.setattr(whole, "make", lambda *_, **how: asked.append(how) or demo)
+        yield asked
+
+
+@pytest.mark.parametrize(("more", "scenes", "queries"), [([], SCENES, QUERIES), (["--small"], FEW_SCENES, FEW_QUERIES)])
+def test_the_check_asks_for_every_part(in_this_process, demo, monkeypatch, capsys, more, scenes, queries):
+    assert command.main(["--check", "--device", "cpu", *more]) == 0
+    (how,) = in_this_process
+    assert (how["scenes"], how["queries"]) == (scenes, queries)
+    said = capsys.readouterr()
+    assert "the page, its searches and its pictures answered" in said.out + said.err
     monkeypatch.setattr(demo.comparison, "ids", ("no such picture",))
-    with pytest.raises((UserError, OSError)):
-        _ask(address, demo)
+    with pytest.raises(UserError, match="answered 404"):
+        command._ask("http://here/", demo)
+
+
+def test_a_second_demo_serves_what_the_first_made(made, monkeypatch, capsys):
+    served = []
+
+    def serve_app(make, *, ready, **how):
+        ready("http://here/")
+        served.append(TestClient(make(["testserver"], "127.0.0.1")).get("/demo/about").json())
+
+    monkeypatch.setattr(serving, "serve_app", serve_app, raising=False)
+    assert command.main(["--folder", str(made[0].folder), "--no-browser", "--device", "cpu"]) == 0
+    assert served[0]["pictures"] == len(made[1].comparison.ids)
+    said = capsys.readouterr()
+    for part in ("two models of an earlier demo", "page: http://here/", "rungwise search", "CutF1"):
+        assert part in said.out + said.err
+
+
+@pytest.mark.slow
+def test_the_check_asks_a_server(address, demo):
+    command._ask(address, demo)
 
 
 def test_what_is_measured_is_what_the_page_says_of_a_query(demo):

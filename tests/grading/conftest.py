@@ -14,6 +14,7 @@ from rungwise.grading.questions import Questions, read_questions, with_pictures
 from rungwise.scenes.collection import SceneConfig, generate
 from rungwise.serving import background_app
 from tests.page.conftest import chromium, new_page
+from tests.serving.conftest import PATIENT
 
 __all__ = ["chromium", "new_page"]
 
@@ -55,7 +56,9 @@ def address(questions: Questions, out: Path) -> Iterator[str]:
     command = "rungwise evaluate MODEL scenes --positives judgements.jsonl"
 
     def make(names: Sequence[str], _: str) -> object:
-        return create_grading_app(questions, out, file="wrong.csv", next_command=command, allowed_hosts=names)
+        return create_grading_app(
+            questions, out, file="wrong.csv", next_command=command, allowed_hosts=names, limits=PATIENT
+        )
 
-    with background_app(make) as found:  # type: ignore[arg-type]
+    with background_app(make, limits=PATIENT) as found:  # type: ignore[arg-type]
         yield found

@@ -13,8 +13,8 @@ from tests.colour_model import ColourModel, colour_pictures
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
 TOKEN = "correct-horse"
-PATIENT = ServingLimits(waiting_seconds=1e6)
-"""However busy the machine is, nobody is told to come again."""
+PATIENT = ServingLimits(header_seconds=1e6, body_seconds=1e6, idle_seconds=1e6, send_seconds=1e6, waiting_seconds=1e6)
+"""However busy the machine is, nobody is told to come again, and nobody is left."""
 
 
 @pytest.fixture(scope="session")

@@ -31,8 +31,6 @@ from rungwise.serving.watching import RequestLog
 THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
 
-_SECONDS_TO_START = 30
-
 MakeApp = Callable[[Sequence[str], str], FastAPI]
 """Makes an application, given the names under which it may be asked for and the address that it listens at."""
 
@@ -245,13 +243,21 @@ def background_app(
     with _listening(host, port) as (listener, address):
         check_guarded(_bound(listener), token, open_to_all)
         app = make(own_names(host, _bound(listener)), _bound(listener))
-        started = threading.Event()
-        server = _Server(app, limits, started.set)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=THREAD_NAME, daemon=True)
+        begun = threading.Event()
+        server = _Server(app, limits, begun.set)
+
+        def run() -> None:
+            try:
+                server.run(sockets=[listener])
+            finally:
+                begun.set()  # also where it ended before it answered
+
+        thread = threading.Thread(target=run, name=THREAD_NAME, daemon=True)
         thread.start()
         try:
-            if not started.wait(_SECONDS_TO_START):
-                raise RuntimeError(f"the server did not start within {_SECONDS_TO_START} s")
+            begun.wait()
+            if not server.started:
+                raise RuntimeError("the server did not start")
             yield address
         finally:
             server.should_exit = True
