@@ -8,14 +8,20 @@ from rungwise.relevance.fit import fit_table
 from rungwise.relevance.fit_file import _checksum, read_fit, write_fit
 
 
-@pytest.fixture(params=["isotonic", "monotone"])
-def fit(request):
+def fitted(kind):
     draw = np.random.default_rng(0)
     table = draw.random((200, 2))
-    return fit_table(table, table.sum(axis=1) + 0.1 * draw.random(200), kind=request.param, names=("a", "b"))
+    return fit_table(table, table.sum(axis=1) + 0.1 * draw.random(200), kind=kind, names=("a", "b"))
 
 
-def test_what_was_written_is_read_to_the_bit(fit, tmp_path):
+@pytest.fixture(scope="module")
+def fit():
+    return fitted("isotonic")
+
+
+@pytest.mark.parametrize("kind", ["isotonic", "monotone"])
+def test_what_was_written_is_read_to_the_bit(kind, tmp_path):
+    fit = fitted(kind)
     write_fit(fit, tmp_path / "fit.json")
     assert read_fit(tmp_path / "fit.json") == fit
 

@@ -38,13 +38,13 @@ def written(folder, content, name="renamed"):
     ],
     ids=["sits", "sts", "sis", "raw", "lines of a pair", "columns", "experts", "crowd", "no votes", "json"],
 )
-@pytest.mark.parametrize("name", ["pair_pascal.mat", "sts_val_raw.csv"])
-def test_pairs_are_known_by_what_the_file_holds(tmp_path, name, content, between, first, second, ratings):
-    found = read_judged(written(tmp_path, content, name))
-    assert isinstance(found, RatedPairs)
-    assert (found.between, found.first, found.second) == (between, (first,), (second,))
-    np.testing.assert_array_equal(found.ratings, ratings)
-    assert found.name == str(tmp_path / name)
+def test_pairs_are_known_by_what_the_file_holds(tmp_path, content, between, first, second, ratings):
+    for name in ("pair_pascal.mat", "sts_val_raw.csv"):
+        found = read_judged(written(tmp_path, content, name))
+        assert isinstance(found, RatedPairs)
+        assert (found.between, found.first, found.second) == (between, (first,), (second,))
+        np.testing.assert_array_equal(found.ratings, ratings)
+        assert found.name == str(tmp_path / name)
 
 
 def test_layouts_say_which_protocol_counts(tmp_path):
@@ -234,12 +234,20 @@ def test_a_file_is_needed():
         read_judged([])
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.mark.real_data
-def test_real_judgements(real_data):
-    found = {name: read_judged([real_data / "coco5k" / f"{name}_test_half.csv"]) for name in ("sits", "sts")}
-    assert {name: (one.between, len(one), one.raters) for name, one in found.items()} == {
-        "sits": ("image-caption", 22311, 1),
-        "sts": ("caption-caption", 22023, 1),
-    }
-    crowd = read_judged([real_data / "flickr8k" / "Flickr8k_text" / "CrowdFlowerAnnotations.txt"])
-    assert (crowd.layout, len(crowd)) == ("flickr8k-crowd", 47830)
+@pytest.mark.parametrize(
+    ("file", "layout", "between", "count"),
+    [
+        ("coco5k/sits_test_half.csv", "table", "image-caption", 22311),
+        pytest.param("coco5k/sts_test_half.csv", "table", "caption-caption", 22023, marks=SLOW),
+        pytest.param(
+            "flickr8k/Flickr8k_text/CrowdFlowerAnnotations.txt", "flickr8k-crowd", "image-caption", 47830, marks=SLOW
+        ),
+    ],
+)
+def test_real_judgements(real_data, file, layout, between, count):
+    found = read_judged([real_data / file])
+    assert (found.layout, found.between, len(found), found.raters) == (layout, between, count, 1)
