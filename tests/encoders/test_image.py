@@ -69,6 +69,7 @@ def test_vgg_gives_fc7(size: int) -> None:
 WIDTHS = {"vgg19": 4096, "resnet152": 2048, "mobilenetv2_100": 1280, "convnext_tiny": 768, "vit_base_patch32_224": 768}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WIDTHS)
 def test_usual_networks_have_the_width_that_papers_name(name: str) -> None:
     """Shapes alone: on the meta device nothing is computed."""

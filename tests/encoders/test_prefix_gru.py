@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -58,6 +58,7 @@ def gru(x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor) -> Te
     return state
 
 
+@settings(max_examples=25)
 @given(SEQUENCES)
 def test_states_are_those_of_the_equations(sequences: list[list[int]]) -> None:
     torch.manual_seed(0)

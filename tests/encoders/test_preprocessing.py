@@ -51,6 +51,7 @@ def test_usual_proportions_are_resized_whole(width: int) -> None:
     assert torch.equal(preprocessing.apply(picture), vision.center_crop(whole, [8, 8]))
 
 
+@pytest.mark.slow
 def test_it_is_read_and_used_without_torch() -> None:
     code = """
 import sys, numpy as np, io

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.encoders.tokens import Tokens, pad
@@ -9,6 +9,7 @@ from rungwise.encoders.tokens import Tokens, pad
 TEXTS = st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=6), min_size=1, max_size=9)
 
 
+@settings(max_examples=25)
 @given(TEXTS, st.data())
 def test_a_batch_holds_each_text_and_fills_the_rest(texts: list[list[int]], data: st.DataObject) -> None:
     tokens = Tokens.of(texts)

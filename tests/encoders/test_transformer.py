@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -176,6 +177,14 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_plain(tmp_path_factory.mktemp("bert"), "bert")
 
 
+@pytest.fixture(scope="module")
+def saved_bert(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model, to be copied."""
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    model_of_folder(bert).save_pretrained(folder)
+    return folder
+
+
 @pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "deberta-v2"])
 def test_saved_and_loaded_it_encodes_alike_without_its_source(family: str, tmp_path: Path) -> None:
     folder = save_plain(tmp_path / "source", family)
@@ -284,9 +293,9 @@ def test_a_setting_that_is_not_known_shows_in_the_vectors(tmp_path: Path) -> Non
     ],
 )
 def test_an_altered_description_is_one_line(
-    bert: Path, tmp_path: Path, place: tuple[str, ...], value: Any, message: str
+    saved_bert: Path, tmp_path: Path, place: tuple[str, ...], value: Any, message: str
 ) -> None:
-    model_of_folder(bert).save_pretrained(tmp_path / "model")
+    shutil.copytree(saved_bert, tmp_path / "model")
     file = tmp_path / "model" / TEXT_ENCODER
     said = json.loads(file.read_text())
     inner = said
@@ -300,11 +309,11 @@ def test_an_altered_description_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_settings_of_another_size_do_not_take_the_weights(bert: Path, tmp_path: Path) -> None:
-    model_of_folder(bert).save_pretrained(tmp_path / "model")
+def test_settings_of_another_size_do_not_take_the_weights(saved_bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved_bert, tmp_path / "model")
     file = tmp_path / "model" / TEXT_ENCODER
     said = json.loads(file.read_text())
-    said["network"]["num_hidden_layers"] = 500
+    said["network"]["num_hidden_layers"] = 50
     said["network"]["intermediate_size"] = 1 << 16
     file.write_text(json.dumps(said))
     with pytest.raises(UserError, match="but config.json asks for"):

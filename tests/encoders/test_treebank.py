@@ -53,16 +53,16 @@ def test_words_are_those_of_nltk_in_any_order() -> None:
     rng = random.Random(0)
     pieces = ["a", "dog's", "isn't", "'hello'", '"dog"', '("sign"),', "so...", "end.", "dogs'", "3,000", "10:30;",
               "--", "[x]", "what?!", "cannot", "gonna", "'tis", "they've", "“no”", "café", "x-y", "&"]  # fmt: skip
-    texts = [" ".join(rng.choices(pieces, k=rng.randint(1, 8))) for _ in range(2000)]
+    texts = [" ".join(rng.choices(pieces, k=rng.randint(1, 8))) for _ in range(500)]
     assert [text for text in texts if words(text) != words_of_nltk(text)] == []
 
 
 @pytest.mark.real_data
 def test_captions_are_cut_as_nltk_cuts_them(real_data: Path) -> None:
     lines = (real_data / "flickr8k" / "Flickr8k_text" / "Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
-    captions = [line.split("\t")[1].strip() for line in lines[::8]]
+    captions = [line.split("\t")[1].strip() for line in lines[::40]]
     captions = [one for one in captions if not re.search(r"\.\s+\S", one)]  # where sentences end is asked below
-    assert len(captions) > 5000
+    assert len(captions) > 1000
     assert [one for one in captions if words(one) != words_of_nltk(one)] == []
 
 

@@ -214,8 +214,7 @@ def test_both_directions_and_other_pools_of_a_gru(options: dict[str, Any], tmp_p
     same_texts(model, exported)
 
 
-@pytest.mark.parametrize("weights", ["idf", "presence"])
-@pytest.mark.parametrize("averages", [False, True])
+@pytest.mark.parametrize(("weights", "averages"), [("idf", False), ("presence", True)])
 def test_bags_of_words(weights: Any, averages: bool, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("a 1 0 2\ndog 0 1 0.5\nred 3 1 1\n")
     vectors = str(tmp_path / "words.txt") if averages else None
@@ -227,8 +226,14 @@ def test_bags_of_words(weights: Any, averages: bool, tmp_path: Path) -> None:
     np.testing.assert_allclose(exported.encode_text(texts), model.encode_text(texts), atol=2e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("prefix", "name"), [("hf:", "clip"), ("hf:", "siglip2"), ("open_clip:", "open_clip")])
+@pytest.mark.parametrize(
+    ("prefix", "name"),
+    [
+        ("hf:", "clip"),
+        pytest.param("hf:", "siglip2", marks=pytest.mark.slow),
+        pytest.param("open_clip:", "open_clip", marks=pytest.mark.slow),
+    ],
+)
 def test_published_models_are_exported(prefix: str, name: str, published: Published, tmp_path: Path) -> None:
     model = load(f"{prefix}{getattr(published, name)}", "cpu")
     assert isinstance(model, JointEmbedding)

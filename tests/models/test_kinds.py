@@ -42,6 +42,7 @@ def test_folders_of_graphs_go_without_torch(tmp_path: Path) -> None:
     assert without_torch(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_family_of_exports_imports_no_torch() -> None:
     code = "import sys; from rungwise.models import family; family('onnx'); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

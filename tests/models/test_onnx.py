@@ -229,10 +229,11 @@ def test_it_is_evaluated_like_any_model(exported, tmp_path: Path) -> None:
 def run(words: list[object], **changes: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])} | changes
     return subprocess.run(
-        [sys.executable, *map(str, words)], env=environment, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, *map(str, words)], env=environment, capture_output=True, text=True, check=False
     )
 
 
+@pytest.mark.smoke
 def test_inspect_index_search_serve_and_verify_go_without_torch(exported, tmp_path: Path) -> None:
     """In a process where torch, torchvision, timm and transformers cannot be imported."""
     colour_pictures(tmp_path / "pictures", ["red", "blue", "green"])
@@ -246,6 +247,7 @@ def test_inspect_index_search_serve_and_verify_go_without_torch(exported, tmp_pa
     assert "barred and loaded: []" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_model_that_needs_torch_says_so_by_importing_it(tmp_path: Path) -> None:
     """The barrier of the test above bars."""
     seeing().save_pretrained(tmp_path / "model")

@@ -84,8 +84,7 @@ def test_halves_of_different_models_are_refused(published: Published, monkeypatc
         opened(Source("hf", str(published.clip)), "cpu")
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("name", ["clip", "naflex", "open_clip"])
+@pytest.mark.parametrize(("name", "frozen"), [("clip", True), ("naflex", False), ("open_clip", False)])
 def test_a_published_model_is_given_heads_and_trained(
     name: str, frozen: bool, published: Published, collection: ImageCaptions, tmp_path: Path
 ) -> None:

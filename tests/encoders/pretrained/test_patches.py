@@ -8,11 +8,24 @@ from rungwise.encoders.pretrained.patches import PatchPreprocessing
 
 transformers = pytest.importorskip("transformers")
 
-SHAPES = [(75, 50), (53, 97), (300, 41), (9, 1000), (1, 1), (480, 640)]
+CASES = [
+    ((75, 50), 1),
+    ((75, 50), 256),
+    ((53, 97), 16),
+    ((53, 97), 1024),
+    ((300, 41), 25),
+    ((300, 41), 256),
+    ((9, 1000), 16),
+    ((9, 1000), 25),
+    ((1, 1), 1),
+    ((1, 1), 1024),
+    ((240, 320), 16),
+    ((240, 320), 256),
+]
+"""Shape of a picture, and how many patches it is cut to."""
 
 
-@pytest.mark.parametrize("patches", [1, 16, 25, 256, 1024])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "patches"), CASES)
 def test_patches_are_those_of_the_library(shape: tuple[int, int], patches: int) -> None:
     mine = PatchPreprocessing(
         patch=4, patches=patches, mean=(0.5, 0.4, 0.3), std=(0.5, 0.6, 0.7), interpolation="bilinear"

@@ -48,7 +48,7 @@ def test_pixels_are_those_of_the_library(said: dict[str, Any], side: int, tmp_pa
     mine = transformers_preprocessing(put(tmp_path, said), side)
     kind = str(said.get("image_processor_type", "CLIPImageProcessor")).removesuffix("Fast")
     own = getattr(transformers, kind).from_pretrained(tmp_path)
-    for shape in ((75, 50, 3), (53, 97, 3), (300, 41, 3), (16, 16, 3)):
+    for shape in ((75, 50, 3), (53, 97, 3), (200, 41, 3), (16, 16, 3)):
         pixels = np.random.default_rng(shape[0]).integers(0, 256, shape, dtype=np.uint8)
         found = mine.normalise(mine.apply(torch.from_numpy(pixels).permute(2, 0, 1))[None])
         wanted = own(images=Image.fromarray(pixels), return_tensors="pt")["pixel_values"]
@@ -61,11 +61,11 @@ def test_the_file_of_the_whole_processor_is_read_first(tmp_path: Path) -> None:
     assert transformers_preprocessing(tmp_path, 256).resize == "square"
 
 
-@pytest.mark.parametrize("size", range(1, 60))
-def test_every_share_resizes_to_the_side_that_was_said(size: int, tmp_path: Path) -> None:
-    for crop in {1, max(1, size - 1), (size + 1) // 2, size}:
-        said = CLIP | {"crop_size": crop, "size": size}
-        assert transformers_preprocessing(put(tmp_path, said), crop).resized_side == size
+def test_every_share_resizes_to_the_side_that_was_said(tmp_path: Path) -> None:
+    for size in range(1, 60):
+        for crop in {1, max(1, size - 1), (size + 1) // 2, size}:
+            said = CLIP | {"crop_size": crop, "size": size}
+            assert transformers_preprocessing(put(tmp_path, said), crop).resized_side == size, (size, crop)
 
 
 WITHOUT_CROP = CLIP | {"do_center_crop": False}

@@ -254,9 +254,9 @@ def test_trained_saved_loaded_evaluated_indexed(tmp_path: Path):
 
 @pytest.mark.parametrize("loss", NAMED, ids=lambda loss: loss.kind)
 def test_every_loss_trains_it(loss: LossConfig, tmp_path: Path):
-    data = world()
-    labelled = replace(data, labels=tuple((label,) for label in "rbgw" * 6))
-    changed = small(loss, epochs=(2,))
+    data = world(16)
+    labelled = replace(data, labels=tuple((label,) for label in "rbgw" * 4))
+    changed = small(loss, epochs=(1,))
     result = train(changed, labelled, tmp_path / "run", relevance=Degrees(labelled), device="cpu")
     assert all(math.isfinite(row["loss"]) for row in result.history)
 

@@ -329,9 +329,8 @@ def test_of_one_pair_there_is_a_step_too() -> None:
     assert torch.isfinite(model.image_projection.projection.weight.grad).all()
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_it_computes_in_either_precision(precision: str, tmp_path: Path) -> None:
-    result = train(config_for(small(), precision=precision, epochs=(8, 1)), features(48), tmp_path / "run")
+def test_it_computes_in_bfloat16_too(tmp_path: Path) -> None:
+    result = train(config_for(small(), precision="bfloat16", epochs=(6, 1)), features(32), tmp_path / "run")
     assert result.history[-1]["loss"] < 0.8 * result.history[0]["loss"]
 
 
