@@ -274,7 +274,7 @@ def test_weights_of_the_hub_that_are_on_this_machine_are_taken(monkeypatch: pyte
     [
         ("test_resnet.r160_in1k", 64, (2, 2)),
         ("test_vit.r160_in1k", 160, (10, 10)),
-        ("swin_tiny_patch4_window7_224", 224, (7, 7)),
+        pytest.param("swin_tiny_patch4_window7_224", 224, (7, 7), marks=pytest.mark.slow),
     ],
 )
 def test_regions_know_how_they_stand_in_the_picture(backbone, size, grid):

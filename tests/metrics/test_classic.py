@@ -30,7 +30,7 @@ def labelled(draw):
     return np.array(draw(cells), dtype=np.float32).reshape(images, captions), labels, owners
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(labelled(), st.sampled_from([None, 1, 2, 5]))
 def test_measures_of_labels_equal_their_definitions_under_ties(world, chunk):
     similarity, labels, owners = world
@@ -66,7 +66,7 @@ def test_levels_of_recall_are_reached_exactly(positives):
         assert row[3] == 50.0  # the third of ten
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(labelled())
 def test_what_must_hold_of_every_ranking(world):
     similarity, labels, owners = world

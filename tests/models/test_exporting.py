@@ -193,7 +193,7 @@ def test_vectors_without_length_agree_with_themselves_alone() -> None:
     assert not exporting._agreement("", one, np.full((1, 2), np.nan, np.float32)).is_close
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("family", ["bert", pytest.param("roberta", marks=pytest.mark.slow)])
 def test_masks_of_transformers_are_in_the_graph(family: str, tmp_path: Path) -> None:
     """BERT counts positions from the start, RoBERTa those that are no padding: both are wrong with a mask of ones."""
     library = pytest.importorskip("tests.encoders.test_transformer")

@@ -52,7 +52,7 @@ def test_a_saved_copy_needs_neither_the_source_nor_its_name(
     assert np.array_equal(again.encode_image(photos()).vectors, model.encode_image(photos()).vectors)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ["clip", "naflex", "open_clip", "sentence"])
 def test_a_folder_without_a_prefix_is_the_same_model(name: str, published: Published) -> None:
     folder = getattr(published, name)
     assert load(folder, "cpu").fingerprint == load(f"{KINDS[name]}:{folder}", "cpu").fingerprint
@@ -84,7 +84,9 @@ def test_halves_of_different_models_are_refused(published: Published, monkeypatc
         opened(Source("hf", str(published.clip)), "cpu")
 
 
-@pytest.mark.parametrize(("name", "frozen"), [("clip", True), ("naflex", False), ("open_clip", False)])
+@pytest.mark.parametrize(
+    ("name", "frozen"), [("clip", True), ("naflex", False), pytest.param("open_clip", False, marks=pytest.mark.slow)]
+)
 def test_a_published_model_is_given_heads_and_trained(
     name: str, frozen: bool, published: Published, collection: ImageCaptions, tmp_path: Path
 ) -> None:

@@ -64,7 +64,10 @@ def test_vectors_are_those_of_the_library(name: str, published: Published) -> No
     assert model.encode_text(TEXTS) == pytest.approx(texts, abs=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"proj_bias": True}, {"pool_type": "last"}, {"no_causal_mask": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"proj_bias": True}, pytest.param({"pool_type": "last"}, marks=pytest.mark.slow), {"no_causal_mask": True}],
+)
 def test_texts_of_other_towers_are_those_of_the_library(settings: dict[str, Any], folder: Path) -> None:
     """Short texts are computed without the empty places after them where that changes nothing."""
     from safetensors.torch import load_file, save_file
@@ -87,7 +90,10 @@ def test_texts_of_other_towers_are_those_of_the_library(settings: dict[str, Any]
     [
         {"interpolation": "bilinear", "resize_mode": "longest", "fill_color": 77},
         {"interpolation": "random", "resize_mode": "squash", "size": 32},
-        {"interpolation": "bilinear", "resize_mode": "shortest", "size": [32, 32], "mode": "RGB"},
+        pytest.param(
+            {"interpolation": "bilinear", "resize_mode": "shortest", "size": [32, 32], "mode": "RGB"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_pictures_are_prepared_as_the_configuration_says(seen: dict[str, Any], folder: Path) -> None:
@@ -104,7 +110,7 @@ def test_its_tokenizer_as_rules_gives_the_same_numbers() -> None:
         assert not own([text])[0][len(tokens) :].any()
 
 
-@pytest.mark.parametrize("clean", ["lower", "whitespace", "canonicalize"])
+@pytest.mark.parametrize("clean", ["whitespace", "canonicalize"])
 def test_its_tokenizer_as_rules_cuts_as_it_does(clean: str) -> None:
     own = open_clip.SimpleTokenizer(context_length=8, clean=clean)
     rules = PretrainedTokenizer(own_rules(), TokenRules(8, 0, clean=clean), "rules", 49408, cleaner(clean))  # type: ignore[arg-type]
