@@ -59,9 +59,7 @@ def saved_anew(path: Path, to: Path, quality: int = 60, scale: float = 1.5) -> P
     return to
 
 
-@pytest.mark.parametrize(
-    ("pictures", "side", "seed", "captions"), [(60, 64, 0, 5), (300, 64, 1, 3), (500, 48, 2, 5), (120, 160, 3, 1)]
-)
+@pytest.mark.parametrize(("pictures", "side", "seed", "captions"), [(60, 64, 0, 5), (200, 48, 1, 3), (60, 160, 3, 1)])
 def test_nothing_is_found_in_clean_scenes(tmp_path: Path, pictures: int, side: int, seed: int, captions: int) -> None:
     config = SceneConfig(pictures=pictures, side=side, seed=seed, captions_per_picture=captions, val_share=0.1)
     report = examine_data(generate(tmp_path / "scenes", config), min_count=1 if pictures < 200 else 4)
