@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rungwise.cli import index as commands
 from rungwise.cli import main
 from rungwise.cli.index import beside
 from tests.published import CAPTIONS, Published, photos
@@ -129,6 +130,45 @@ def test_the_same_command_again_touches_only_what_changed(
         assert f"{changed} (0 encoded)" in said
         assert "1 pictures could not be read and are left out:" in said
         assert "2.jpg" in said
+
+
+def test_where_nothing_is_to_be_encoded_no_model_is_opened(
+    pictures: Path, published: Published, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = shutil.copytree(published.clip, "model")
+    (pictures / "captions.tsv").write_text(f"image\tcaption\n0.jpg\t{CAPTIONS[2]}\n1.jpg\ta dog\n")
+    opened = []
+    read = commands.read_dual_encoder
+    monkeypatch.setattr(commands, "read_dual_encoder", lambda *a, **how: (opened.append(a), read(*a, **how))[1])
+    assert main(["index", "photos", "--model", "hf:model"]) == 0
+    cut = "1 of 2 captions are longer than the 16 tokens that the model reads: cut"
+    assert cut in capsys.readouterr().out
+    assert len(opened) == 1
+    (pictures / "4.jpg").unlink()
+    for words in ([], ["--model", "hf:model"], ["--rehash"], ["--model", "model"]):
+        assert main(["index", "photos", *words]) == 0
+        said = capsys.readouterr().out
+        assert "(0 encoded)" in said
+        assert cut not in said
+    assert len(opened) == 1
+    for words in (["--device", "cpu"], ["--precision", "float32"], ["--altered-model"]):  # what may be refused
+        assert main(["index", "photos", *words]) == 0
+        assert cut in capsys.readouterr().out
+    assert len(opened) == 4
+    (pictures / "5.jpg").write_bytes(photos()[4])
+    assert main(["index", "photos"]) == 0
+    said = capsys.readouterr().out
+    assert "1 added, 0 changed, 0 removed, 4 unchanged (1 encoded)" in said
+    assert cut in said
+    assert len(opened) == 5
+    weights = bytearray((model / "model.safetensors").read_bytes())
+    weights[-400] ^= 1  # the lowest bit of a number
+    (model / "model.safetensors").write_bytes(weights)
+    assert main(["index", "photos"]) == 2
+    assert "built by model" in capsys.readouterr().err
+    shutil.rmtree(model)
+    assert main(["index", "photos"]) == 2
+    assert "no such folder" in capsys.readouterr().err
 
 
 def test_another_model_is_refused_with_what_to_do(

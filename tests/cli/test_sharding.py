@@ -27,7 +27,7 @@ def files_of(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-@pytest.mark.parametrize("source", ["cider-d", "tfidf", "bi-encoder", "cbow"])
+@pytest.mark.parametrize("source", ["cider-d", "tfidf", pytest.param("bi-encoder", marks=pytest.mark.slow), "cbow"])
 def test_shards_write_what_one_run_writes(source, table, tmp_path, capsys):
     options = ("--top", 3, "--direction", "t2i")
     if source == "cbow":

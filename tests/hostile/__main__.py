@@ -1,25 +1,31 @@
 """``python -m tests.hostile``: attack every reader, command and writer, and print what became of it.
 
 The program starts itself anew with the shim of shim.c loaded, imports everything once, makes a world of good files, and
-forks a child for every case. Exit code 1 says that something was lost, wrong, hung, or ended in a traceback.
+forks a child for every case. Exit code 1 says that something was lost, wrong, or ended in a traceback.
+
+python -m tests.hostile kills power --share 0.1
+python -m tests.hostile files --part 3/20 --cases cases.jsonl
+
+A case that waits or loops without end is waited for; it is the one after the last line of --cases. To go on where a
+long run was broken off, play the parts that are left.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from tests.hostile import forked, shim
-from tests.hostile.counting import Report
-from tests.hostile.forked import outcome_of
+from tests.hostile import shim
+from tests.hostile.choice import ALL, Choice, Part
+from tests.hostile.counting import Case, Report, line
+from tests.hostile.forked import outcome_of, without_privileges
 
 READERS = ("files", "commands")
 WRITERS = ("kills", "power", "full", "traced")
@@ -48,29 +54,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the cases of each family, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="cases whose subject or attack holds this text")
+    parser.add_argument("--part", type=Part.parse, default=ALL, metavar="N/ALL", help="the N-th of so many parts")
     parser.add_argument("--processes", type=int, default=20, help="commands that run as real processes besides")
-    parser.add_argument("--seconds", type=float, default=forked.patience, help="after which a case counts as hung")
-    parser.add_argument("--json", type=Path, help="write all cases here")
+    parser.add_argument("--cases", type=Path, help="write each case here once it has ended, as a line of JSON")
     asked = parser.parse_args(arguments)
     if unknown := set(asked.families) - set(FAMILIES):
         parser.error(f"no family {unknown.pop()!r}; there are {', '.join(FAMILIES)}")
-    forked.patience = asked.seconds
     families = asked.families or list(FAMILIES)
     report = Report()
-    with tempfile.TemporaryDirectory(prefix="rungwise-hostile-") as folder:
+    with ExitStack() as held:
+        lines = held.enter_context((asked.cases or Path(os.devnull)).open("w"))
+        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="rungwise-hostile-"))
         place = Path(folder).resolve()
         place.chmod(0o755)  # for cases that drop the privileges of root
         if lacking := _prepare(place, families):
-            report.left_out.append(lacking)
+            report.add(lacking)
+            print(line(lacking), file=lines)
             families = [one for one in families if one in READERS]
         world = _make_world(place)
         for family in families:
-            _run(report, family, world, place, asked)
+            for one in _played(family, world, place, asked):
+                report.add(one)
+                print(line(one), file=lines, flush=True)
     print(report.table())
     if report.bad():
         print(report.faults())
-    if asked.json:
-        asked.json.write_text(json.dumps(report.plain()))
     return 1 if report.bad() else 0
 
 
@@ -96,36 +104,32 @@ def _make_world(place: Path) -> Path:
 
     root = place / "world"
     root.mkdir()
-    made = outcome_of(partial(world.make, root), memory=None, seconds=300)
+    made = outcome_of(partial(world.make, root), memory=None)
     assert made.ending == "returned", f"the good files cannot be made: {made}"
     for path in root.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return root
 
 
-def _run(report: Report, family: str, world: Path, place: Path, asked: argparse.Namespace) -> None:
+def _played(family: str, world: Path, place: Path, asked: argparse.Namespace) -> Iterator[Case | str]:
+    """The cases of a family, and why some were left out."""
     module = importlib.import_module(f"tests.hostile.{family}")
     if family == "traced" and (lacking := module.missing()):
-        report.left_out.append(lacking)
+        yield lacking
         return
     scratch = place / ("scratch" if family in READERS else "writers")
     scratch.mkdir(exist_ok=True)
     scratch.chmod(0o777)
-    began, before = time.monotonic(), len(report.cases)
-    report.add(module.run(world, scratch, asked.seed, asked.share, asked.only))
+    choice = Choice(asked.seed, asked.share, asked.only, asked.part)
+    yield from module.run(world, scratch, choice)
     if family == "commands" and asked.processes:
-        report.add(module.run_processes(world, scratch, asked.seed, asked.processes))
+        yield from module.run_processes(world, scratch, choice, asked.processes)
     if family == "full" and not module.can_mount():
-        report.left_out.append("small disks: this process may not mount any")
-    if family in READERS and forked.without_privileges() is None:
-        report.left_out.append(
-            f"{family}: files without permission, since nobody may not enter the interpreter's folder"
-        )
+        yield "small disks: this process may not mount any"
+    if family in READERS and without_privileges() is None:
+        yield f"{family}: files without permission, since nobody may not enter the interpreter's folder"
     if family in READERS and os.geteuid():
-        report.left_out.append(
-            f"{family}: the user's own files without permission are read as this user, not as nobody"
-        )
-    print(f"{family}: {len(report.cases) - before} cases in {time.monotonic() - began:.0f} s", flush=True)
+        yield f"{family}: the user's own files without permission are read as this user, not as nobody"
 
 
 if __name__ == "__main__":

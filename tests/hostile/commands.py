@@ -12,24 +12,28 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
+from rungwise.cli import terminal
 from tests.hostile import world as good
+from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict
 from tests.hostile.damage import damages
 from tests.hostile.files import _last, _remove
-from tests.hostile.forked import Outcome, outcomes, without_privileges
+from tests.hostile.forked import Outcome, end_with_the_parent, outcomes, without_privileges
 from tests.hostile.places import FILES, FOLDERS, Place
 
 FAMILY = "commands"
 
-_SECONDS_TO_SERVE = 3
-_SERVERS = ("serve", "grade")
-"""Commands that end when they are asked to."""
+_SERVERS = ("rungwise.cli.serve.say", "rungwise.cli.grade.say")
+"""By these, commands that end when they are asked to say that they are ready."""
+_READY = "(Ctrl-C ends)"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -142,8 +146,6 @@ def commands() -> list[Command]:
                 ("csv", "exported"), ("exported/config.json", "exported/text.onnx"), ("exported",)),
         Command("evaluate --card", ("evaluate", "{}/run/model", "{}/csv", "--split", "all", "--cache", "{}/cache",
                                     "--card"), ("run", "csv"), model[:1], ("run/model",)),
-        Command("demo", ("demo", "--folder", "{}", "--no-browser", "--port", "0"), ("collection",),
-                ("collection/scenes.json",), ("collection",)),
     ]  # fmt: skip
     if "verify" in COMMANDS:
         found += [
@@ -168,10 +170,10 @@ class _Attack:
     place: Place | None = None
 
 
-def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "") -> Iterator[Case]:
+def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
     """Every command with a share of the attacks on each of its files."""
     for command in commands():
-        found = [one for one in _attacks(command, world, seed, share) if only in f"{command.name}: {one.name}"]
+        found = list(_attacks(command, world, choice))
         for as_nobody in (False, True):
             some = [one for one in found if bool(one.place and one.place.as_nobody) == as_nobody]
             if as_nobody and without_privileges() is None:
@@ -185,47 +187,62 @@ def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "
                 _remove(left)
 
 
-def run_processes(world: Path, scratch: Path, seed: int, count: int) -> Iterator[Case]:
+def run_processes(world: Path, scratch: Path, choice: Choice, count: int) -> Iterator[Case]:
     """Some of the same as real processes, started as a user starts them."""
-    found = [one for command in commands() for one in _attacks(command, world, seed, 1.0) if command.name != "demo"]
+    found = [one for command in commands() for one in _attacks(command, world, Choice(choice.seed))]
     found = [one for one in found if not (one.place and one.place.as_nobody)]
-    for number, attack in enumerate(Random(seed).sample(found, min(count, len(found)))):
+    for number, attack in enumerate(Random(f"{choice.seed} {choice.part}").sample(found, min(count, len(found)))):
         place = scratch / f"process-{number}"
         _set_up(attack, world, place)
         arguments = [one.replace("{}", str(place)) for one in attack.command.arguments]
-        run = subprocess.Popen(
-            [sys.executable, "-m", "rungwise", *arguments],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=place,
-        )  # fmt: skip
-        try:
-            out, error = run.communicate(timeout=90 if attack.command.name not in _SERVERS else 20)
-        except subprocess.TimeoutExpired:
-            run.send_signal(signal.SIGINT if attack.command.name in _SERVERS else signal.SIGKILL)
-            out, error = run.communicate()
-        code = run.returncode if run.returncode != -signal.SIGKILL else None
-        texts = [one.decode("utf-8", "backslashreplace") for one in (out, error)]
-        outcome = Outcome("hung") if code is None else Outcome("returned", [code, *texts])
+        outcome = Outcome("returned", _as_process(arguments, place))
         verdict, detail = _judged(attack, outcome)
         yield Case(FAMILY, "as processes", f"{' '.join(arguments[:1])}: {attack.file}: {attack.name}", verdict, detail)
         _remove(place)
 
 
-def _attacks(command: Command, world: Path, seed: int, share: float) -> Iterator[_Attack]:
-    draw = Random(f"{seed} {command.name}")
+def _as_process(arguments: Sequence[str], place: Path) -> Any:
+    """Exit code, standard output and standard error; a server is ended once it says that it is ready."""
+    command, out = [sys.executable, "-m", "rungwise", *arguments], b""
+    with (
+        (place / ".stderr").open("w+b") as error,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=error,
+            cwd=place,
+            preexec_fn=end_with_the_parent,
+        ) as run,
+    ):
+        assert run.stdout is not None
+        for line in run.stdout:
+            out += line
+            if _READY.encode() in line:
+                run.send_signal(signal.SIGINT)
+        run.wait()
+        error.seek(0)
+        return [run.returncode, *(one.decode("utf-8", "backslashreplace") for one in (out, error.read()))]
+
+
+def _attacks(command: Command, world: Path, choice: Choice) -> Iterator[_Attack]:
+    def takes(name: str, fraction: float = 1.0) -> bool:
+        return choice.takes(f"{command.name} {command.arguments}: {name}", fraction)
+
     for file in command.files:
         path = world / file
         if not path.is_file():
             continue
         data = path.read_bytes()
-        for damage in damages(path.name, data, Random(f"{seed} {file}")):
-            if damage.data != data and draw.random() < share / 4:
+        for damage in damages(path.name, data, Random(f"{choice.seed} {file}")):
+            if damage.data != data and takes(f"{file}: {damage.name}", 1 / 4):
                 yield _Attack(command, file, damage.name, data=damage.data)
         for place in FILES:
-            if draw.random() < share:
+            if takes(f"{file}: {place.name}"):
                 yield _Attack(command, file, place.name, place=place)
     for folder in command.whole:
         for place in FOLDERS:
-            if draw.random() < share:
+            if takes(f"{folder}, whole: {place.name}"):
                 yield _Attack(command, folder, place.name, place=place)
 
 
@@ -255,20 +272,24 @@ def _through_the_command_line(arguments: Sequence[str], place: Path) -> Any:
     """Exit code, standard output and standard error of the command's own entry."""
     from rungwise.cli import main
 
+    def say(text: str) -> None:
+        terminal.say(text)
+        if _READY in text:
+            os.kill(os.getpid(), signal.SIGINT)
+
     kept = [os.dup(stream) for stream in (1, 2)]
     files = [place / name for name in (".stdout", ".stderr")]
     for stream, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), stream)
-    if arguments[0] in (*_SERVERS, "demo"):
-        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-        signal.setitimer(signal.ITIMER_REAL, _SECONDS_TO_SERVE, 1)
     code: Any = 0
     try:
-        code = main(arguments)
+        with ExitStack() as patched:
+            for name in _SERVERS:
+                patched.enter_context(mock.patch(name, say))
+            code = main(arguments)
     except SystemExit as stop:
         code = stop.code
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         sys.stdout.flush()
         sys.stderr.flush()
         for stream, old in zip((1, 2), kept, strict=True):
@@ -277,8 +298,6 @@ def _through_the_command_line(arguments: Sequence[str], place: Path) -> Any:
 
 
 def _judged(attack: _Attack, outcome: Outcome) -> tuple[Verdict, str]:
-    if outcome.ending == "hung":
-        return "hang", outcome.text
     if outcome.ending == "died":
         return "traceback", f"the process died with status {outcome.value}: {outcome.text}"
     if outcome.ending != "returned":

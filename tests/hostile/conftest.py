@@ -1,15 +1,14 @@
 """Runs of the kit for tests that read its counts."""
 
-import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.hostile import shim
 from tests.hostile.counting import Report
+from tests.hostile.forked import end_with_the_parent
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,15 +17,27 @@ with_shim = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing()
 
 
 def run_kit(folder: Path, *arguments: str) -> Report:
-    """The cases of ``python -m tests.hostile`` with these arguments."""
-    cases = folder / "cases.json"
-    command = [sys.executable, "-m", "tests.hostile", *arguments, "--json", str(cases)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert cases.is_file(), run.stdout[-2000:] + run.stderr[-4000:]
-    return Report.of_plain(json.loads(cases.read_text()))
+    """The cases of ``python -m tests.hostile`` with these arguments.
+
+    While it runs, the last line of ``cases.jsonl`` in the folder says how far it is.
+    """
+    cases = folder / "cases.jsonl"
+    command = [sys.executable, "-m", "tests.hostile", *arguments, "--cases", str(cases)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=end_with_the_parent)
+    assert run.returncode in (0, 1), run.stdout[-2000:] + run.stderr[-4000:]
+    return Report.read(cases)
 
 
-@pytest.fixture
-def whole(tmp_path: Path) -> Callable[[str], Report]:
-    """All cases of a family."""
-    return lambda family: run_kit(tmp_path, family)
+def in_parts(count: int) -> pytest.MarkDecorator:
+    """The cases of a family as so many tests of some minutes, so that a run that was broken off can go on.
+
+    The number of parts stands in the name of each: what was played of others says nothing about these.
+    """
+    return pytest.mark.parametrize("part", [f"{number}/{count}" for number in range(1, count + 1)])
+
+
+def assert_nothing_bad(family: str, part: str, folder: Path, least: int, *more: str) -> None:
+    """Play one part of a family, in which there must be so many cases."""
+    found = run_kit(folder, family, "--part", part, *more)
+    assert len(found.cases) >= least
+    assert not found.bad(), found.faults()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 
-Verdict = Literal["clean", "accepted", "traceback", "hang", "lost", "wrong"]
-VERDICTS: tuple[Verdict, ...] = ("clean", "accepted", "traceback", "hang", "lost", "wrong")
-BAD: frozenset[Verdict] = frozenset({"traceback", "hang", "lost", "wrong"})
+Verdict = Literal["clean", "accepted", "traceback", "lost", "wrong"]
+VERDICTS: tuple[Verdict, ...] = ("clean", "accepted", "traceback", "lost", "wrong")
+BAD: frozenset[Verdict] = frozenset({"traceback", "lost", "wrong"})
 """What must not happen: what is left over after a refusal in one line and a right answer."""
 
 
@@ -44,18 +45,24 @@ class Report:
     cases: list[Case] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
-    def add(self, cases: Iterable[Case]) -> None:
-        self.cases.extend(cases)
+    def add(self, found: Case | str) -> None:
+        """A case, or the reason why some were left out."""
+        if isinstance(found, str):
+            self.left_out.append(found)
+        else:
+            self.cases.append(found)
 
     def bad(self, family: str | None = None) -> list[Case]:
         return [one for one in self.cases if one.verdict in BAD and family in (None, one.family)]
 
-    def plain(self) -> dict[str, Any]:
-        return {"cases": [asdict(one) for one in self.cases], "left_out": self.left_out}
-
     @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> Report:
-        return cls([Case(**one) for one in plain["cases"]], list(plain["left_out"]))
+    def read(cls, path: Path) -> Report:
+        """What :func:`line` wrote."""
+        report = cls()
+        for text in path.read_text().splitlines():
+            found = json.loads(text)
+            report.add(found if isinstance(found, str) else Case(**found))
+        return report
 
     def table(self) -> str:
         """Counts by family and subject, one line each, and their sum."""
@@ -79,6 +86,11 @@ class Report:
         if len(found) > most:
             lines.append(f"... and {len(found) - most} more")
         return "\n".join(lines)
+
+
+def line(found: Case | str) -> str:
+    """A case, or the reason why some were left out, as a line of JSON."""
+    return json.dumps(found if isinstance(found, str) else asdict(found))
 
 
 def _row(name: str, found: Counter[str]) -> str:

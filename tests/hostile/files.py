@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict
 from tests.hostile.damage import damages
 from tests.hostile.forked import Outcome, outcomes, without_privileges
@@ -40,21 +41,18 @@ class Attack(NamedTuple):
     place: Place | None = None
     detectable: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.subject.name}: {self.file}: {self.name}"
 
-def attacks(subject: Subject, world: Path, seed: int, share: float = 1.0) -> Iterator[Attack]:
-    """All attacks on a reader, or a share of them drawn by the seed."""
+
+def attacks(subject: Subject, world: Path, seed: int) -> Iterator[Attack]:
+    """All attacks on a reader."""
     for file in subject.files:
         path = world / subject.folder / file
         if path.is_file():
-            yield from _drawn(_on_file(subject, file, path, seed), seed, share)
+            yield from _on_file(subject, file, path, seed)
     if subject.whole:
-        yield from _drawn((Attack(subject, "", place.name, place=place) for place in FOLDERS), seed, share)
-
-
-def _drawn(found: Iterator[Attack], seed: int, share: float) -> Iterator[Attack]:
-    for attack in found:
-        if share >= 1 or Random(f"{seed} {attack.subject.name} {attack.file} {attack.name}").random() < share:
-            yield attack
+        yield from (Attack(subject, "", place.name, place=place) for place in FOLDERS)
 
 
 def _on_file(subject: Subject, file: str, path: Path, seed: int) -> Iterator[Attack]:
@@ -69,22 +67,20 @@ def _on_file(subject: Subject, file: str, path: Path, seed: int) -> Iterator[Att
         yield Attack(subject, file, place.name, place=place, detectable=place.harmless)
 
 
-def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "") -> Iterator[Case]:
+def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
     """Carry out the attacks and judge their outcomes."""
     readers = subjects()
     jobs = [partial(one.read, world / one.folder) for one in readers]
     for subject, good in zip(readers, list(outcomes(jobs)), strict=True):
         assert good.ending == "returned", f"{subject.name} cannot read the good file: {good}"
-        found = [
-            one for one in attacks(subject, world, seed, share) if only in f"{subject.name}: {one.file}: {one.name}"
-        ]
+        found = [one for one in attacks(subject, world, choice.seed) if choice.takes(str(one))]
         for as_nobody in (False, True) if without_privileges() is not None else (False,):
             yield from _judged(found, world, scratch, good.value, as_nobody)
 
 
 def _judged(found: Sequence[Attack], world: Path, scratch: Path, good: Any, as_nobody: bool) -> Iterator[Case]:
     some = [one for one in found if bool(one.place and one.place.as_nobody) == as_nobody]
-    jobs = [partial(_carry_out, one, world, scratch / str(number)) for number, one in enumerate(some)]
+    jobs = [partial(carry_out, one, world, scratch / str(number)) for number, one in enumerate(some)]
     for attack, outcome in zip(some, outcomes(jobs, as_nobody=as_nobody and bool(without_privileges())), strict=True):
         verdict, detail = judged(attack, outcome, good)
         yield Case(FAMILY, attack.subject.name, f"{attack.file}: {attack.name}", verdict, detail)
@@ -92,7 +88,8 @@ def _judged(found: Sequence[Attack], world: Path, scratch: Path, good: Any, as_n
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _carry_out(attack: Attack, world: Path, folder: Path) -> Any:
+def carry_out(attack: Attack, world: Path, folder: Path) -> Any:
+    """The answer of the reader, in a copy of its folder."""
     shutil.copytree(world / attack.subject.folder, folder, symlinks=True, copy_function=shutil.copyfile)
     try:
         target = folder / attack.file if attack.file else folder
@@ -116,8 +113,6 @@ def _remove(folder: Path) -> None:
 
 def judged(attack: Attack, outcome: Outcome, good: Any) -> tuple[Verdict, str]:
     """What an outcome means."""
-    if outcome.ending == "hung":
-        return "hang", outcome.text
     if outcome.ending == "died":
         return "traceback", f"the process died with status {outcome.value}: {outcome.text}"
     if outcome.ending == "raised":

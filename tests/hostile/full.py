@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from random import Random
 
+from tests.hostile.choice import Choice
 from tests.hostile.counting import Case
 from tests.hostile.files import _last
 from tests.hostile.forked import Outcome, outcome_of
@@ -27,19 +27,21 @@ _REMOUNT = 32
 _LEVELS = (0, 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 << 26)
 
 
-def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "") -> Iterator[Case]:
+def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
     """Every writer, at every call or a share of them."""
     mounts = can_mount()
-    for one in all_prepared(world, scratch, only):
-        draw = Random(f"{seed} {one.writer.name}")
-        some = share / 4 if one.writer.costly else share
-        yield from _refused(one, draw, some)
+    for one in all_prepared(world, scratch, choice.only):
+        yield from _refused(one, choice)
         if mounts:
-            yield from _small_disks(one, draw, some)
-        yield from _short_of_memory(one, draw, some)
+            yield from _small_disks(one, choice)
+        yield from _short_of_memory(one, choice)
 
 
-def _refused(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
+def _takes(one: Prepared, choice: Choice, attack: str) -> bool:
+    return choice.takes(f"{one.writer.name}: {attack}", 1 / 4 if one.writer.costly else 1)
+
+
+def _refused(one: Prepared, choice: Choice) -> Iterator[Case]:
     for at, call in enumerate(one.calls, start=1):
         name = f"call {at}, {WORDS[call.kind]} {Path(call.path).name}"
         ways = []
@@ -50,14 +52,12 @@ def _refused(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
         if call.kind in "sr":
             ways.append((Mode.FAIL_ONCE, errno.EIO, "the disk fails at"))
         for mode, error, what in ways:
-            if draw.random() < share:
+            if _takes(one, choice, f"{what} {at}"):
                 yield _ended(one, DISK, f"{what} {name}", attacked(one, mode, at, error))
 
 
 def _ended(one: Prepared, family: str, attack: str, outcome: Outcome) -> Case:
     """Judge how the writer took it, then what stands there."""
-    if outcome.ending == "hung":
-        return Case(family, one.writer.name, attack, "hang", outcome.text)
     # A compiler among the libraries ends the process itself when memory is out, with a line that says so.
     aborted = family == MEMORY and outcome.ending == "died" and outcome.value == -signal.SIGABRT
     no_thread = outcome.value == "RuntimeError" and "can't start new thread" in outcome.text
@@ -74,14 +74,15 @@ def _ended(one: Prepared, family: str, attack: str, outcome: Outcome) -> Case:
     return aftermath(one, family, attack, done=outcome.ending == "returned", refusal=refusal)
 
 
-def _small_disks(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
+def _small_disks(one: Prepared, choice: Choice) -> Iterator[Case]:
     """A real small disk, from no room at all to almost enough."""
     needed = sum(len(call.data) + _PAGE for call in one.calls if call.kind in "owd")
     room = 0
     while room < needed:
-        if draw.random() < share:
+        attack = f"a disk with {room} bytes left"
+        if _takes(one, choice, attack):
             with _mounted(one, room) as outcome:
-                yield _ended(one, DISK, f"a disk with {room} bytes left", outcome)
+                yield _ended(one, DISK, attack, outcome)
         room = max(_PAGE, room * 2)
 
 
@@ -128,9 +129,9 @@ def can_mount() -> bool:
     return True
 
 
-def _short_of_memory(one: Prepared, draw: Random, share: float) -> Iterator[Case]:
+def _short_of_memory(one: Prepared, choice: Choice) -> Iterator[Case]:
     for level in _LEVELS:
-        if draw.random() < share:
+        attack = f"{level >> 10} KiB of memory left"
+        if _takes(one, choice, attack):
             fresh(one.before, one.place)
-            outcome = outcome_of(partial(_written, one), memory=level)
-            yield _ended(one, MEMORY, f"{level >> 10} KiB of memory left", outcome)
+            yield _ended(one, MEMORY, attack, outcome_of(partial(_written, one), memory=level))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +35,6 @@ class Prepared:
         calls: What the writer asks of the file system, in order.
         place: Where every case is played, always the same path.
         inodes: Of the files that stood there before the calls.
-        seconds: That the change took.
     """
 
     writer: Writer
@@ -48,7 +45,6 @@ class Prepared:
     calls: Sequence[Operation]
     place: Path
     inodes: dict[str, int]
-    seconds: float
 
 
 _known: dict[Path, Prepared] = {}
@@ -78,9 +74,7 @@ def _prepared(writer: Writer, folder: Path) -> Prepared:
     assert seen.ending == "returned", f"{writer.name}: {seen}"
     calls = shim.operations(log)
     names = frozenset([*made.value["names"], *seen.value["names"]])
-    return Prepared(
-        writer, before, made.value["state"], seen.value["state"], names, calls, place, inodes, seen.value["seconds"]
-    )
+    return Prepared(writer, before, made.value["state"], seen.value["state"], names, calls, place, inodes)
 
 
 def _make(writer: Writer, before: Path, place: Path) -> Any:
@@ -93,12 +87,10 @@ def _make(writer: Writer, before: Path, place: Path) -> Any:
 
 
 def _watched(writer: Writer, place: Path, log: Path) -> Any:
-    began = time.monotonic()
     shim.arm(place, Mode.WATCH, log=log)
     writer.write(place)
     shim.disarm()
-    seconds = time.monotonic() - began
-    return {"state": writer.state_or_absent(place), "names": names_in(place), "seconds": seconds}
+    return {"state": writer.state_or_absent(place), "names": names_in(place)}
 
 
 def fresh(before: Path, place: Path) -> None:
@@ -111,19 +103,6 @@ def attacked(one: Prepared, mode: Mode, at: int, error: int = 0) -> Outcome:
     """How the writer ends that is disturbed at a call, from the old state."""
     fresh(one.before, one.place)
     return outcome_of(partial(_armed, one, mode, at, error))
-
-
-def killed_after(one: Prepared, seconds: float) -> Outcome:
-    """How the writer ends that the system kills after some time."""
-    fresh(one.before, one.place)
-    return outcome_of(partial(_timed, one, seconds))
-
-
-def _timed(one: Prepared, seconds: float) -> None:
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends the process on the spot, as SIGKILL does
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-4))
-    one.writer.write(one.place)
-    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _armed(one: Prepared, mode: Mode, at: int, error: int) -> Any:
@@ -168,8 +147,6 @@ def _afterwards(one: Prepared) -> Any:
 
 
 def _judged(one: Prepared, outcome: Outcome, done: bool) -> tuple[Verdict, str]:
-    if outcome.ending == "hung":
-        return "hang", f"afterwards: {outcome.text}"
     if outcome.ending == "refused":
         return "lost", f"the next start refuses: {outcome.text}"
     if outcome.ending != "returned":

@@ -1,17 +1,14 @@
 """A full or failing disk and too little memory at every stage: one line, and what stood there stands."""
 
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.hostile.conftest import with_shim
-from tests.hostile.counting import Report
-
-pytestmark = with_shim
+from tests.hostile.conftest import assert_nothing_bad, in_parts, with_shim
 
 
+@with_shim
 @pytest.mark.long
-def test_no_full_disk_or_memory_loses_anything(whole: Callable[[str], Report]) -> None:
-    found = whole("full")
-    assert len(found.cases) > 300
-    assert not found.bad(), found.faults()
+@in_parts(30)
+def test_no_full_disk_or_memory_loses_anything(part: str, tmp_path: Path) -> None:
+    assert_nothing_bad("full", part, tmp_path, 10)

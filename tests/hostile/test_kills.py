@@ -1,26 +1,57 @@
 """SIGKILL at every call of every writer: old or new stands, the next start finishes, nobody's file is gone."""
 
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from tests.hostile import traced
-from tests.hostile.conftest import with_shim
-from tests.hostile.counting import Report
+from rungwise.core.files import replacing
+from tests.hostile import shim, traced
+from tests.hostile.conftest import ROOT, assert_nothing_bad, in_parts, with_shim
 
-pytestmark = with_shim
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rungwise.core.files import replacing
+from tests.hostile import shim
+place = Path(sys.argv[1])
+if shim.is_loaded():
+    shim.arm(place, shim.Mode.HALF, at=4)  # after the folder of the draft, the draft, and its being opened
+with replacing(place / "a") as draft:
+    draft.write_text("new and long")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
+@pytest.mark.smoke
+def test_a_process_that_is_killed_at_a_write_leaves_the_old_file_whole(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "a").write_text("old")
+    loaded = {} if shim.missing() else {"LD_PRELOAD": str(shim.build(tmp_path))}
+    run = subprocess.run([sys.executable, "-c", KILLED, str(place)], cwd=ROOT, env=os.environ | loaded, check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert (place / "a").read_text() == "old"
+    (left,) = {path.read_text() for path in place.rglob("*") if path.is_file()} - {"old"}
+    assert left == ("new an" if loaded else "new and long")
+    with replacing(place / "a") as draft:
+        draft.write_text("new")
+    assert {path.name: path.read_text() for path in place.iterdir()} == {"a": "new"}
+
+
+@with_shim
 @pytest.mark.long
-def test_no_kill_loses_anything(whole: Callable[[str], Report]) -> None:
-    found = whole("kills")
-    assert len(found.cases) > 500
-    assert not found.bad(), found.faults()
+@in_parts(30)
+def test_no_kill_loses_anything(part: str, tmp_path: Path) -> None:
+    assert_nothing_bad("kills", part, tmp_path, 10)
 
 
+@with_shim
 @pytest.mark.long
 @pytest.mark.skipif(traced.missing() is not None, reason=traced.missing() or "")
-def test_the_shim_sees_every_call_that_strace_sees(whole: Callable[[str], Report]) -> None:
-    found = whole("traced")
-    assert len(found.cases) > 10
-    assert not found.bad(), found.faults()
+@in_parts(2)
+def test_the_shim_sees_every_call_that_strace_sees(part: str, tmp_path: Path) -> None:
+    assert_nothing_bad("traced", part, tmp_path, 5)

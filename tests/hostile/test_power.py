@@ -1,23 +1,20 @@
 """A power cut after every call of every writer: old or new stands, and new once the writer has returned."""
 
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.hostile.conftest import with_shim
-from tests.hostile.counting import Report
+from tests.hostile.conftest import assert_nothing_bad, in_parts, with_shim
 from tests.hostile.disk import CUTS, Cut, after, put, some_writes
 from tests.hostile.shim import Operation
 
 
 @with_shim
 @pytest.mark.long
-def test_no_power_cut_loses_anything(whole: Callable[[str], Report]) -> None:
-    found = whole("power")
-    assert len(found.cases) > 1000
-    assert not found.bad(), found.faults()
+@in_parts(30)
+def test_no_power_cut_loses_anything(part: str, tmp_path: Path) -> None:
+    assert_nothing_bad("power", part, tmp_path, 30)
 
 
 def _overwritten(place: Path) -> list[Operation]:

@@ -1,9 +1,11 @@
-"""A share of every attack that each run of the tests plays; the whole of each is marked `long`."""
+"""A share of every attack, which the whole tier plays; the whole of each family is marked `long`."""
 
 import pytest
 
 from tests.hostile.conftest import run_kit, with_shim
 from tests.hostile.counting import Report
+
+pytestmark = pytest.mark.slow
 
 FAMILIES = ("files", "commands", "kills", "power", "full")
 SHARE = "0.015"  # some minutes

@@ -7,13 +7,12 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 from tests.hostile import shim
+from tests.hostile.choice import Choice
 from tests.hostile.counting import Case
 from tests.hostile.interrupted import Prepared, all_prepared, fresh
 
@@ -52,11 +51,10 @@ def missing() -> str | None:
     return None if shutil.which("strace") else "tracing needs strace"
 
 
-def run(world: Path, scratch: Path, seed: int, share: float = 1.0, only: str = "") -> Iterator[Case]:
+def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
     """One case for each writer; ``wrong`` where a call escaped the shim, but for renames of safetensors."""
-    draw = Random(seed)
-    for one in all_prepared(world, scratch, only):
-        if draw.random() >= share:
+    for one in all_prepared(world, scratch, choice.only):
+        if not choice.takes(one.writer.name):
             continue
         mine, all_of_them = _both(one, scratch)
         escaped = all_of_them - mine
@@ -83,8 +81,7 @@ def _both(one: Prepared, scratch: Path) -> tuple[Counter[str], Counter[str]]:
     command = ["strace", "-f", "-y", "-o", str(trace), "-e", f"trace={','.join(_KINDS)}", "-p", str(pid)]
     tracer = subprocess.Popen(command, stderr=subprocess.PIPE)
     assert tracer.stderr is not None
-    tracer.stderr.readline()  # that it is attached
-    time.sleep(0.2)
+    tracer.stderr.readline()  # that it is attached: from here on the writer stands still until the tracer lets it go
     os.kill(pid, signal.SIGCONT)
     os.waitpid(pid, 0)
     tracer.communicate()

@@ -1,7 +1,11 @@
-"""SIGKILL at random moments of training runs, which then go on: the final weights are those of an undisturbed run.
+"""SIGKILL at drawn moments of training runs, which then go on: the final weights are those of an undisturbed run.
 
 python -m tests.hostile.training
 python -m tests.hostile.training --kills 5 --only stages
+
+A moment is told by what a process has done until then, not by a clock: it is killed before the n-th time that it opens,
+makes, renames, lists or removes a file. What it leaves on the disk changes at these moments alone, but for the bytes of
+a file that is being written, which tests.hostile.kills cuts in the middle.
 
 Every second run that goes on is killed once more. Runs of one process are forked, those of two are started by torchrun,
 and all processes of a run are killed together. A run counts as equal if the tensors of its final model, and of every
@@ -14,24 +18,23 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from rungwise.training.stage import merged
+from tests.hostile.forked import end_with_the_parent
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 900.0
-"""Seconds after which a run counts as hung."""
+_EVENTS = {"open", "os.listdir", "os.scandir", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod"}
+"""Of ``sys.audit``."""
 
-_POLL = 0.002
 _SETTINGS = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "RUNGWISE_THREADS": "1"}
 _TUNED = {"learning_rates": [1e-3], "epochs": [2], "model": {"image": {"frozen": False, "crops": "RC"}}}
 _HEADS = {
@@ -78,50 +81,74 @@ class Trial:
 
 
 class Life:
-    """A training run that works, in one process or two, until it ends or is killed."""
+    """A training run that works, in one process or two, until it ends or is killed.
 
-    def __init__(self, case: str, folder: Path, out: Path) -> None:
-        self.began = time.monotonic()
-        if not case.endswith("two processes"):
-            self.launcher = None
-            self.number = os.fork()
-            if not self.number:
-                _train_and_leave(case, folder, out)
+    Args:
+        case: Which run.
+        folder: Of its pictures.
+        out: Where it is made; what it has come to stands in a file beside it.
+        at: Before which event it is killed, from 1; 0 lets it live.
+    """
+
+    def __init__(self, case: str, folder: Path, out: Path, at: int = 0) -> None:
+        self._counted = out.with_name(f"{out.name}.events")
+        self._counted.parent.mkdir(parents=True, exist_ok=True)
+        self._counted.unlink(missing_ok=True)
+        self._number = os.fork()
+        if self._number:
             return
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-        command += ["-m", "tests.hostile.training", "--child", case, str(folder), str(out)]
-        self.launcher = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | _SETTINGS, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        self.number = self.launcher.pid
+        try:
+            end_with_the_parent()
+            if case.endswith("two processes"):
+                _start_two([case, str(folder), str(out), str(at)])
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            train(case, folder, out, at)
+            os._exit(0)
+        finally:
+            os._exit(1)
 
-    def ended(self) -> int | None:
-        """The exit code; None while it works."""
-        if self.launcher is not None:
-            return self.launcher.poll()
-        done, status = os.waitpid(self.number, os.WNOHANG)
-        return os.waitstatus_to_exitcode(status) if done else None
+    def end(self) -> int | None:
+        """Wait for it; the exit code, or None where it was killed."""
+        _, status = os.waitpid(self._number, os.WUNTRACED)
+        if os.WIFSTOPPED(status):  # a launcher whose first process killed itself
+            for number in sorted(_below(self._number)):
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+            os.kill(self._number, signal.SIGKILL)
+            _, status = os.waitpid(self._number, 0)
+        code = os.waitstatus_to_exitcode(status)
+        return None if code == -signal.SIGKILL else code
 
-    def kill(self) -> None:
-        """End all of its processes at once, the launcher last: alive, it would ask the others politely."""
-        if self.launcher is None:
-            os.kill(self.number, signal.SIGKILL)
-            os.waitpid(self.number, 0)
+    def events(self) -> int:
+        """How many there were; it must have ended by itself."""
+        return int(self._counted.read_text())
+
+
+def _start_two(arguments: Sequence[str]) -> None:
+    """Become the launcher of two processes."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    command += ["-m", "tests.hostile.training", "--child", *arguments]
+    os.chdir(ROOT)
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    os.execve(sys.executable, command, os.environ | _SETTINGS)
+
+
+class _Counting:
+    """Counts events in this process from its making on, and kills it at one."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.seen, self.over = at, 0, False
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event: str, _: tuple[Any, ...]) -> None:
+        if event not in _EVENTS or self.over:
             return
-        os.kill(self.number, signal.SIGSTOP)
-        for number in sorted(_below(self.number)):
-            with suppress(ProcessLookupError):
-                os.kill(number, signal.SIGKILL)
-        os.kill(self.number, signal.SIGKILL)
-        self.launcher.wait()
-
-    def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> int | None:
-        """Let it work for some time, until it ends, or until something is so; the exit code if it ended."""
-        while time.monotonic() - self.began < seconds and not until():
-            if (code := self.ended()) is not None:
-                return code
-            time.sleep(_POLL)
-        return None
+        self.seen += 1
+        if self.seen == self.at:
+            if "LOCAL_RANK" in os.environ:  # alive, the launcher would ask the other process politely
+                os.kill(os.getppid(), signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _below(number: int) -> set[int]:
@@ -140,27 +167,21 @@ def trials(case: str, kills: int, seed: int, scratch: Path) -> Iterator[Trial]:
         _draw(folder)
     whole, draw = scratch / case / "whole", Random(f"{seed} {case}")
     life = Life(case, folder, whole)
-    life.wait(PATIENCE, until=lambda: _begun(whole))
-    first = time.monotonic() - life.began
-    assert life.wait(PATIENCE) == 0, f"{case}: the undisturbed run did not end well"
-    last = time.monotonic() - life.began
+    assert life.end() == 0, f"{case}: the undisturbed run did not end well"
+    last = life.events()
     done = number = 0
     while done < kills:
         out, places = scratch / case / str(number), []
         for _ in range(1 + number % 2):
-            life = Life(case, folder, out)
-            if life.wait(draw.uniform(min(0.8 * first, last), last)) is None:
-                life.kill()
+            life = Life(case, folder, out, draw.randint(1, last))
+            if life.end() is None:
                 places.append(_place(out))
             elif not places:
-                last = min(last, time.monotonic() - life.began)  # the machine has less to do by now
+                last = min(last, life.events())  # others find in the cache what the first one made
                 break
         done += len(places)
         number += 1
-        life = Life(case, folder, out)
-        code = life.wait(PATIENCE)
-        if code is None:
-            life.kill()
+        code = Life(case, folder, out).end()
         yield Trial(tuple(places), code == 0 and _state(out) == _state(whole))
 
 
@@ -208,19 +229,8 @@ def _draw(folder: Path) -> None:
         Image.fromarray(pixels).save(folder / f"{number:02d}.png")
 
 
-def _train_and_leave(case: str, folder: Path, out: Path) -> None:
-    """In a forked child: train, and leave without a word."""
-    code = 1
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        train(case, folder, out)
-        code = 0
-    finally:
-        os._exit(code)
-
-
-def train(case: str, folder: Path, out: Path) -> None:
-    """Begin a run, or go on with the one that stands there, as a user would."""
+def train(case: str, folder: Path, out: Path, at: int) -> None:
+    """Begin a run, or go on with the one that stands there, as a user would; see :class:`Life`."""
     import numpy as np
 
     from rungwise.core.configuration import from_plain
@@ -240,7 +250,11 @@ def train(case: str, folder: Path, out: Path) -> None:
     )
     found = any((out / name).exists() for name in ("checkpoint.safetensors", "stages"))
     config = from_plain(TrainConfig, CASES[case], case)
+    counted = _Counting(at) if os.environ.get("LOCAL_RANK", "0") == "0" else None
     assert run(config, data, out, cache=out.parent / "cache", resume=found, device="cpu").finished
+    if counted is not None:
+        counted.over = True
+        out.with_name(f"{out.name}.events").write_text(str(counted.seen))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -249,26 +263,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=20, help="of each case")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--only", default="", help="the case of this name, or those whose name holds it")
-    parser.add_argument("--child", nargs=3, metavar=("CASE", "PICTURES", "OUT"), help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=4, metavar=("CASE", "PICTURES", "OUT", "AT"), help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.child:
-        train(asked.child[0], Path(asked.child[1]), Path(asked.child[2]))
+        train(asked.child[0], Path(asked.child[1]), Path(asked.child[2]), int(asked.child[3]))
         return 0
     os.environ |= _SETTINGS
     import rungwise.training.stages  # noqa: F401 - once, before the forks
 
     bad = 0
     for case in [asked.only] if asked.only in CASES else [one for one in CASES if asked.only in one]:
-        began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="rungwise-killed-") as scratch:
             found = list(trials(case, asked.kills, asked.seed, Path(scratch)))
         places = Counter(place for one in found for place in one.places)
         unequal = sum(not one.equal for one in found)
         bad += unequal
-        print(
-            f"{case}: {places.total()} kills, {len(found)} runs, {len(found) - unequal} with the same final weights"
-            f" ({time.monotonic() - began:.0f} s)"
-        )
+        print(f"{case}: {places.total()} kills, {len(found)} runs, {len(found) - unequal} with the same final weights")
         print("    " + ", ".join(f"{place}: {count}" for place, count in sorted(places.items())), flush=True)
     return 1 if bad else 0
 
