@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -18,6 +18,7 @@ def folded(rows: np.ndarray, hashes: list, least: float = 0.98, step: int = 99) 
     return folding.groups
 
 
+@settings(max_examples=40)
 @given(ROWS, HASHES, st.sampled_from([0.47, 0.91, 0.98]), st.sampled_from([1, 3, 99]))
 def test_folding_is_that_of_a_plain_loop_however_the_rows_come(
     rows: np.ndarray, hashes: list, least: float, step: int
@@ -39,6 +40,7 @@ def test_equal_contents_are_folded_whatever_their_vectors() -> None:
     assert folded(np.array([[1, 0], [0, 1], [-1, 0]]), ["a", "b", "a"]) == [[0, 2], [1]]
 
 
+@settings(max_examples=40)
 @given(ROWS, st.floats(0, 1))
 def test_diversity_keeps_every_row_and_the_best_one_first(rows: np.ndarray, diversity: float) -> None:
     relevance = -np.arange(len(rows))
@@ -49,6 +51,7 @@ def test_diversity_keeps_every_row_and_the_best_one_first(rows: np.ndarray, dive
     assert diversified(relevance, rows, 0) == list(range(len(rows)))
 
 
+@settings(max_examples=40)
 @given(ROWS)
 def test_diversity_is_maximal_marginal_relevance(rows: np.ndarray) -> None:
     relevance, units = np.linspace(1, 0, len(rows)), unit_rows(rows).astype(float)

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
@@ -71,6 +71,7 @@ def test_damaged_lines_are_listed_and_the_others_count(tmp_path: Path) -> None:
     assert [one.id for one in read_grades(tmp_path)] == ["p0", "p9"]
 
 
+@settings(max_examples=40)
 @given(st.text(min_size=1).filter(str.strip), st.text(max_size=30))
 def test_any_text_is_a_query_and_an_id(tmp_path_factory: pytest.TempPathFactory, query: str, item_id: str) -> None:
     folder = tmp_path_factory.mktemp("grades")

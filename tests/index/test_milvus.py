@@ -251,26 +251,47 @@ def test_how_hard_to_look_is_kept(place: str) -> None:
             assert "ef 321" in other.about().why
 
 
+FILTERED = {"year": "number", "tags": "text", "Year": "truth"}
+"""Columns with fields of their own."""
+FILTERS = st.lists(EXPRESSIONS, min_size=3, max_size=6)
+
+
+@settings(max_examples=20)
+@given(records=RECORDS, expressions=FILTERS)
+def test_filters_are_what_python_says(records: list, expressions: list[Expression]) -> None:
+    pytest.importorskip("pymilvus")
+    from tests.index.milvus_in_memory import Kept, client_of
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pymilvus.MilvusClient", client_of(Kept()))
+        check_filters(
+            MilvusStore.create("milvus://memory/drawn", "store", 2, Cosine(), columns=FILTERED), records, expressions
+        )
+
+
 @pytest.fixture(scope="module")
 def drawn(milvus: str) -> MilvusStore:
     """One store for all examples; its rows are replaced."""
-    known = {"year": "number", "tags": "text", "Year": "truth"}
-    return MilvusStore.create(f"{milvus}/drawn_{uuid4().hex}", "store", 2, Cosine(), columns=known)
+    return MilvusStore.create(f"{milvus}/drawn_{uuid4().hex}", "store", 2, Cosine(), columns=FILTERED)
 
 
 @pytest.mark.slow
 @settings(max_examples=25)
-@given(records=RECORDS, expressions=st.lists(EXPRESSIONS, min_size=3, max_size=6))
-def test_filters_are_what_python_says(drawn: MilvusStore, records: list, expressions: list[Expression]) -> None:
+@given(records=RECORDS, expressions=FILTERS)
+def test_a_server_says_so_too(drawn: MilvusStore, records: list, expressions: list[Expression]) -> None:
     drawn.delete(list(drawn.ids()))
+    check_filters(drawn, records, expressions)
+
+
+def check_filters(store: MilvusStore, records: list, expressions: list[Expression]) -> None:
     names = [str(n) for n in range(len(records))]
-    drawn.upsert(names, [[1.0, 0.0]] * len(records), records)
-    kept = [record for _, record in drawn.records()]
+    store.upsert(names, [[1.0, 0.0]] * len(records), records)
+    kept = [record for _, record in store.records()]
     for expression in [one for given_one in expressions for one in (given_one, Not(given_one))]:
         where = Where((expression,))
         fit = [one for one, record in zip(names, kept, strict=True) if where.holds(one, record)]
-        assert sorted(drawn.search([[1.0, 0.0]], 10, where).ids[0]) == sorted(fit), expression
-        assert drawn.count(where) == len(fit), expression
+        assert sorted(store.search([[1.0, 0.0]], 10, where).ids[0]) == sorted(fit), expression
+        assert store.count(where) == len(fit), expression
 
 
 def test_rows_are_parted_by_a_column(either_milvus: str) -> None:

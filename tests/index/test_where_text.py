@@ -1,7 +1,7 @@
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
@@ -116,6 +116,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=3).map(tuple))
 def test_what_is_written_is_read_back(conditions: tuple) -> None:
     assert parse_where(write_where(Where(conditions))) == Where(conditions)
