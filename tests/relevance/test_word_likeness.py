@@ -4,6 +4,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.language.word_vectors import WordVectors
 from rungwise.relevance.word_likeness import WordLikeness, by_sentences, by_word_vectors
+from tests.scored import tiny_sentence_model
 
 WORDS = WordVectors({"dog": 0, "ice": 1, "cream": 2}, np.array([[3, 4], [1, 0], [0, 1]], np.float32))
 
@@ -38,6 +39,16 @@ def test_a_least_that_is_no_cosine_below_one_is_refused(least):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"none\.txt"):
         by_word_vectors(tmp_path / "none.txt")
+
+
+def test_a_sentence_model_knows_any_word(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    folder = tiny_sentence_model(tmp_path / "model")
+    likeness = by_sentences(folder, device="cpu")
+    found = likeness.vectors(["dog", "blurkel", "dog"])
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(found[0], found[2])
+    assert likeness.fingerprint == by_sentences(str(folder), device="cpu").fingerprint
 
 
 @pytest.mark.slow
