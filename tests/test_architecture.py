@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.rooms import FLOORS, allowed
 from tests.house import PACKAGE, imports_of, modules, room_of
+from tests.rooms import FLOORS, allowed
 
 
 def test_every_room_has_a_floor():

@@ -135,7 +135,7 @@ def test_the_same_command_again_touches_only_what_changed(
 def test_where_nothing_is_to_be_encoded_no_model_is_opened(
     pictures: Path, published: Published, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = shutil.copytree(published.clip, "model")
+    model = Path(shutil.copytree(published.clip, "model"))
     (pictures / "captions.tsv").write_text(f"image\tcaption\n0.jpg\t{CAPTIONS[2]}\n1.jpg\ta dog\n")
     opened = []
     read = commands.read_dual_encoder
