@@ -80,7 +80,7 @@ def test_spaces_make_no_difference(demo):
 
 
 def test_examples_are_what_they_are_said_to_be(demo):
-    queries = fresh_queries(SMALL, (), 150)
+    queries = fresh_queries(SMALL, (), 60)
     examples = choose_examples(demo.comparison, queries, queries)
     assert sum(example.outcome == "found" for example in examples) <= 4
     for example in examples:
@@ -100,7 +100,7 @@ def test_examples_are_what_they_are_said_to_be(demo):
 
 def test_examples_come_in_their_order(demo):
     """The first that fit, not the best that can be found."""
-    texts = [query.text for query in fresh_queries(SMALL, (), 150)]
+    texts = [query.text for query in fresh_queries(SMALL, (), 60)]
     answers = [(text, demo.comparison.answer(text)) for text in texts]
     found = [text for text, answer in answers if answer.columns[1].first_right == 1 and answer.relevant >= 4]
     shown = [text for text in found if demo.comparison.answer(text).columns[1].shown][:4]

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, create_app
+from rungwise.models import DualEncoder
+from rungwise.serving import ServingLimits, create_app, readiness
 from tests.colour_model import ColourModel, colour_pictures
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
 TOKEN = "correct-horse"
 PATIENT = ServingLimits(header_seconds=1e6, body_seconds=1e6, idle_seconds=1e6, send_seconds=1e6, waiting_seconds=1e6)
 """However busy the machine is, nobody is told to come again, and nobody is left."""
+
+
+def patient_app(index: Index, model: DualEncoder, **settings: Any) -> FastAPI:
+    """An application that waits for its own store, too, for as long as it takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readiness, "routes", partial(readiness.routes, seconds=1e6))
+        return create_app(index, model, limits=PATIENT, **settings)
 
 
 @pytest.fixture(scope="session")
@@ -27,13 +38,13 @@ def shared_index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 @pytest.fixture(scope="session")
 def reader(shared_index: Index) -> Iterator[TestClient]:
     """Asks an application that nobody can change."""
-    with TestClient(create_app(shared_index, ColourModel(), limits=PATIENT), raise_server_exceptions=False) as client:
+    with TestClient(patient_app(shared_index, ColourModel()), raise_server_exceptions=False) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def refuser(shared_index: Index) -> Iterator[TestClient]:
     """Has the token of an application of the same pictures, for requests that are to change nothing."""
-    app = create_app(shared_index, ColourModel(), token=TOKEN, limits=PATIENT)
+    app = patient_app(shared_index, ColourModel(), token=TOKEN)
     with TestClient(app, headers={"authorization": f"Bearer {TOKEN}"}, raise_server_exceptions=False) as client:
         yield client

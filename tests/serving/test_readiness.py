@@ -11,9 +11,10 @@ from fastapi.testclient import TestClient
 
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Searcher
-from rungwise.serving import create_app, readiness
+from rungwise.serving import readiness
 from rungwise.serving.current import Current
 from tests.colour_model import ColourModel
+from tests.serving.conftest import patient_app
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def index(shared_index: Index) -> Index:
 
 
 def test_a_server_whose_store_answers_is_ready(index: Index) -> None:
-    answer = TestClient(create_app(index, ColourModel())).get("/ready")
+    answer = TestClient(patient_app(index, ColourModel())).get("/ready")
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "pictures": 5})
 
 
@@ -30,7 +31,7 @@ def test_a_server_whose_store_is_away_lives_and_is_not_ready_until_it_is_back(
     index: Index, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)  # whatever level a library has given to all
-    client = TestClient(create_app(index, ColourModel()))
+    client = TestClient(patient_app(index, ColourModel()))
 
     def away(*_: object) -> int:
         raise UserError("milvus://secret-host:19530: nobody answers")

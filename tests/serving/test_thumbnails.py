@@ -31,7 +31,7 @@ def get(shelf: Thumbnails, key: str, make: Callable[[], bytes], left: asyncio.Ev
 
 def test_twenty_who_ask_at_once_have_it_made_once() -> None:
     async def ask() -> None:
-        shelf, make = Thumbnails(Lane(threads=2), room=100, seconds=30), Maker()
+        shelf, make = Thumbnails(Lane(threads=2), room=100, seconds=1e6), Maker()
         asked = [get(shelf, "a", make) for _ in range(20)]
         await asyncio.sleep(0)
         make.go.set()
@@ -44,7 +44,7 @@ def test_twenty_who_ask_at_once_have_it_made_once() -> None:
 
 def test_it_is_made_for_the_others_when_the_first_leaves() -> None:
     async def ask() -> None:
-        shelf, make, left = Thumbnails(Lane(threads=1), room=100, seconds=30), Maker(), asyncio.Event()
+        shelf, make, left = Thumbnails(Lane(threads=1), room=100, seconds=1e6), Maker(), asyncio.Event()
         first, second = get(shelf, "a", make, left), get(shelf, "a", make)
         await asyncio.sleep(0)
         left.set()
@@ -59,7 +59,7 @@ def test_it_is_made_for_the_others_when_the_first_leaves() -> None:
 def test_nothing_is_made_for_nobody() -> None:
     async def ask() -> None:
         busy, make, left = Maker(), Maker(), asyncio.Event()
-        shelf = Thumbnails(Lane(threads=1), room=100, seconds=30)
+        shelf = Thumbnails(Lane(threads=1), room=100, seconds=1e6)
         before = get(shelf, "before", busy)
         waiting = [get(shelf, "a", make, left) for _ in range(3)]
         await asyncio.sleep(0)
@@ -78,7 +78,7 @@ def test_nothing_is_made_for_nobody() -> None:
 
 def test_room_is_kept_by_dropping_what_is_unused_for_longest() -> None:
     async def ask() -> None:
-        shelf = Thumbnails(Lane(threads=1), room=30, seconds=30)
+        shelf = Thumbnails(Lane(threads=1), room=30, seconds=1e6)
         for key in ("a", "b", "c", "a", "d"):
             await get(shelf, key, lambda: bytes(10))
         assert [key for key in "abcd" if shelf.kept(key) is not None] == ["a", "c", "d"]
@@ -93,7 +93,7 @@ def test_a_failure_is_told_to_all_and_not_kept() -> None:
         raise UserError("damaged")
 
     async def ask() -> None:
-        shelf = Thumbnails(Lane(threads=1), room=30, seconds=30)
+        shelf = Thumbnails(Lane(threads=1), room=30, seconds=1e6)
         for one in [get(shelf, "a", fail) for _ in range(3)]:
             with pytest.raises(UserError, match="damaged"):
                 await one
