@@ -18,7 +18,11 @@ CLOCKS |= {f"{name}_ns" for name in CLOCKS}
 WAITS = {"wait", "join", "result"}
 """Methods whose first argument is a number of seconds, where it is a number."""
 
-MAY_KNOW_THE_TIME: dict[str, str] = {}
+MAY_KNOW_THE_TIME = {
+    "milvus_server.py": "lifts the limit that the package has of its own",
+    "page/conftest.py": "lifts the limits that playwright has of its own",
+    "serving/test_client.py": "a setting of the client; the server that it is tried on never answers",
+}
 """Test files that read a clock or give a timeout, each with the reason."""
 
 pytest_plugins = ["pytester"]
