@@ -1,12 +1,9 @@
-"""What may lie where a file should: things that no reader may wait for or read."""
+"""What may lie where a file should, and no reader may wait for or read; tests/core/test_reading.py tries the readers."""
 
 from __future__ import annotations
 
 import os
-import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,19 +29,3 @@ def put(path: Path, kind: str) -> None:
         path.mkdir()
     else:
         path.symlink_to({"device": "/dev/tty", "endless": "/dev/zero", "dangling": "nowhere", "loop": path.name}[kind])
-
-
-@contextmanager
-def watched(seconds: int = 60) -> Iterator[None]:
-    """End a test that waits, far beyond what any machine needs."""
-
-    def complain(*_: object) -> None:
-        raise TimeoutError(f"still waiting after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, complain)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)

@@ -1,6 +1,6 @@
 """Each fault planted in a small run is found by its name, and nothing else is.
 
-``pytest -s`` prints a line for each. Also tests rungwise.doctor.run_files, rungwise.doctor.losses,
+``pytest -s`` prints a line for each. Also tests rungwise.doctor, rungwise.doctor.run_files, rungwise.doctor.losses,
 rungwise.doctor.rungs.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from rungwise import doctor
 from rungwise.core.configuration import dump_yaml, from_plain
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
@@ -292,3 +293,8 @@ def test_stages_and_seeds_are_examined_one_by_one(good: Path, tmp_path: Path, da
 def test_no_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run here"):
         examine_run(tmp_path)
+
+
+def test_a_name_that_the_package_lacks_is_said() -> None:
+    with pytest.raises(AttributeError, match="'rungwise.doctor' has no attribute 'cure'"):
+        _ = doctor.cure
