@@ -1,11 +1,14 @@
 """What all tests share: the real data, a cache of their own, and no quiet skipping."""
 
 import os
+import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 
 from tests.published import Published
@@ -32,6 +35,15 @@ def real_data() -> Path:
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["RUNGWISE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    """What a test draws without a generator of its own is the same in any order of tests."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - libraries draw from it
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
