@@ -1,4 +1,4 @@
-"""What may lie where a file should, and no reader may wait for or read; tests/core/test_reading.py tries the readers."""
+"""What may lie where a file should, and no reader may wait for or read; tests/core/test_reading.py tries them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="pipes and devices are files on POSIX alone")
-
-KINDS = ("pipe", "socket", "device", "endless", "dangling", "loop", "folder")
 
 
 def put(path: Path, kind: str) -> None:

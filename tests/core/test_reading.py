@@ -6,7 +6,6 @@ A reader that takes the doors needs no test of its own that it refuses pipes, de
 import ast
 import os
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,32 +27,26 @@ from rungwise.core.reading import (
     user_path,
 )
 from tests.house import modules, tree_of
+from tests.odd_files import on_posix, put
 
 PSEUDO_FILE = Path("/proc/self/pagemap")
 
 
-def make_pipe(path):
-    os.mkfifo(path)
-
-
-def make_socket(path):
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(path))
-
-
-def make_device(path):
-    path.symlink_to("/dev/zero")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are files on POSIX alone")
+@on_posix
 @pytest.mark.parametrize(
-    ("make", "what"),
-    [(make_pipe, "a pipe"), (make_socket, "a socket"), (make_device, "a device"), (os.mkdir, "a folder")],
+    ("kind", "what"),
+    [
+        ("pipe", "a pipe"),
+        ("socket", "a socket"),
+        ("device", "a device"),
+        ("endless", "a device"),
+        ("folder", "a folder"),
+    ],
 )
-def test_only_regular_files_are_opened_and_none_is_waited_for(tmp_path, monkeypatch, make, what):
-    monkeypatch.chdir(tmp_path)  # names of sockets are short
+def test_only_regular_files_are_opened_and_none_is_waited_for(tmp_path, monkeypatch, kind, what):
+    monkeypatch.chdir(tmp_path)
     path = Path("a.csv")
-    make(path)
+    put(path, kind)
     assert not is_regular(path)
     refused = f"^a.csv: is {what}, not a file; give a regular file$"
     for reader in (read_bytes, read_text, read_json):
@@ -63,17 +56,17 @@ def test_only_regular_files_are_opened_and_none_is_waited_for(tmp_path, monkeypa
         require_regular(path)
     with pytest.raises(UserError, match=refused), opened(path, None):
         pass
-    if make is make_socket:
-        return  # the system itself opens no socket
+    if kind in ("socket", "device"):
+        return  # the system itself opens no socket, and no terminal where there is none
     # It took the place of a file after the first look.
     monkeypatch.setattr(reading, "require_regular", lambda path, limit: 0)
     with pytest.raises(UserError, match=refused), opened(path, None):
         pass
 
 
-@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are files on POSIX alone")
+@on_posix
 def test_a_link_that_leads_round_in_a_circle_gets_one_line(tmp_path):
-    (tmp_path / "a.csv").symlink_to("a.csv")
+    put(tmp_path / "a.csv", "loop")
     with pytest.raises(UserError, match="cannot be read"):
         read_bytes(tmp_path / "a.csv", "text_bytes")
     assert not is_regular(tmp_path / "a.csv")
