@@ -9,6 +9,7 @@ from urllib.request import urlopen
 import pytest
 
 from rungwise.cli import main
+from rungwise.cli.terminal import shortest
 from rungwise.core.sealed_lines import hash_of_text
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.judgements import Judgement, add_judgement, now
@@ -95,7 +96,7 @@ def test_what_was_said_meanwhile_is_summed_up_at_the_end(
     said = capsys.readouterr().out
     assert "judgements.jsonl: 2 judgements of 2 pairs" in said
     assert "  Ada: 2 pairs" in said
-    assert f"evaluate MODEL {scenes[0]} --positives " in said
+    assert f"evaluate MODEL {shortest(scenes[0])} --positives " in said
 
 
 def test_a_file_of_something_else_is_neither_added_to_nor_read(

@@ -43,7 +43,7 @@ def opened(place: object) -> DualEncoder:
     """A model, whose facts are kept."""
     files = files_of(place)
     read = load_dual_encoder(files.place, "cpu")
-    files.keep(read)
+    files.keep(ModelFacts.of(read))
     return read
 
 
@@ -93,7 +93,7 @@ def test_nothing_is_kept_of_a_folder_that_changed_while_it_was_read(model: Path)
     files = files_of(model)
     read = load_dual_encoder(files.place, "cpu")
     other = saved(model, 1)
-    files.keep(read)
+    files.keep(ModelFacts.of(read))
     assert files.facts() is files_of(model).facts() is None
     assert other.fingerprint != read.fingerprint
 

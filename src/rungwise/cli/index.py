@@ -166,16 +166,19 @@ class _Run:
         raise NotImplementedError
 
     def _opened(self) -> DualEncoder:
-        """The model, which from now on computes as the command line says; its files are known then."""
+        """The model, which from now on computes as the command line says."""
         asked = self.asked
         precision = "float32" if asked.ray and asked.precision == "auto" else asked.precision
         self.held.enter_context(encoding_in(self.name, precision, asked.least_cosine))
-        files = self._files
-        place = self.name if files is None else files.place
-        model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
-        if files is not None:
-            files.keep(model)
-        return model
+        place = self.name if self._files is None else self._files.place
+        return read_dual_encoder(place, asked.device, altered=asked.altered_model)
+
+    def _keep(self, model: DualEncoder, fingerprint: str) -> None:
+        """Let the next run know the model by its files; the fingerprint was computed from all weights, and is given."""
+        if self._files is not None:
+            from rungwise.models.lazy_model import ModelFacts
+
+            self._files.keep(ModelFacts(fingerprint, model.dimension, model.stands_for))
 
     @cached_property
     def _files(self) -> ModelFiles | None:
@@ -280,6 +283,7 @@ class _Again(_Run):
             say_columns(data)
         else:
             self.model = opened = self._opened()
+            self._keep(opened, opened.fingerprint)
             if self.asked.model and not self.index.is_of(opened):
                 raise UserError(
                     f"{self.place}: was made with another model ({self.index.manifest.model_location or 'unknown'});"
@@ -356,6 +360,7 @@ class _First(_Run):
             half=self.asked.half,
             data=data,
         )
+        self._keep(model, self.index.manifest.model_fingerprint)
         try:
             self._update(data)
         except UserError:
@@ -382,6 +387,7 @@ class _First(_Run):
                 thumbnails=self.asked.thumbnails,
                 files=self._workers(),
             )
+        self._keep(model, self.index.manifest.model_fingerprint)
         changes = Changes(added=len(self.index), encoded=len(self.index), issues=self.index.issues)
         self._say_done(changes, time.perf_counter() - start)
 

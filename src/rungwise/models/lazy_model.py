@@ -113,12 +113,12 @@ class ModelFiles:
         """What was kept of a model with these files; None where none was opened before."""
         return None if self._note is None else read_facts(self._note)
 
-    def keep(self, model: DualEncoder) -> None:
-        """Keep the facts of the model that was read from these files, unless they were written to meanwhile."""
+    def keep(self, facts: ModelFacts) -> None:
+        """Keep what is known of the model that was read from these files, unless they were written to meanwhile."""
         if self._note is None or self._now() != self._stamps:
             return
         with suppress(OSError, UserError):  # without them it is opened again
-            write_facts(ModelFacts.of(model), self._note)
+            write_facts(facts, self._note)
 
     def _now(self) -> dict[str, tuple[int, ...] | None]:
         """What changes when a file is written to, by its name; hidden folders are no part of a model."""
