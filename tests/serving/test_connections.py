@@ -213,6 +213,7 @@ async def test_the_connection_that_was_idle_longest_makes_room(world: World) -> 
 async def test_the_client_with_most_connections_makes_room(world: World) -> None:
     modest = await world.idle("192.0.2.9")
     greedy = [await world.idle(), await world.idle()]
+    greedy[0].since -= 1
     modest.since = greedy[0].since - 1
     assert world.connect("192.0.2.5").wire.written == b""
     assert not modest.wire.closed
