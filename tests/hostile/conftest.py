@@ -1,5 +1,6 @@
 """Runs of the kit for tests that read its counts."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,22 @@ def run_kit(folder: Path, *arguments: str) -> Report:
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=end_with_the_parent)
     assert run.returncode in (0, 1), run.stdout[-2000:] + run.stderr[-4000:]
     return Report.read(cases)
+
+
+def write_in_a_process(code: str, folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Run code in a process with the shim, where there can be one, in a new folder that holds a file ``a``: "old".
+
+    Returns:
+        The folder, which the code is given as its argument, and how the process ended.
+    """
+    place = folder / "place"
+    place.mkdir()
+    (place / "a").write_text("old")
+    loaded = {} if shim.missing() else {"LD_PRELOAD": str(shim.build(folder))}
+    command = [sys.executable, "-c", code, str(place)]
+    return place, subprocess.run(
+        command, cwd=ROOT, env=os.environ | loaded, stderr=subprocess.PIPE, text=True, check=False
+    )
 
 
 def in_parts(count: int) -> pytest.MarkDecorator:

@@ -1,16 +1,13 @@
 """SIGKILL at every call of every writer: old or new stands, the next start finishes, nobody's file is gone."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rungwise.core.files import replacing
 from tests.hostile import shim, traced
-from tests.hostile.conftest import ROOT, assert_nothing_bad, in_parts, with_shim
+from tests.hostile.conftest import assert_nothing_bad, in_parts, with_shim, write_in_a_process
 
 KILLED = """
 import os, signal, sys
@@ -28,15 +25,11 @@ with replacing(place / "a") as draft:
 
 @pytest.mark.smoke
 def test_a_process_that_is_killed_at_a_write_leaves_the_old_file_whole(tmp_path: Path) -> None:
-    place = tmp_path / "place"
-    place.mkdir()
-    (place / "a").write_text("old")
-    loaded = {} if shim.missing() else {"LD_PRELOAD": str(shim.build(tmp_path))}
-    run = subprocess.run([sys.executable, "-c", KILLED, str(place)], cwd=ROOT, env=os.environ | loaded, check=False)
+    place, run = write_in_a_process(KILLED, tmp_path)
     assert run.returncode == -signal.SIGKILL
     assert (place / "a").read_text() == "old"
     (left,) = {path.read_text() for path in place.rglob("*") if path.is_file()} - {"old"}
-    assert left == ("new an" if loaded else "new and long")
+    assert left == ("new and long" if shim.missing() else "new an")
     with replacing(place / "a") as draft:
         draft.write_text("new")
     assert {path.name: path.read_text() for path in place.iterdir()} == {"a": "new"}

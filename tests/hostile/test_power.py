@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from tests.hostile.conftest import assert_nothing_bad, in_parts, with_shim
+from tests.hostile import shim
+from tests.hostile.conftest import assert_nothing_bad, in_parts, with_shim, write_in_a_process
 from tests.hostile.disk import CUTS, Cut, after, put, some_writes
 from tests.hostile.shim import Operation
 
@@ -15,6 +16,36 @@ from tests.hostile.shim import Operation
 @in_parts(30)
 def test_no_power_cut_loses_anything(part: str, tmp_path: Path) -> None:
     assert_nothing_bad("power", part, tmp_path, 30)
+
+
+WATCHED = """
+import sys
+from pathlib import Path
+from rungwise.core.files import replacing
+from tests.hostile import shim
+place = Path(sys.argv[1])
+print((place / "a").stat().st_ino, file=sys.stderr)
+shim.arm(place, log=place.with_name("log"))
+with replacing(place / "a") as draft:
+    draft.write_text("new")
+"""
+
+
+@with_shim
+@pytest.mark.smoke
+def test_a_power_cut_after_any_call_of_a_write_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
+    place, run = write_in_a_process(WATCHED, tmp_path)
+    assert run.returncode == 0, run.stderr
+    before = tmp_path / "before"
+    before.mkdir()
+    (before / "a").write_text("old")
+    calls = shim.operations(tmp_path / "log")
+    assert {"w", "s", "r"} <= {one.kind for one in calls}
+    for count in range(len(calls) + 1):
+        disk = after(before, {"a": int(run.stderr)}, place, calls[:count])
+        for number, cut in enumerate(CUTS):
+            put(disk, cut, left := tmp_path / f"{count} {number}")
+            assert (left / "a").read_text() in (["new"] if count == len(calls) else ["old", "new"])
 
 
 def _overwritten(place: Path) -> list[Operation]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.index import Index
 from rungwise.index.milvus import MilvusStore
 from rungwise.index.milvus_server import Address, AwayError, MissingError, Server
+from tests.colour_model import ColourModel, colour_pictures
 
 PETS = Address("nowhere", 19530, "", "pets")
 
@@ -138,3 +141,12 @@ def test_what_a_server_says_is_one_line(clock: Clock, monkeypatch: pytest.Monkey
             call("something\nstrange")
         assert "\n" not in str(error.value)
     assert clock.pauses == [], "none of it gets better by waiting"
+
+
+@pytest.mark.smoke
+def test_an_index_in_a_real_server_is_searched(milvus: str, tmp_path: Path) -> None:
+    model = ColourModel()
+    data = colour_pictures(tmp_path / "photos", ["red", "blue"])
+    place = Path(f"{milvus}/smoke")
+    Index.create(place, model).update(data, model)
+    assert [hit.id for hit in Index.open(place).similar(data.image_ids[0], k=1)] == [data.image_ids[1]]
